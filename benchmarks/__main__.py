@@ -44,21 +44,13 @@ def main() -> None:
     """Race, print as it goes, save at the end."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="farthing beside its peers")
     parser.add_argument("--quick", action="store_true", help="fewer cases, fewer settings")
-    parser.add_argument(
-        "--case", action="append", choices=list(CASES), help="only this case (may be repeated)"
-    )
+    parser.add_argument("--case", action="append", choices=list(CASES), help="only this case (may be repeated)")
     parser.add_argument("--samplers", action="store_true", help="only noise for vectors")
-    parser.add_argument(
-        "--audits", action="store_true", help="only audits of Laplace noise, ours and others'"
-    )
+    parser.add_argument("--audits", action="store_true", help="only audits of Laplace noise, ours and others'")
     parser.add_argument("--tables", action="store_true", help="only plans on big tables, beside SQL by hand")
     parser.add_argument("--ledger", action="store_true", help="only the ledger under four clients")
-    parser.add_argument(
-        "--workloads", action="store_true", help="only errors of many queries on one histogram"
-    )
-    parser.add_argument(
-        "--mixed", action="store_true", help="only errors of ordinary statistics, beside every peer"
-    )
+    parser.add_argument("--workloads", action="store_true", help="only errors of many queries on one histogram")
+    parser.add_argument("--mixed", action="store_true", help="only errors of ordinary statistics, beside every peer")
     parser.add_argument(
         "--releases", type=int, help=f"of ordinary statistics; {RELEASES}, or {QUICK_RELEASES} with --quick"
     )

@@ -69,9 +69,7 @@ def conjunctions(session: QuerySession, counts: Counts, rng: np.random.Generator
 def subsets(session: QuerySession, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
     """Half of all cells, at random."""
     while True:
-        yield np.unpackbits(rng.integers(0, 256, -(-counts.size // 8), dtype=np.uint8))[: counts.size].astype(
-            bool
-        )
+        yield np.unpackbits(rng.integers(0, 256, -(-counts.size // 8), dtype=np.uint8))[: counts.size].astype(bool)
 
 
 def adaptive(session: QuerySession, counts: Counts, rng: np.random.Generator) -> Iterator[Question]:
@@ -211,9 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adaptive", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one run, two tables, two kinds of questions")
     parser.add_argument("--runs", type=int, default=3, help="streams of each kind")
-    parser.add_argument(
-        "--table", action="append", choices=list(TABLES), help="only this one (may be repeated)"
-    )
+    parser.add_argument("--table", action="append", choices=list(TABLES), help="only this one (may be repeated)")
     parser.add_argument("--questions", action="append", choices=list(STREAMS), help="only these questions")
     options = parser.parse_args()
     console = Console()

@@ -16,9 +16,7 @@ class Case:
     name: str
     title: str
     delta: float
-    kind: (
-        str  # "repeated": one epsilon many times; "distinct": different reals; "noise": Laplace and Gaussian
-    )
+    kind: str  # "repeated": one epsilon many times; "distinct": different reals; "noise": Laplace and Gaussian
     k: int
     low: float = 0.0
     high: float = 0.0

@@ -94,9 +94,7 @@ def prv_accountant(case: Case, *, error: float = PRV_ERROR) -> Run:
         elif case.kind == "distinct":
             variables, counts = [PureDPMechanism(float(e)) for e in case.epsilons()], [1] * case.k
         else:
-            variables = [LaplaceMechanism(1 / m) for m, _ in LAPLACE] + [
-                GaussianMechanism(m) for m, _ in GAUSSIAN
-            ]
+            variables = [LaplaceMechanism(1 / m) for m, _ in LAPLACE] + [GaussianMechanism(m) for m, _ in GAUSSIAN]
             counts = [n for _, n in LAPLACE + GAUSSIAN]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

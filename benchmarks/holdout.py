@@ -91,13 +91,9 @@ def repeat(repetitions: int, rows: int, features: int, epsilon: float = 1.0, see
 
 def main() -> None:
     """Print the excess of both analysts for one number of rows or several."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.holdout", description="structure found in pure noise"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.holdout", description="structure found in pure noise")
     parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument(
-        "--rows", type=int, nargs="+", default=[5_000], help="of the training and of the holdout set"
-    )
+    parser.add_argument("--rows", type=int, nargs="+", default=[5_000], help="of the training and of the holdout set")
     parser.add_argument("--features", type=int, default=1_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     options = parser.parse_args()

@@ -270,9 +270,7 @@ def _loads_at(
         if "failure" in found:
             return
         # What the clients charged while they were measured is in it as well.
-        entries += round(
-            seconds * sum(found[what]["rate"] for what in ("alone", "charge", "answer", "answer"))
-        )
+        entries += round(seconds * sum(found[what]["rate"] for what in ("alone", "charge", "answer", "answer")))
     say(f"{NAMES[database]}: opening about {entries:,} entries")
     opened = in_fresh_process({"do": "opening", **ledger}, cap)
     if "failure" not in opened:
@@ -297,24 +295,30 @@ def ledger_targets(found: Sequence[Load | Opening]) -> list[Target]:
         what = f"{name}, {CLIENTS} clients"
         rows.append(
             Target(
-                f"{what}: durable charges a second, the slowest size", f"at least {least:,}",
-                "did not finish" if rate is None else f"{rate:,.0f}", None if rate is None else rate >= least,
+                f"{what}: durable charges a second, the slowest size",
+                f"at least {least:,}",
+                "did not finish" if rate is None else f"{rate:,.0f}",
+                None if rate is None else rate >= least,
             )
-        )  # fmt: skip
+        )
         rows.append(
             Target(
-                f"{what}: p99 of a charge, the slowest size", f"below {MOST_P99:g} ms",
-                "did not finish" if p99 is None else f"{p99:.2f} ms", None if p99 is None else p99 < MOST_P99,
+                f"{what}: p99 of a charge, the slowest size",
+                f"below {MOST_P99:g} ms",
+                "did not finish" if p99 is None else f"{p99:.2f} ms",
+                None if p99 is None else p99 < MOST_P99,
             )
-        )  # fmt: skip
+        )
         grown = alone[-1].p50 / alone[0].p50 if len(alone) > 1 else None
         size = f"{alone[-1].entries:,}" if alone else "many"
         rows.append(
             Target(
-                f"{name}, one client: p50 at {size} entries over p50 at the start", f"at most {FLAT}×",
-                "did not finish" if grown is None else f"{grown:.2f}×", None if grown is None else grown <= FLAT,
+                f"{name}, one client: p50 at {size} entries over p50 at the start",
+                f"at most {FLAT}×",
+                "did not finish" if grown is None else f"{grown:.2f}×",
+                None if grown is None else grown <= FLAT,
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -329,9 +333,7 @@ def show_loads(console: Console, found: Sequence[Load | Opening]) -> None:
     for load in found:
         if isinstance(load, Opening):
             speed = f"{1e6 * load.cpu / load.entries:.0f} µs of the processor an entry"
-            notes.append(
-                f"{NAMES[load.database]}: {load.entries:,} entries opened in {load.seconds:.1f} s, {speed}"
-            )
+            notes.append(f"{NAMES[load.database]}: {load.entries:,} entries opened in {load.seconds:.1f} s, {speed}")
             continue
         raw = load if load.what == "raw" else raw
         table.add_row(*load.row(raw), style=None if load.what in ("raw", "bare") else "green")
@@ -345,9 +347,7 @@ def show_loads(console: Console, found: Sequence[Load | Opening]) -> None:
 def main() -> None:
     """Measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ledger", description="the ledger under load")
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[0, 100_000, 1_000_000], help="charges before"
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[0, 100_000, 1_000_000], help="charges before")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     parser.add_argument("--only", choices=list(NAMES))
     parser.add_argument("--cap", type=float, default=1_800.0, help="seconds a step may take")

@@ -188,9 +188,7 @@ def outcome(
     """What a contender's releases come to."""
     answers = found.get("answers", {})
     errors = {
-        asked.name: Error.of(asked, people, answers[asked.name])
-        for asked in questions
-        if answers.get(asked.name)
+        asked.name: Error.of(asked, people, answers[asked.name]) for asked in questions if answers.get(asked.name)
     }
     return Outcome(
         setting, contender, errors, found.get("missing", {}), found.get("failure", ""), found.get("predicted", {}),
@@ -227,9 +225,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 def against(outcomes: Sequence[Outcome], contender: str, peer: str) -> float:
     """A contender's errors over a peer's, as a geometric mean over what both have."""
-    mine, theirs = (
-        next(one for one in outcomes if one.contender == name).errors for name in (contender, peer)
-    )
+    mine, theirs = (next(one for one in outcomes if one.contender == name).errors for name in (contender, peer))
     both = [name for name in mine if name in theirs and min(mine[name].rmse, theirs[name].rmse) > 0]
     return geometric_mean([mine[name].rmse / theirs[name].rmse for name in both])
 
@@ -259,10 +255,12 @@ def mixed_targets(outcomes: Sequence[Outcome]) -> list[Target]:
         worst, spread = found[name]
         rows.append(
             Target(
-                f"{what}, worst statistic", f"<= {MOST_RATIO:g}", f"{worst:.2f} ({name})",
+                f"{what}, worst statistic",
+                f"<= {MOST_RATIO:g}",
+                f"{worst:.2f} ({name})",
                 worst <= MOST_RATIO * (1 + 2 * spread),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -352,9 +350,7 @@ def show_mixed(console: Console, outcomes: Sequence[Outcome]) -> None:
             "farthing: predicted standard error over RMSE, and coverage",
         ),
     ):
-        table = Table(
-            *header, title=name, title_justify="left", title_style="bold", box=SIMPLE, padding=(0, 1, 0, 0)
-        )
+        table = Table(*header, title=name, title_justify="left", title_style="bold", box=SIMPLE, padding=(0, 1, 0, 0))
         for place, column in enumerate(table.columns):
             column.justify, column.no_wrap = ("left" if place == 0 else "right"), True
         for row in rows:

@@ -60,9 +60,7 @@ def opendp(people: People, number: int, epsilon: float, delta: float, *, zcdp: b
         def selection(scale: float) -> Any:
             return dp.m.make_noisy_max(*scored, measure, scale=scale, negate=True)
 
-        scale = dp.binary_search(
-            lambda s: selection(s).map(scoring.map(rows)) <= part, bounds=(1e-3, 1e12), T=float
-        )
+        scale = dp.binary_search(lambda s: selection(s).map(scoring.map(rows)) <= part, bounds=(1e-3, 1e12), T=float)
         chosen = selection(scale)
         return lambda: float(points[chosen(scores)])
 
@@ -135,9 +133,7 @@ def diffprivlib(people: People, number: int, epsilon: float, delta: float) -> Co
                 tools.histogram, cells, epsilon=share, bins=edges, range=(edges[0], edges[-1]),
                 accountant=unlimited,
             )  # fmt: skip
-            return (
-                (lambda: asked.added(histogram()[0])) if asked.kind == "ranges" else (lambda: histogram()[0])
-            )
+            return (lambda: asked.added(histogram()[0])) if asked.kind == "ranges" else (lambda: histogram()[0])
         values = asked.values(people)
         options = {"bounds": asked.bounds, "accountant": unlimited, "epsilon": share}
         if asked.kind == "quantiles":
@@ -205,9 +201,7 @@ def pydp(people: People, number: int, epsilon: float, delta: float) -> Contender
             groups = [[1] * int(size) for size in asked.counts(people)]
 
             def counts() -> Any:
-                found = [
-                    float(laplacian.Count(epsilon=share, dtype="int").quick_result(group)) for group in groups
-                ]
+                found = [float(laplacian.Count(epsilon=share, dtype="int").quick_result(group)) for group in groups]
                 return asked.added(found) if asked.kind == "ranges" else found
 
             return counts
@@ -229,11 +223,7 @@ def pydp(people: People, number: int, epsilon: float, delta: float) -> Contender
         }[asked.kind]
         lists = [values[cells == cell].tolist() for cell in range(asked.cells)]
         return lambda: [
-            float(
-                algorithm(epsilon=share, lower_bound=lower, upper_bound=upper, dtype="float").quick_result(
-                    own
-                )
-            )
+            float(algorithm(epsilon=share, lower_bound=lower, upper_bound=upper, dtype="float").quick_result(own))
             for own in lists
         ]
 
@@ -262,9 +252,7 @@ def smartnoise(people: People, number: int, epsilon: float, delta: float) -> Con
     metadata = {"": {"people": {"people": table}}}
 
     def reader(share: float, frame: Any) -> Any:
-        return from_df(
-            frame, privacy=Privacy(epsilon=share, delta=max(delta, 1e-12) / number), metadata=metadata
-        )
+        return from_df(frame, privacy=Privacy(epsilon=share, delta=max(delta, 1e-12) / number), metadata=metadata)
 
     def contender(asked: Asked) -> Draw | None:
         if asked.kind == "quantiles":
@@ -365,9 +353,7 @@ def tumult(people: People, number: int, epsilon: float, delta: float) -> Contend
             wanted = [tools.get(asked.kind, lambda: grouped.count(name="answer"))()]
 
         def draw() -> Any:
-            session = Session.from_dataframe(
-                PureDPBudget(epsilon / number), "people", data, protected_change=change
-            )
+            session = Session.from_dataframe(PureDPBudget(epsilon / number), "people", data, protected_change=change)
             budget = PureDPBudget(epsilon / number / len(wanted))
             answers = [session.evaluate(one, budget).toPandas() for one in wanted]
             if not groups:

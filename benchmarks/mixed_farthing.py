@@ -27,9 +27,9 @@ KNOWN = (ROWS, TRUTH, WRONG)
 
 def dataset_of(people: People) -> Dataset:
     """The table as a steward declares it."""
-    arrays: dict[str, Any] = {
-        name: np.array(CATEGORIES[name])[people.columns[name]] for name in CATEGORIES
-    } | {name: people.columns[name].astype(np.int64) for name in BOUNDS}
+    arrays: dict[str, Any] = {name: np.array(CATEGORIES[name])[people.columns[name]] for name in CATEGORIES} | {
+        name: people.columns[name].astype(np.int64) for name in BOUNDS
+    }
     schema: dict[str, Any] = {name: list(values) for name, values in CATEGORIES.items()}
     schema |= {name: (int(lower), int(upper)) for name, (lower, upper) in BOUNDS.items()}
     unit: dict[str, Any] = {}
@@ -66,9 +66,7 @@ def _condition(asked: Asked) -> str | None:
         return None
     column, sign, value = asked.where
     return (
-        f"{column} {sign} {CATEGORIES[column][int(value)]!r}"
-        if column in CATEGORIES
-        else f"{column} {sign} {value:g}"
+        f"{column} {sign} {CATEGORIES[column][int(value)]!r}" if column in CATEGORIES else f"{column} {sign} {value:g}"
     )
 
 

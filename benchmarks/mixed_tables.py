@@ -78,9 +78,7 @@ class People:
         """For another process."""
         person = {} if self.person is None else {"person": self.person}
         with path.open("wb") as file:
-            np.savez(
-                file, allow_pickle=False, about=json.dumps([self.name, self.made]), **self.columns, **person
-            )
+            np.savez(file, allow_pickle=False, about=json.dumps([self.name, self.made]), **self.columns, **person)
 
     @classmethod
     def load(cls, path: str) -> People:
@@ -106,9 +104,7 @@ class Asked:
     where: tuple[str, str, float] | None = None
     edges: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
-    ranges: tuple[tuple[int, int], ...] = field(
-        default=(), repr=False
-    )  # of cells: first, and one beyond the last
+    ranges: tuple[tuple[int, int], ...] = field(default=(), repr=False)  # of cells: first, and one beyond the last
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -218,12 +214,14 @@ def sixty() -> tuple[Asked, ...]:
     conditions += [("education", code) for code in (9, 11, 15)]
     return tuple(
         Asked(
-            f"mean of {number} where {column} = {CATEGORIES[column][code]}", "mean", number,
+            f"mean of {number} where {column} = {CATEGORIES[column][code]}",
+            "mean",
+            number,
             where=(column, "=", float(code)),
         )
         for number in BOUNDS
         for column, code in conditions
-    )  # fmt: skip
+    )
 
 
 def pairs() -> tuple[Asked, ...]:

@@ -74,8 +74,7 @@ def make_table(folder: Path, rows: int = 1000) -> None:
 def served(folder: Path) -> Iterator[Served]:
     """`farthing serve` on that folder, from the start of its process until it is told to stop."""
     program = str(Path(sys.executable).with_name("farthing"))
-    command = [program, "serve", "--json", "--quiet", "--ledger", str(folder / "study.db"),
-               "--data", str(folder)]  # fmt: skip
+    command = [program, "serve", "--json", "--quiet", "--ledger", str(folder / "study.db"), "--data", str(folder)]
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -120,9 +119,7 @@ def saved(page: Any, draft: dict[str, Any]) -> str:
 
 def replans(page: Any) -> list[float]:
     """The page's own measurements so far."""
-    found: list[float] = page.evaluate(
-        "performance.getEntriesByName('replan').map((entry) => entry.duration)"
-    )
+    found: list[float] = page.evaluate("performance.getEntriesByName('replan').map((entry) => entry.duration)")
     return found
 
 
@@ -197,9 +194,7 @@ def main() -> None:
             loaded = _weights(browser, page, site)
             page.goto(f"{site.url}/#/plan/people/{plan}")
             expect(page.locator(".error-number")).to_have_count(options.statistics, timeout=60_000)
-            expect(page.locator("#plan-proof")).to_have_text(
-                re.compile("^(proven|estimate)$"), timeout=60_000
-            )
+            expect(page.locator("#plan-proof")).to_have_text(re.compile("^(proven|estimate)$"), timeout=60_000)
             timings = [stepped(page, options.changes), dragged(page, options.changes)]
             browser.close()
     console.print(_table(site, loaded, timings, options.statistics))
@@ -228,22 +223,16 @@ def _table(site: Served, loaded: dict[str, int], timings: list[Timings], count: 
     table = Table(title=f"The page, with a plan of {count} statistics")
     for head in ("what", "measured", "target"):
         table.add_column(head, justify="left" if head == "what" else "right")
-    table.add_row(
-        "serve, from its process to its first answer", f"{site.seconds:.2f} s", f"< {MOST_SECONDS:g} s"
-    )
+    table.add_row("serve, from its process to its first answer", f"{site.seconds:.2f} s", f"< {MOST_SECONDS:g} s")
     weight = sum(loaded.values()) / 1e6
-    table.add_row(
-        f"weight of all screens, {len(loaded)} files", f"{weight:.3f} MB", f"< {MOST_MEGABYTES:g} MB"
-    )
+    table.add_row(f"weight of all screens, {len(loaded)} files", f"{weight:.3f} MB", f"< {MOST_MEGABYTES:g} MB")
     for one in timings:
         words = f"slider to painted plan, {one.name} ({len(one.milliseconds)} paints)"
         table.add_row(
             f"{words}, median", f"{statistics.median(one.milliseconds):.0f} ms", f"< {MOST_MILLISECONDS:g} ms"
         )
         table.add_row(f"{words}, 95 of 100", f"{one.at(0.95):.0f} ms", f"< {MOST_MILLISECONDS:g} ms")
-        table.add_row(
-            "    of that, waiting for the server, median", f"{statistics.median(one.asking):.0f} ms", ""
-        )
+        table.add_row("    of that, waiting for the server, median", f"{statistics.median(one.asking):.0f} ms", "")
     return table
 
 

@@ -52,9 +52,7 @@ class Environment:
 def wanted(pins: Path = PINS) -> list[Environment]:
     """All environments of the file, installed or not."""
     document = tomllib.loads(pins.read_text(encoding="utf-8"))
-    return [
-        Environment(name, tuple(one["contenders"]), tuple(one["packages"])) for name, one in document.items()
-    ]
+    return [Environment(name, tuple(one["contenders"]), tuple(one["packages"])) for name, one in document.items()]
 
 
 def prepared(say: Callable[[str], None], pins: Path = PINS) -> list[Environment]:
@@ -74,9 +72,7 @@ def _made(environment: Environment, say: Callable[[str], None]) -> Environment:
         [environment.python, "-m", "pip", "install", *quiet, *environment.packages],
     ):
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as problem:
             return _failed(environment, type(problem).__name__)
         if done.returncode:

@@ -126,9 +126,7 @@ def _cells(example: Example) -> Floats:
 
 def _table(example: Example) -> Floats:
     group, flag = example.columns["group"], example.columns["flag"]
-    return np.array(
-        [np.sum((group == one) & (flag == yes)) for one in example.groups for yes in (False, True)], float
-    )
+    return np.array([np.sum((group == one) & (flag == yes)) for one in example.groups for yes in (False, True)], float)
 
 
 def _by_flag(example: Example) -> Floats:

@@ -75,8 +75,7 @@ class Delivered:
         low, high = (max(coverage, (p * (1 - p) / self.releases) ** 0.5) for p in (LEAST, min(most, 0.999)))
         found = {
             f"coverage {self.coverage:.1%}": (LEAST - self.coverage) / low,
-            f"coverage {self.coverage:.1%} of {self.attainable:.1%} attainable": (self.coverage - most)
-            / high,
+            f"coverage {self.coverage:.1%} of {self.attainable:.1%} attainable": (self.coverage - most) / high,
             f"RMS {self.rms:.2f} of predicted": (self.rms**2 - (1 + OFF) ** 2) / rms,
         }
         if self.told:
@@ -133,9 +132,7 @@ def delivered(example: Example, kind: Kind, *, told: bool, releases: int) -> Del
     """Plan once, release many times."""
     statistic = kind.ask(example)
     with tempfile.TemporaryDirectory() as folder:
-        study = ft.Study(
-            example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", name="table"
-        )
+        study = ft.Study(example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", name="table")
         plan = study.plan(statistic, expected=expected_of(example, kind) if told else {"rows": example.rows})
         answers, truth = released(plan, kind.truth and kind.truth(example), releases)
         attainable = attainable_coverage(plan, truth, kind.bounds and kind.bounds(example))
@@ -225,9 +222,7 @@ def attainable_coverage(plan: Plan, truth: Floats, bounds: tuple[float, float] |
         or type(distribution) is not ft.inference.ErrorDistribution
     ):
         return 0.95
-    tails = np.array(
-        [tail_of_sum(distribution.cell(place).terms, float(errors[place])) for place in range(len(truth))]
-    )
+    tails = np.array([tail_of_sum(distribution.cell(place).terms, float(errors[place])) for place in range(len(truth))])
     return float(np.mean(np.where(truth - errors <= 0, 1 - tails / 2, 1 - tails)))
 
 
@@ -243,14 +238,10 @@ def promises(releases: int, only: str = "") -> Iterator[Delivered]:
 
 def main() -> None:
     """Run, print as it goes, end with what was broken; the exit code says whether anything was."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.promises", description="promised and delivered"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.promises", description="promised and delivered")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} releases instead of {RELEASES}")
     parser.add_argument("--releases", type=int, help="how many releases of each plan")
-    parser.add_argument(
-        "--only", default="", help="only tables and kinds with these words, such as 'tiny mean'"
-    )
+    parser.add_argument("--only", default="", help="only tables and kinds with these words, such as 'tiny mean'")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each")
     options = parser.parse_args()
     releases = options.releases or (QUICK if options.quick else RELEASES)
@@ -261,11 +252,7 @@ def main() -> None:
     )  # fmt: skip
     broken = doubted = 0
     found = promises(releases, options.only)
-    for one in (
-        found
-        if options.json
-        else track(found, "releasing", 2 * len(examples()) * len(KINDS), console=console)
-    ):
+    for one in found if options.json else track(found, "releasing", 2 * len(examples()) * len(KINDS), console=console):
         broken += bool(one.faults)
         doubted += bool(one.deviations) and not one.faults
         if options.json:

@@ -61,9 +61,7 @@ COLUMNS = (
 )
 
 
-def measured(
-    column: Column, places: tuple[float, ...], releases: int
-) -> Iterator[tuple[float, float, float]]:
+def measured(column: Column, places: tuple[float, ...], releases: int) -> Iterator[tuple[float, float, float]]:
     """Of each place: the share of intervals that hold it, their rows, and how many rows the value is off."""
     kept = np.clip(column.draw(np.random.default_rng(1)), *column.bounds)
     table = pa.table({"x": kept.astype(np.int64) if column.whole else kept, "person": np.arange(len(kept))})
@@ -73,9 +71,7 @@ def measured(
     (slot,), (output,), noise = design.slots, design.outputs, Noise("exponential", EPSILON)
     derived = data.derive(**dict(design.derived)) if design.derived else data
     exact = slot.own(derived.exact(dict(slot.aggregates)))
-    answers = [
-        output.answer({slot.name: slot.measure(exact, noise)}, {slot.name: noise}) for _ in range(releases)
-    ]
+    answers = [output.answer({slot.name: slot.measure(exact, noise)}, {slot.name: noise}) for _ in range(releases)]
     ordered = np.sort(kept)
     for number, place in enumerate(places):
         truth = np.quantile(ordered, place, method="inverted_cdf")

@@ -117,6 +117,4 @@ def _google(case: Case, cap: float, say: Callable[[str], None], finer: tuple[flo
 
 
 def _measured(case: Case, label: str, contender: str, options: dict[str, Any], cap: float) -> Result:
-    return Result(
-        case.name, label, ask(cap, what="measure", case=case.name, contender=contender, options=options)
-    )
+    return Result(case.name, label, ask(cap, what="measure", case=case.name, contender=contender, options=options))

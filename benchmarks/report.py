@@ -88,9 +88,7 @@ def show(console: Console, case: str, results: list[Result]) -> None:
 
 def show_targets(console: Console, targets: list[Target]) -> None:
     """Promises, in one table."""
-    table = Table(
-        "what", "promised", "measured", "", title="Promises", title_justify="left", title_style="bold"
-    )
+    table = Table("what", "promised", "measured", "", title="Promises", title_justify="left", title_style="bold")
     for t in targets:
         table.add_row(t.what, t.promise, t.measured, _verdict(t))
     console.print(table)

@@ -54,9 +54,7 @@ def drawing(distribution: str, scale: int, sampler: str, size: int) -> Callable[
         from farthing.mechanisms import samplers
         from farthing.mechanisms.randomness import SYSTEM
 
-        vector = (
-            samplers.discrete_laplace_noise if distribution == "Laplace" else samplers.discrete_gaussian_noise
-        )
+        vector = samplers.discrete_laplace_noise if distribution == "Laplace" else samplers.discrete_gaussian_noise
         return lambda: vector(parameter, size, SYSTEM)
     if sampler == "opendp":
         from farthing.mechanisms.samplers import opendp_samplers
@@ -68,15 +66,13 @@ def drawing(distribution: str, scale: int, sampler: str, size: int) -> Callable[
         )
         peer(parameter, 1)  # its library is loaded at the first call
         return lambda: peer(parameter, size)
-    from farthing.mechanisms import exact_samplers
     from farthing.mechanisms.randomness import SYSTEM
+    from farthing.mechanisms.samplers import single_draws
 
-    single = (
-        exact_samplers.discrete_laplace if distribution == "Laplace" else exact_samplers.discrete_gaussian
-    )
+    single = single_draws.discrete_laplace if distribution == "Laplace" else single_draws.discrete_gaussian
 
     def one_by_one() -> list[int]:
-        bits = exact_samplers.Bits(SYSTEM, block=4096)
+        bits = single_draws.Bits(SYSTEM, block=4096)
         return [single(parameter, bits) for _ in range(size)]
 
     return one_by_one
@@ -135,6 +131,4 @@ def show_speeds(console: Console, measured: list[Speed]) -> None:
     console.print(table)
     for speed in measured:
         if speed.failure:
-            console.print(
-                f"  {', '.join(speed.row()[:3])} cells: {speed.failure}", style="dim", highlight=False
-            )
+            console.print(f"  {', '.join(speed.row()[:3])} cells: {speed.failure}", style="dim", highlight=False)

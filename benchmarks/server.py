@@ -134,12 +134,12 @@ def served(folder: Path) -> tuple[Callable[[dict[str, Any], bool], None], Callab
 def show_prices(console: Console, rows: list[dict[str, Any]]) -> None:
     """The table, each time also as a part of the longest proof."""
     longest = max(row["proof"] for row in rows)
-    table = Table(
-        "statistics", "first", "moved (median)", "moved (worst)", "proof", "proof again", title="price"
-    )
+    table = Table("statistics", "first", "moved (median)", "moved (worst)", "proof", "proof again", title="price")
     for row in rows:
-        cells = [f"{1000 * row[name]:,.0f} ms ({row[name] / longest:.2f})" for name in
-                 ("first", "moved", "worst", "proof", "again")]  # fmt: skip
+        cells = [
+            f"{1000 * row[name]:,.0f} ms ({row[name] / longest:.2f})"
+            for name in ("first", "moved", "worst", "proof", "again")
+        ]
         table.add_row(str(row["statistics"]), *cells)
     console.print(table)
     last = rows[-1]

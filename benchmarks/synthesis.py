@@ -46,9 +46,7 @@ def mean_variation(real: NDArray[np.int64], rows: NDArray[np.int64], sizes: tupl
     for columns in combinations(range(len(sizes)), 3):
         shape = [sizes[column] for column in columns]
         one, two = (
-            np.bincount(
-                np.ravel_multi_index([table[:, c] for c in columns], shape), minlength=int(np.prod(shape))
-            )
+            np.bincount(np.ravel_multi_index([table[:, c] for c in columns], shape), minlength=int(np.prod(shape)))
             for table in (real, rows)
         )
         found.append(float(np.abs(one / len(real) - two / len(rows)).sum()) / 2)
@@ -89,9 +87,7 @@ def synthesis_targets(found: list[Run], delta: float = 1e-9) -> list[Target]:
     return [
         Target(f"{what}: mean 3-way total variation", f"<= {PROMISED}", f"{mean:.4f}", mean <= PROMISED),
         Target(f"{what}: seconds", f"< {SECONDS:g}", f"{slowest:.1f}", slowest < SECONDS),
-        Target(
-            f"{what}: memory of the process", f"< {GIBIBYTES:g} GiB", f"{memory:.2f} GiB", memory < GIBIBYTES
-        ),
+        Target(f"{what}: memory of the process", f"< {GIBIBYTES:g} GiB", f"{memory:.2f} GiB", memory < GIBIBYTES),
     ]
 
 

@@ -149,17 +149,13 @@ def table_targets(found: list[dict[str, Any]], rows: int) -> list[Target]:
             if rows < PROMISED_FROM:
                 promise = "(for the record)"
             met = None if value is None or rows < PROMISED_FROM else value <= most
-            judged.append(
-                Target(f"{what}: {name}", promise, "did not finish" if value is None else shown, met)
-            )
+            judged.append(Target(f"{what}: {name}", promise, "did not finish" if value is None else shown, met))
     return judged
 
 
 def show_runs(console: Console, found: list[dict[str, Any]], rows: int) -> None:
     """One table of all runs."""
-    table = Table(
-        *COLUMNS, title=f"A plan on {rows:,} rows, in one run", title_justify="left", title_style="bold"
-    )
+    table = Table(*COLUMNS, title=f"A plan on {rows:,} rows, in one run", title_justify="left", title_style="bold")
     for f in found:
         unit = "a person, 3 rows kept" if f["unit"] else "one row"
         if "failure" in f:

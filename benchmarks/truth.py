@@ -116,9 +116,7 @@ def _width(log_transform: Callable[[Array], Array], c: float) -> float:
     return 1 / math.sqrt(max(float(values[0] - 2 * values[1] + values[2]) / h**2, 1e-12))
 
 
-def _nodes(
-    log_transform: Callable[[Array], Array], c: float, step: float, scale: float
-) -> tuple[Array, Array]:
+def _nodes(log_transform: Callable[[Array], Array], c: float, step: float, scale: float) -> tuple[Array, Array]:
     """Points z up the line until the transform is 40 orders of e below its top, with log(M / (z (z+1)))."""
     count = math.ceil(12 * scale / step)
     z = c + 1j * step * np.arange(count)
@@ -150,9 +148,7 @@ def _log_transform_of_responses(z: Array, epsilons: Array) -> Array:
     """
     total = np.zeros(len(z), dtype=complex)
     for i, point in enumerate(z):
-        ratio = (
-            2 * np.sinh((point + 1) * epsilons / 2) * np.sinh(point * epsilons / 2) / np.cosh(epsilons / 2)
-        )
+        ratio = 2 * np.sinh((point + 1) * epsilons / 2) * np.sinh(point * epsilons / 2) / np.cosh(epsilons / 2)
         total[i] = np.sum(_log1p(ratio))
     return total
 

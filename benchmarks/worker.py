@@ -22,9 +22,7 @@ REPEAT_FOR_SECONDS = 0.5
 REPEAT_AT_MOST = 7
 
 
-def best_of(
-    run: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
-) -> tuple[Any, float, float]:
+def best_of(run: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float, float]:
     """The result, the seconds of the first call, and the least seconds over all calls."""
     times: list[float] = []
     while not times or (sum(times) < REPEAT_FOR_SECONDS and len(times) < REPEAT_AT_MOST):

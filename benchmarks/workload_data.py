@@ -49,9 +49,7 @@ def made_shapes(cells: int) -> dict[str, Floats]:
     tail = 1.0 / np.arange(1, cells + 1)
     spike, spikes, few, comb, block = (np.zeros(cells) for _ in range(5))
     spike[cells * 3 // 10] = 1.0
-    few[generator.choice(cells, max(1, cells // 64), replace=False)] = (
-        generator.pareto(1, max(1, cells // 64)) + 0.1
-    )
+    few[generator.choice(cells, max(1, cells // 64), replace=False)] = generator.pareto(1, max(1, cells // 64)) + 0.1
     spikes[generator.choice(cells, max(1, cells // 8), replace=False)] = 1.0
     comb[::16] = 1.0
     block[: max(1, cells // 20)] = 1.0

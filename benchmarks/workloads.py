@@ -149,8 +149,7 @@ def adult_pairs(say: Say) -> Pairs | None:
         for level, share in zip(plan.levels, plan.shares / (plan.shares.sum() * (1 + 1e-9)), strict=True)
     ]
     noisy = [
-        np.asarray(noise.mechanism._answer(exact * noise.finer, SYSTEM), float).reshape(np.shape(exact))
-        / noise.finer
+        np.asarray(noise.mechanism._answer(exact * noise.finer, SYSTEM), float).reshape(np.shape(exact)) / noise.finer
         for noise, exact in zip(noises, plan.measure_exact(tables), strict=True)
     ]
     fit = plan.fit(np.array([noise.variance for noise in noises]))
@@ -172,8 +171,7 @@ def worst_ratio(found: list[Measured], records: int, workload: str) -> tuple[flo
         other = next(
             rival
             for rival in found
-            if (rival.shapes, rival.records, rival.workload, rival.strategy)
-            == (one.shapes, records, workload, "dawa")
+            if (rival.shapes, rival.records, rival.workload, rival.strategy) == (one.shapes, records, workload, "dawa")
         )
         for shape, error in one.errors.items():
             worst = max(worst, (error / min(best, other.errors[shape]), shape))
@@ -191,18 +189,14 @@ def show_workloads(
         table.add_row(name, f"{prefixes:.0f}", f"{ranges:.0f}", others)
     console.print(table)
     title = "Chosen by looking: geometric mean of measured errors"
-    table = Table(
-        "histograms", "rows", "workload", "auto", "dawa", "best of others", title=title, title_justify="left"
-    )
+    table = Table("histograms", "rows", "workload", "auto", "dawa", "best of others", title=title, title_justify="left")
     for one in found:
         if one.strategy != "auto":
             continue
         dawa = next(r for r in found if r.strategy == "dawa" and _same(r, one))
         peer = f"{_peer(one):.0f} ({PEER_NAMES[one.records]})"
         shown = peer if one.shapes == "DPBench" else ""
-        table.add_row(
-            one.shapes, f"{one.records:,}", one.workload, f"{one.mean:.0f}", f"{dawa.mean:.0f}", shown
-        )
+        table.add_row(one.shapes, f"{one.records:,}", one.workload, f"{one.mean:.0f}", f"{dawa.mean:.0f}", shown)
     console.print(table)
     if pairs is not None:
         console.print(
@@ -220,9 +214,7 @@ def _same(a: Measured, b: Measured) -> bool:
     return (a.shapes, a.records, a.workload) == (b.shapes, b.records, b.workload)
 
 
-def workload_targets(
-    fixed: dict[str, tuple[float, float]], found: list[Measured], pairs: Pairs | None
-) -> list[Target]:
+def workload_targets(fixed: dict[str, tuple[float, float]], found: list[Measured], pairs: Pairs | None) -> list[Target]:
     """The promises about error."""
     rows = []
     for name, most in (("optimised", (97, 111)), ("tree", (112, 128))):
@@ -242,9 +234,7 @@ def workload_targets(
             rows.append(Target(what, f"<= {MOST_RATIO}", f"{ratio:.2f} ({shape})", ratio <= MOST_RATIO))
     if pairs is not None:
         off = abs(pairs.measured / pairs.expected - 1)
-        rows.append(
-            Target("Adult's pairs: measured over expected error", "within 3%", f"{off:.1%}", off <= 0.03)
-        )
+        rows.append(Target("Adult's pairs: measured over expected error", "within 3%", f"{off:.1%}", off <= 0.03))
         rows.append(Target("Adult's pairs: seconds", "< 60", f"{pairs.seconds:.1f}", pairs.seconds < 60))
     return rows
 

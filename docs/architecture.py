@@ -62,8 +62,7 @@ def nearest(allowed: dict[str, list[str]]) -> dict[str, list[str]]:
         return {deeper for one in allowed[name] for deeper in {one, *below(one)}}
 
     return {
-        name: [one for one in row if not any(one in below(other) for other in row)]
-        for name, row in allowed.items()
+        name: [one for one in row if not any(one in below(other) for other in row)] for name, row in allowed.items()
     }
 
 
@@ -114,9 +113,7 @@ def _rows(drawn: dict[str, list[str]]) -> tuple[list[list[str]], list[list[str]]
         for order, end in ((rows[1:], 1), (rows[-2::-1], 0)):
             for row in order:
                 spots = {name: _middle(rows, name) for row in rows for name in row}
-                row.sort(
-                    key=lambda name: _mean([spots[s[end]] for s in steps if s[1 - end] == name], spots[name])
-                )
+                row.sort(key=lambda name: _mean([spots[s[end]] for s in steps if s[1 - end] == name], spots[name]))
     return rows, ways
 
 

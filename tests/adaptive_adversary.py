@@ -62,9 +62,7 @@ class Adversary:
             if state not in states:
                 states[state] = len(moves)
                 asked = [(question, self.priced(question)) for question in self.menu]
-                moves.append(
-                    [(question, state.charge(charge)) for question, charge in asked if state.admits(charge)]
-                )
+                moves.append([(question, state.charge(charge)) for question, charge in asked if state.admits(charge)])
             return states[state]
 
         @cache

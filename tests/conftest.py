@@ -71,9 +71,7 @@ class SkipsAreFailuresInCI:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.skips:
-            verdict = (
-                "a failure under CI=true" if os.environ.get("CI") == "true" else "would fail under CI=true"
-            )
+            verdict = "a failure under CI=true" if os.environ.get("CI") == "true" else "would fail under CI=true"
             terminalreporter.section(f"{len(self.skips)} skipped: {verdict}", red=True, bold=True)
             for line in self.skips:
                 terminalreporter.write_line(line)

@@ -79,9 +79,7 @@ class _Scope:
 
     def __init__(self, name: str) -> None:
         self.noise = Stream(name, "noise")
-        self.words = Stream(
-            name, "words"
-        )  # apart: how many tokens are made may depend on how often a test polls
+        self.words = Stream(name, "words")  # apart: how many tokens are made may depend on how often a test polls
         self.beside: set[str] = set()
         self.forks = 0
 
@@ -128,9 +126,7 @@ class Draws:
             self._scope, self.real = None, False
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(
-        self, fixturedef: Any, request: pytest.FixtureRequest
-    ) -> Generator[None, object, object]:
+    def pytest_fixture_setup(self, fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, object, object]:
         if request.scope == "function":
             return (yield)
         outer, key = self._scope, (fixturedef.baseid, fixturedef.argname)
@@ -183,9 +179,7 @@ def system_randomness() -> Generator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--chance", action="store_true", help="only tests marked `draws` with a probability above 0"
-    )
+    parser.addoption("--chance", action="store_true", help="only tests marked `draws` with a probability above 0")
     parser.addoption(
         "--seed-offset",
         type=int,
@@ -299,9 +293,7 @@ def _noted_if_python(start: Any) -> Any:
     def starting(self: Any, args: Any, *rest: Any, **named: Any) -> None:
         words = [args] if isinstance(args, str | bytes | os.PathLike) else list(args)
         line = [os.fsdecode(word) for word in words]
-        if any(_PYTHON.search(Path(word).name) for word in line) and not any(
-            name in " ".join(line) for name in _QUIET
-        ):
+        if any(_PYTHON.search(Path(word).name) for word in line) and not any(name in " ".join(line) for name in _QUIET):
             DRAWS.note("a process")
         start(self, args, *rest, **named)
 

@@ -41,9 +41,7 @@ class HandOutput:
     condition = depends_on = limitless = assumed_column = ""
 
     def predicted(self, noises: Mapping[str, Noise]) -> HandDistribution:
-        variances = sum(
-            self.coefficients[slot.name] * slot.variance(noises[slot.name]) for slot in self.slots
-        )
+        variances = sum(self.coefficients[slot.name] * slot.variance(noises[slot.name]) for slot in self.slots)
         return HandDistribution(float(np.sqrt(np.mean(variances))), self.step)
 
     promised = predicted
@@ -103,8 +101,7 @@ def counts(
     steps = moved or [1] * len(references)
     slots = tuple(slot(f"s{i}", steps[i], kinds=kinds) for i in range(len(references)))
     outputs = tuple(
-        HandOutput(f"o{i}", (slots[i],), np.array([float(r)]), {f"s{i}": np.ones(1)})
-        for i, r in enumerate(references)
+        HandOutput(f"o{i}", (slots[i],), np.array([float(r)]), {f"s{i}": np.ones(1)}) for i, r in enumerate(references)
     )
     return HandDesign(slots, outputs)
 

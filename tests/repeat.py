@@ -31,18 +31,12 @@ def _round(words: list[str], workers: int) -> tuple[str, list[str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=100, help="rounds of the tests that rest on chance")
     parser.add_argument("--whole", type=int, default=5, help="rounds of the whole suite")
-    parser.add_argument(
-        "--seeds", type=int, default=0, help="rounds of all tests but examples, each with other seeds"
-    )
+    parser.add_argument("--seeds", type=int, default=0, help="rounds of all tests but examples, each with other seeds")
     parser.add_argument("--busy", type=int, default=2, help="busy loops beside them")
-    parser.add_argument(
-        "--workers", type=int, default=4, help="processes that test, as WORKERS of the Makefile"
-    )
+    parser.add_argument("--workers", type=int, default=4, help="processes that test, as WORKERS of the Makefile")
     options, rest = parser.parse_known_args()
     rest = [word for word in rest if word != "--"]
     failures: Counter[str] = Counter()
@@ -62,10 +56,7 @@ def main() -> int:
                 print(f"{name} {number} of {rounds}: {last} ({time.monotonic() - start:.0f} s)", flush=True)
                 for test in failed:
                     print(f"    {test}", flush=True)
-    print(
-        f"{sum(failures.values())} failures"
-        + "".join(f"\n{n:5} {test}" for test, n in failures.most_common())
-    )
+    print(f"{sum(failures.values())} failures" + "".join(f"\n{n:5} {test}" for test, n in failures.most_common()))
     return 1 if failures else 0
 
 

@@ -34,6 +34,4 @@ class TestSource:
     __test__ = False  # not a test case, whatever its name begins with
 
     def __init__(self, seed: int) -> None:
-        self.take = Buffered(
-            np.random.default_rng(seed)
-        ).take  # this way, for `--seed-offset` of tests/draws.py
+        self.take = Buffered(np.random.default_rng(seed)).take  # this way, for `--seed-offset` of tests/draws.py

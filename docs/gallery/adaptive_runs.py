@@ -23,9 +23,7 @@ def study(folder: str) -> ft.Study:
     ill = rng.random(ROWS) < 0.05 + 0.5 * (age > 48) * (income < 20)
     names = np.asarray(SCHEMA["region"])
     table = pa.table({"age": age, "region": names[region], "ill": ill, "income": income})
-    return ft.Study(
-        ft.dataset(table, schema=SCHEMA, rows=ROWS), 1.0, 1e-9, ledger=f"{folder}/study.db", name="people"
-    )
+    return ft.Study(ft.dataset(table, schema=SCHEMA, rows=ROWS), 1.0, 1e-9, ledger=f"{folder}/study.db", name="people")
 
 
 def answered(questions: int = 400) -> dict[str, Any]:

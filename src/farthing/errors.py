@@ -165,9 +165,7 @@ class SessionEnded(BudgetExceeded):
     def __init__(self, what: str, rounds: int, way_out: str) -> None:
         self.rounds = rounds
         self.way_out = way_out
-        super().__init__(
-            f"all {rounds:,} {what} of this session are used up; {way_out}.", requested=1, remaining=0
-        )
+        super().__init__(f"all {rounds:,} {what} of this session are used up; {way_out}.", requested=1, remaining=0)
 
 
 class Infeasible(FarthingError):

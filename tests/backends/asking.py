@@ -98,15 +98,11 @@ def order_counts(column: str, points: Sequence[Any]) -> Asked:
     """Rows below each point."""
     return Asked(
         OrderCounts(column, points),
-        lambda rows: [
-            sum(1 for row in rows if row[column] is not None and row[column] < point) for point in points
-        ],
+        lambda rows: [sum(1 for row in rows if row[column] is not None and row[column] < point) for point in points],
     )
 
 
-def _axes(
-    by: Sequence[str], cells: dict[str, Any] | None
-) -> list[tuple[Callable[[twin.Row], Any], list[Any]]]:
+def _axes(by: Sequence[str], cells: dict[str, Any] | None) -> list[tuple[Callable[[twin.Row], Any], list[Any]]]:
     known = {**SCHEMA, **(cells or {})}
     return [(twin.column(name), twin.cells(known[name])) for name in by]
 

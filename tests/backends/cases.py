@@ -54,9 +54,7 @@ def kept(name: str, predicate: Any, holds: Callable[[twin.Row], bool | None], **
     )
 
 
-def derived(
-    text: Any, value: Callable[[twin.Row], Any], grid: float = 1.0, bounds: Any = None, **more: Any
-) -> Case:
+def derived(text: Any, value: Callable[[twin.Row], Any], grid: float = 1.0, bounds: Any = None, **more: Any) -> Case:
     """A derived number, seen by a sum on a grid and by how often it is there."""
     wanted = (text, bounds) if bounds else text
 

@@ -25,9 +25,7 @@ def installed(find: Callable[[], Path | None], package: str) -> Path:
         subprocess.run(install, check=False, **quiet)
         found = find()
     if found is None:
-        raise CannotStart(
-            f"{package} is not installed, and only root can install it: apt-get install {package}"
-        )
+        raise CannotStart(f"{package} is not installed, and only root can install it: apt-get install {package}")
     return found
 
 
@@ -39,9 +37,7 @@ def free_port() -> int:
         return port
 
 
-def wait_for(
-    condition: Callable[[], bool], what: str, seconds: float, process: subprocess.Popen[bytes]
-) -> None:
+def wait_for(condition: Callable[[], bool], what: str, seconds: float, process: subprocess.Popen[bytes]) -> None:
     """Wait until `condition` holds; give up when `process` ends or the time is over."""
     until = time.monotonic() + seconds
     while not condition():
@@ -59,9 +55,7 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def end(
-    process: subprocess.Popen[bytes], gently: signal.Signals = signal.SIGTERM, patience: float = 10
-) -> None:
+def end(process: subprocess.Popen[bytes], gently: signal.Signals = signal.SIGTERM, patience: float = 10) -> None:
     """End a process that leads a group of its own, and all of that group."""
     with suppress(ProcessLookupError):
         process.send_signal(gently)

@@ -69,9 +69,7 @@ class SparkCluster:
             raise CannotStart("pyspark is not installed: pip install 'farthing[test]'")
         self._home = Path(found.origin).parent
         if not list((self._home / "jars").glob("spark-connect_*.jar")):
-            raise CannotStart(
-                "this pyspark is the client alone: pip install 'farthing[test]' brings a whole Spark"
-            )
+            raise CannotStart("this pyspark is the client alone: pip install 'farthing[test]' brings a whole Spark")
         self._master = self._launch("master", [
             "bin/spark-class", "org.apache.spark.deploy.master.Master",
             "--host", "127.0.0.1", "--port", str(self._master_port), "--webui-port", "0",
@@ -134,9 +132,7 @@ class SparkCluster:
         return (self._directory / "connect.log").read_text(errors="replace").count("Registered executor")
 
     def _launch(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-        environment = {
-            key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
-        }
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment |= {
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": "127.0.0.1",

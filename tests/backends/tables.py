@@ -70,45 +70,51 @@ def _people() -> pa.Table:
             row["person"] = 1 + place % 11
             row["household"] = f"h{place % 5}"
     for _ in range(60):
-        rows.append({
-            "person": dice.choice([*range(1, 15), None]),
-            "household": f"h{dice.randrange(5)}",
-            "sex": dice.choice(["F", "M"]),
-            "city": dice.choice(CITIES),
-            "age": dice.randrange(-5, 120),
-            "score": dice.choice([dice.uniform(-12, 12), dice.randrange(-48, 48) / 4]),
-            "weight": dice.uniform(30, 150),
-            "fee": Decimal(dice.randrange(-500, 100_000)) / 100,
-            "small": dice.randrange(-200, 200),
-            "big": dice.randrange(-(2**62), 2**62),
-            "born": DAY(1900, 1, 1) + datetime.timedelta(days=dice.randrange(40_000)),
-            "seen": datetime.datetime(2024, 1, 1) + datetime.timedelta(minutes=dice.randrange(500_000)),
-            "smokes": dice.choice([True, False, None]),
-            "visits": [dice.randrange(-10, 60) for _ in range(dice.randrange(5))],
-            "pains": dice.sample(["knee", "back", "日本", "tooth"], dice.randrange(3)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "person": dice.choice([*range(1, 15), None]),
+                "household": f"h{dice.randrange(5)}",
+                "sex": dice.choice(["F", "M"]),
+                "city": dice.choice(CITIES),
+                "age": dice.randrange(-5, 120),
+                "score": dice.choice([dice.uniform(-12, 12), dice.randrange(-48, 48) / 4]),
+                "weight": dice.uniform(30, 150),
+                "fee": Decimal(dice.randrange(-500, 100_000)) / 100,
+                "small": dice.randrange(-200, 200),
+                "big": dice.randrange(-(2**62), 2**62),
+                "born": DAY(1900, 1, 1) + datetime.timedelta(days=dice.randrange(40_000)),
+                "seen": datetime.datetime(2024, 1, 1) + datetime.timedelta(minutes=dice.randrange(500_000)),
+                "smokes": dice.choice([True, False, None]),
+                "visits": [dice.randrange(-10, 60) for _ in range(dice.randrange(5))],
+                "pains": dice.sample(["knee", "back", "日本", "tooth"], dice.randrange(3)),
+            }
+        )
     return pa.Table.from_pylist(rows, schema=pa.schema(_KINDS))
 
 
 def _giant() -> pa.Table:
     """One person with 400 rows beside three with one row each."""
     persons = [7] * 400 + [8, 9, 10]
-    return pa.table({
-        "person": pa.array(persons, pa.int64()),
-        "score": pa.array([(place % 17) / 4 for place in range(len(persons))], pa.float64()),
-        "age": pa.array([place % 90 for place in range(len(persons))], pa.int64()),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "person": pa.array(persons, pa.int64()),
+            "score": pa.array([(place % 17) / 4 for place in range(len(persons))], pa.float64()),
+            "age": pa.array([place % 90 for place in range(len(persons))], pa.int64()),
+        }
+    )
 
 
 def _stays() -> pa.Table:
     """A second table about the same people: some have none, some several; one belongs to nobody."""
     dice = random.Random(3)
     persons = [1, 1, 2, 3, 3, 3, 5, 8, 13, 21, 99, None]
-    return pa.table({
-        "person": pa.array(persons, pa.int64()),
-        "nights": pa.array([dice.randrange(0, 40) for _ in persons[:-2]] + [None, 4], pa.int64()),
-        "ward": pa.array([dice.choice(["A", "B", "Ω"]) for _ in persons], pa.string()),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "person": pa.array(persons, pa.int64()),
+            "nights": pa.array([dice.randrange(0, 40) for _ in persons[:-2]] + [None, 4], pa.int64()),
+            "ward": pa.array([dice.choice(["A", "B", "Ω"]) for _ in persons], pa.string()),
+        }
+    )
 
 
 PEOPLE = _people()

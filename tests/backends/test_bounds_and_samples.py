@@ -16,10 +16,12 @@ from farthing.data import Count, Histogram, Sum, dataset
 
 UNITS, EACH = 400, 10
 # Person p has the rows 0 to 9; which of them is kept is all that can vary.
-ROWS = pa.table({
-    "person": [person for person in range(UNITS) for _ in range(EACH)],
-    "place": [place for _ in range(UNITS) for place in range(EACH)],
-})  # fmt: skip
+ROWS = pa.table(
+    {
+        "person": [person for person in range(UNITS) for _ in range(EACH)],
+        "place": [place for _ in range(UNITS) for place in range(EACH)],
+    }
+)
 
 # Servers draw by themselves. The chances are those of the tests with a margin; see there.
 pytestmark = pytest.mark.draws(false_alarm=1e-10, miss=1e-12)
@@ -34,9 +36,7 @@ def rows(engine: EngineUnderTest) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3, 9, 10, 11])
 def test_every_unit_keeps_as_many_rows_as_it_may(rows: Any, most: int) -> None:
-    kept = dataset(
-        rows, unit="person", max_rows=most, schema={"person": (0, UNITS - 1), "place": (0, EACH - 1)}
-    )
+    kept = dataset(rows, unit="person", max_rows=most, schema={"person": (0, UNITS - 1), "place": (0, EACH - 1)})
     found = kept.exact({"each": Count(by="person"), "places": Sum("place")})
     assert set(found["each"].tolist()) == {min(most, EACH)}
     if most >= EACH:

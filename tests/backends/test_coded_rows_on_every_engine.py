@@ -28,9 +28,7 @@ def test_coded_rows_are_those_of_a_loop(engine: EngineUnderTest, bins: Any) -> N
     people = dataset(engine.load(TABLES["people"]), schema=schema)
     axes = coded_axes(people.schema, bins=bins)
     codes, counts = coded_rows(people, axes)
-    found = sorted(
-        row for row, count in zip(codes.tolist(), counts.tolist(), strict=True) for _ in range(count)
-    )
+    found = sorted(row for row, count in zip(codes.tolist(), counts.tolist(), strict=True) for _ in range(count))
     expected = [[_code(row[axis.column], axis) for axis in axes] for row in TABLES["people"].to_pylist()]
     assert found == sorted(expected)
     assert len({tuple(row) for row in codes.tolist()}) == len(counts)

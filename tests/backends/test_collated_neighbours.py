@@ -44,10 +44,12 @@ def test_one_spelling_is_one_unit_in_every_chain(engine: EngineUnderTest) -> Non
         visits = {unit: a_visit(luck) for unit in units(kinds[right])}
         leaving = ["ab"] if engine.name == "spark" else ["ab", "AB"]
         worlds = [
-            [retyped(engine, table_of(rows, shape, unit), {"person": kind})
-             for rows, shape, kind in ((people, PEOPLE, left), (visits, VISITS, right))]
+            [
+                retyped(engine, table_of(rows, shape, unit), {"person": kind})
+                for rows, shape, kind in ((people, PEOPLE, left), (visits, VISITS, right))
+            ]
             for unit in (None, *leaving)
-        ]  # fmt: skip
+        ]
         for chain in CHAINS:
             before, *after = (described(chain, *world) for world in worlds)
             asked = dict(aggregates_for(before)[:3])

@@ -21,9 +21,7 @@ def test_a_named_table_of_postgres_is_a_dataset(
     address = url(postgres_server, "reader")
     (tmp_path / ENGINES).write_text(f'[registry]\nurl = "{address}"\ntable = "{table}"\n')
     folder = DataFolder(tmp_path)
-    assert [(each.name, each.engine, each.columns) for each in folder.listed()] == [
-        ("registry", "postgres", ())
-    ]
+    assert [(each.name, each.engine, each.columns) for each in folder.listed()] == [("registry", "postgres", ())]
     (described,) = folder.listed("registry")
     assert dict(described.columns) == {"age": "whole numbers", "weight": "real numbers", "sex": "categories"}
     source = folder.opened("registry")

@@ -44,9 +44,7 @@ def test_the_grants_on_the_page_are_enough(
     written = "postgresql://reader@127.0.0.1:5432/registry"
     assert written in program
     names: dict[str, Any] = {}
-    exec(
-        program.replace(written, f"postgresql://{role}@127.0.0.1:{postgres_server['port']}/{database}"), names
-    )
+    exec(program.replace(written, f"postgresql://{role}@127.0.0.1:{postgres_server['port']}/{database}"), names)
     assert "GROUP BY" in capsys.readouterr().out
     counts = names["people"].exact({"rows": names["ft"].data.Count(by="sex")})
     assert counts["rows"].tolist() == [1, 0]
@@ -79,10 +77,6 @@ def test_both_programs_for_spark_run(
 def test_the_page_starts_spark_with_the_words_that_start_it_in_the_tests() -> None:
     harness = Path(spark_cluster.__file__).read_text(encoding="utf-8")
     (commands,) = [block for block in _blocks("spark.md", "bash") if "spark-class" in block]
-    words = set(
-        re.findall(
-            r"(?:org\.apache\.[\w.]+|--[a-z-]+|bin/[\w-]+|spark\.[\w.]+(?==)|spark-internal)", commands
-        )
-    )
+    words = set(re.findall(r"(?:org\.apache\.[\w.]+|--[a-z-]+|bin/[\w-]+|spark\.[\w.]+(?==)|spark-internal)", commands))
     assert len(words) >= 12
     assert [word for word in sorted(words) if word not in harness] == []

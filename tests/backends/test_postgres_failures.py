@@ -89,7 +89,7 @@ def test_a_connection_of_ones_own_cannot_write_either(postgres_server: dict[str,
         (lambda u: u.replace("reader:", "reader:x/"), "nothing", InvalidValue, "in a password as %2F"),
         (lambda u: u.replace("127.0.0.1:", "127.0.0.1:9"), "nothing", FarthingError, ""),
     ],
-)  # fmt: skip
+)
 def test_opening_fails_with_the_reason_and_without_the_password(
     postgres_server: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
     change: Callable[[str], str], table: str, error: type[FarthingError], said: str,
@@ -119,9 +119,7 @@ def test_a_dead_server_is_named(postgres_server: dict[str, Any]) -> None:
         postgres_table("postgresql://reader:secret@127.0.0.1:1/registry", "people")
 
 
-def test_no_cell_is_in_any_message(
-    postgres_engine: PostgresUnderTest, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_cell_is_in_any_message(postgres_engine: PostgresUnderTest, capfd: pytest.CaptureFixture[str]) -> None:
     """Queries farthing would never write, because they fail on a cell: still the cell does not come out."""
     canary = f"cell-{os.urandom(8).hex()}"
     table = postgres_engine.load(pa.table({"s": [canary], "n": [2**62 + 12345]})).get_name()

@@ -67,11 +67,13 @@ def test_a_server_ends_with_the_last_process_that_used_it_even_if_that_was_kille
     )
     users = [
         subprocess.Popen(
-            [sys.executable, "-c", program, str(place)], stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", program, str(place)],
+            stdout=subprocess.PIPE,
+            text=True,
             env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
         )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     pids = {int(user.stdout.readline()) for user in users if user.stdout}
     assert len(pids) == 1
     users[0].kill()

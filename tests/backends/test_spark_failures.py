@@ -97,9 +97,7 @@ def test_cancel_stops_this_query_and_no_other_of_the_session(spark_engine: Spark
     engine = spark_engine.engine
     others: list[Any] = []
     session = spark_engine.engine.backend._session
-    beside = threading.Thread(
-        target=lambda: others.extend(session.sql(f"SELECT sum(age) FROM ({SLOW})").collect())
-    )
+    beside = threading.Thread(target=lambda: others.extend(session.sql(f"SELECT sum(age) FROM ({SLOW})").collect()))
     beside.start()
     threading.Timer(1.0, engine.cancel).start()
     with pytest.raises(EngineError, match="OPERATION_CANCELED"):

@@ -48,9 +48,7 @@ def rows() -> pa.Table:
     path = os.environ.get("FARTHING_ADULT")
     if path:
         found = pc.read_csv(Path(path))
-        named = found.rename_columns(
-            [name.strip().replace("-", "_").replace(".", "_") for name in found.column_names]
-        )
+        named = found.rename_columns([name.strip().replace("-", "_").replace(".", "_") for name in found.column_names])
         return named.select(list(SCHEMA))
     draw, n = np.random.default_rng(1994), 6_000
     school = draw.integers(1, 17, n)
@@ -100,11 +98,7 @@ def test_a_study_is_the_same_on_every_engine(
 
     def near(name: str, truth: Any) -> bool:
         answer = release[name]
-        return bool(
-            np.all(
-                np.abs(np.asarray(answer.values) - truth) <= 12 * np.asarray(answer.standard_errors) + 1e-9
-            )
-        )
+        return bool(np.all(np.abs(np.asarray(answer.values) - truth) <= 12 * np.asarray(answer.standard_errors) + 1e-9))
 
     sex, income = table["sex"].to_numpy(zero_copy_only=False), table["income"].to_numpy(zero_copy_only=False)
     hours, age = table["hours_per_week"].to_numpy(), table["age"].to_numpy()
@@ -113,6 +107,4 @@ def test_a_study_is_the_same_on_every_engine(
     assert near("mean of age", age.mean())
     assert near("mean of hours_per_week by sex", [hours[sex == one].mean() for one in SEXES])
     assert near("std of education_num", table["education_num"].to_numpy().std())
-    assert near(
-        "contingency of sex and income", [((sex == s) & (income == i)).sum() for s in SEXES for i in INCOMES]
-    )
+    assert near("contingency of sex and income", [((sex == s) & (income == i)).sum() for s in SEXES for i in INCOMES])

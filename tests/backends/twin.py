@@ -61,9 +61,7 @@ def cells(domain: Any) -> list[Any]:
     return list(range(lower, upper + 1))
 
 
-def total(
-    rows: Rows, term: Callable[[Row], int | None], axes: Sequence[tuple[Callable[[Row], Any], list[Any]]]
-) -> Any:
+def total(rows: Rows, term: Callable[[Row], int | None], axes: Sequence[tuple[Callable[[Row], Any], list[Any]]]) -> Any:
     """The sum of `term` in every cell of the axes, as nested lists; a row without a cell adds nothing."""
 
     def at(combination: tuple[Any, ...]) -> int:

@@ -130,11 +130,7 @@ def test_delta_at_undoes_epsilon_at(name: str) -> None:
     for delta in (0.01, 1e-8, 1e-25):
         epsilon = composition.epsilon_at(delta)
         if epsilon.lower > 0:
-            assert (
-                composition.delta_at(epsilon.upper).lower
-                <= delta
-                <= composition.delta_at(epsilon.lower).upper
-            )
+            assert composition.delta_at(epsilon.upper).lower <= delta <= composition.delta_at(epsilon.lower).upper
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,7 @@ def rows_of_everybody(luck: random.Random) -> list[list[Any]]:
 def written(file: Path, rows: list[list[Any]]) -> Path:
     if file.suffix == ".parquet":
         kinds = [pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.string()]
-        columns = [
-            pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
-        ]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
         pq.write_table(pa.table(columns, names=NAMES), file)
         return file
     text = io.StringIO(newline="")
@@ -70,9 +68,7 @@ def opened(file: Path) -> Dataset:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
-def test_a_unit_that_leaves_a_large_file_moves_nothing_beyond_its_sensitivity(
-    tmp_path: Path, ending: str
-) -> None:
+def test_a_unit_that_leaves_a_large_file_moves_nothing_beyond_its_sensitivity(tmp_path: Path, ending: str) -> None:
     rows = rows_of_everybody(random.Random(16))
     full = opened(written(tmp_path / f"all{ending}", rows))
     wanted = {**dict(aggregates_for(full)), "rows": Count()}

@@ -33,8 +33,10 @@ def test_a_charge_is_spent_before_it_is_answered_and_after(place: Place) -> None
         assert again.budget("people") == after
         found = again.stored("r-1")
         assert found is not None and (found.state, found.answer, found.receipt) == (
-            "released", '{"count": 41}', receipt,
-        )  # fmt: skip
+            "released",
+            '{"count": 41}',
+            receipt,
+        )
         assert again.verify(receipt).ok
 
 
@@ -185,9 +187,7 @@ def sqlite_ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
         (1.0, True),
     ],
 )
-def test_what_is_no_budget_never_reaches_the_store(
-    sqlite_ledger: Ledger, epsilon: float, delta: float
-) -> None:
+def test_what_is_no_budget_never_reaches_the_store(sqlite_ledger: Ledger, epsilon: float, delta: float) -> None:
     for act in (
         lambda: sqlite_ledger.register("other", epsilon, delta),
         lambda: sqlite_ledger.set_budget("people", epsilon, delta),
@@ -361,9 +361,7 @@ def test_a_trigger_that_could_undo_a_charge_is_found_on_a_server(
     with psycopg.connect(place.url, autocommit=True) as owner:
         owner.execute("CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         for table, what in (("farthing_entries", "INSERT"), ("farthing_accounts", "UPDATE")):
-            owner.execute(
-                f"CREATE TRIGGER forget BEFORE {what} ON {table} FOR EACH ROW EXECUTE FUNCTION forget()"
-            )
+            owner.execute(f"CREATE TRIGGER forget BEFORE {what} ON {table} FOR EACH ROW EXECUTE FUNCTION forget()")
             with pytest.raises(LedgerTampered, match=f"trigger {table} forget is not as it was made"):
                 place.open()
             owner.execute(f"DROP TRIGGER forget ON {table}")

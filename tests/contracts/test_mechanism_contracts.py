@@ -77,9 +77,7 @@ def test_more_epsilon_costs_more(make: Callable[[float], Any], value: Any) -> No
 
 
 @CASES
-def test_a_mechanism_is_frozen_equal_by_value_and_can_travel(
-    make: Callable[[float], Any], value: Any
-) -> None:
+def test_a_mechanism_is_frozen_equal_by_value_and_can_travel(make: Callable[[float], Any], value: Any) -> None:
     mechanism = make(1.0)
     assert make(1.0) == mechanism != make(0.5) and hash(make(1.0)) == hash(mechanism)
     assert copy.deepcopy(mechanism) == mechanism == pickle.loads(pickle.dumps(mechanism))

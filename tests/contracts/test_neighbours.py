@@ -193,9 +193,7 @@ def cases(draw: st.DrawFn) -> Case:
     chain = draw(chains())
     limit = next((argument[1] for name, argument in chain if name == "join"), 1)
     group, size = draw(st.sampled_from([1, 1, 2])), draw(st.integers(0, 3))
-    luck = random.Random(
-        draw(st.integers(0, 2**32))
-    )  # thousands of cells: too many for hypothesis to draw one by one
+    luck = random.Random(draw(st.integers(0, 2**32)))  # thousands of cells: too many for hypothesis to draw one by one
 
     def somebody() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         own = [a_row(luck) for _ in range(1 if by_row else luck.randint(0, most))]

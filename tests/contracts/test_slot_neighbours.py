@@ -53,8 +53,10 @@ def statistics(luck: random.Random) -> list[Any]:
     asked: list[Any] = []
     for place in range(7):
         often: dict[str, Any] = {
-            "where": luck.choice(WHERE), "by": luck.choice([None, "sex", ["sex", "smoker"]]), "name": f"s{place}"
-        }  # fmt: skip
+            "where": luck.choice(WHERE),
+            "by": luck.choice([None, "sex", ["sex", "smoker"]]),
+            "name": f"s{place}",
+        }
         column = luck.choice(["age", "bmi"])
         asked.append(
             luck.choice(
@@ -70,9 +72,7 @@ def statistics(luck: random.Random) -> list[Any]:
                     lambda often=often: ranges("age", **often),
                     lambda often=often: ranges("bmi", ranges=[(-1.0, 1.5), (0.0, 3.5)], **often),
                     lambda often=often: ft.cdf("age", **often),
-                    lambda often=often: marginals(
-                        ["age", "bmi", "smoker"], bins={"bmi": 3}, **_without_smoker(often)
-                    ),
+                    lambda often=often: marginals(["age", "bmi", "smoker"], bins={"bmi": 3}, **_without_smoker(often)),
                 ]
             )()
         )
@@ -175,8 +175,9 @@ def test_measurements_move_no_further_than_claimed_in_many_plans(seed: int) -> N
 
 
 def test_a_claim_that_is_too_small_is_caught() -> None:
-    people = pyarrow.Table.from_pylist([{"age": 20, "sex": "F"}], schema=pyarrow.schema(
-        [("age", pyarrow.int64()), ("sex", pyarrow.string())]))  # fmt: skip
+    people = pyarrow.Table.from_pylist(
+        [{"age": 20, "sex": "F"}], schema=pyarrow.schema([("age", pyarrow.int64()), ("sex", pyarrow.string())])
+    )
     schema = {"age": (-5, 20), "sex": ["F", "M"]}
     design = design_of([ft.sum("age", by="sex")], ft.dataset(people, schema=schema))
     (slot,) = design.slots

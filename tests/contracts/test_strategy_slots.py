@@ -82,9 +82,7 @@ def test_no_neighbour_moves_marginals_further_than_claimed(norm: Any, relation: 
 
 def test_claims_for_trees_are_tight() -> None:
     transform = TRANSFORMS["tree"]
-    claimed = sensitivity_through(
-        sensitivity_of_rows(5, [(0, 1)], 2, ADD_REMOVE), transform.columns, transform.size
-    )
+    claimed = sensitivity_through(sensitivity_of_rows(5, [(0, 1)], 2, ADD_REMOVE), transform.columns, transform.size)
     found = _moves(_columns(transform, 5), 2, ADD_REMOVE)
     assert (found.l1, found.l2_squared, found.linf) == (claimed.l1, claimed.l2_squared, claimed.linf)
     assert not _no_more(found, replace(claimed, l1=claimed.l1 - 1))

@@ -23,11 +23,7 @@ def _arrows() -> dict[str, set[str]]:
     """One row per package: what it may import, and nothing else."""
     rows: dict[str, set[str]] = {}
     for name, facts in TABLES["packages"].items():
-        named = (
-            {ROOT, *TABLES["packages"]} - {"__init__", name}
-            if facts["imports"] == ["*"]
-            else facts["imports"]
-        )
+        named = {ROOT, *TABLES["packages"]} - {"__init__", name} if facts["imports"] == ["*"] else facts["imports"]
         above = {one for one in TABLES["open"] if one in rows}
         rows[ROOT if name == "__init__" else name] = set(named) | above
     return rows
@@ -98,9 +94,7 @@ def _faults_inside(path: Path, folder: Path, inside: Mapping[str, Mapping[str, l
         common = _common(here[:-1], there[:-1])
         if not common:
             continue  # two packages: the table of arrows
-        importer, imported = (
-            part[len(common)] if len(part) > len(common) + 1 else "." for part in (here, there)
-        )
+        importer, imported = (part[len(common)] if len(part) > len(common) + 1 else "." for part in (here, there))
         if importer == imported:
             continue
         table = inside.get("/".join(common))
@@ -165,9 +159,7 @@ def _file_of(name: str | None, folder: Path) -> Path | None:
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """The folders that two files share."""
-    return tuple(
-        pair[0] for pair in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    )
+    return tuple(pair[0] for pair in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 @cache
@@ -187,11 +179,7 @@ def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     waiting = [(tree, False)]
     while waiting:
         node, lazy = waiting.pop()
-        lazy = (
-            lazy
-            or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            or _for_types_only(node)
-        )
+        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types_only(node)
         yield node, lazy
         waiting.extend((child, lazy) for child in ast.iter_child_nodes(node))
 
@@ -213,9 +201,7 @@ def _fault(here: str, name: str | None, folder: Path, *, lazy: bool) -> str | No
     if top != folder.name:
         return _third_party_fault(here, top, lazy=lazy)
     there = ROOT
-    if below and (
-        (folder / below[0]).is_dir() or (folder / f"{below[0]}.py").is_file() or below[0] in ARROWS
-    ):
+    if below and ((folder / below[0]).is_dir() or (folder / f"{below[0]}.py").is_file() or below[0] in ARROWS):
         there = below[0]
     if there in {here} | ARROWS[here]:
         return None

@@ -35,9 +35,7 @@ def test_the_three_routes_to_a_truth_agree() -> None:
     def normal(x: float) -> float:
         return 0.5 * math.erfc(-x / math.sqrt(2))
 
-    assert normal(0.5 - gaussian) - math.exp(gaussian) * normal(-0.5 - gaussian) == pytest.approx(
-        1e-5, rel=1e-9
-    )
+    assert normal(0.5 - gaussian) - math.exp(gaussian) * normal(-0.5 - gaussian) == pytest.approx(1e-5, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["a", "a15", "a20", "c", "d100", "mix"])

@@ -128,9 +128,7 @@ def test_a_table_comes_whole_to_another_process(tmp_path: Path) -> None:
     assert all(again.columns[name].tolist() == table.columns[name].tolist() for name in table.columns)
 
 
-def test_a_peers_releases_come_back_with_what_it_does_not_have(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peers_releases_come_back_with_what_it_does_not_have(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     def peer(people: People, number: int, epsilon: float, delta: float) -> Any:
         def contender(asked: Asked) -> Any:
             if asked.kind == "variance":
@@ -197,9 +195,7 @@ def test_the_best_peer_is_not_the_luckiest(people: People) -> None:
         "one": (asked.truth(people) + turns[:, None]).tolist(),
         "other": (asked.truth(people) + turns[::-1][:, None]).tolist(),
     }
-    found = [
-        outcome(SETTING, name, people, [asked], {"answers": {"count": own}}) for name, own in answers.items()
-    ]
+    found = [outcome(SETTING, name, people, [asked], {"answers": {"count": own}}) for name, own in answers.items()]
     best = best_peer(found, "count")
     assert best is not None and best[0] == pytest.approx(3.0)  # the least of each half would have been 1
 
@@ -209,9 +205,7 @@ def test_the_report_has_every_statistic_ratio_and_absent_peer(people: People, tm
     found.append(Outcome(SETTING, "absent", failure="not installed: no matching distribution"))
     targets = mixed_targets(found)
     assert {target.met for target in targets} == {False}
-    page = save(tmp_path, [], targets, mixed=[found], about_mixed=["panel: made up"]).read_text(
-        encoding="utf-8"
-    )
+    page = save(tmp_path, [], targets, mixed=[found], about_mixed=["panel: made up"]).read_text(encoding="utf-8")
     assert "| count | 3 | 3 | 3 | 2 | 2 | 1.50 ± 0.00 |" in page
     assert "absent: not installed: no matching distribution" in page and "panel: made up" in page
     stored = json.loads((tmp_path / "latest.json").read_text(encoding="utf-8"))["mixed"]
@@ -240,9 +234,7 @@ def test_what_cannot_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.M
     assert "not installed" in about([], [environment])[0]
 
 
-def test_an_environment_that_is_there_is_taken_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_that_is_there_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_environments, "FOLDER", tmp_path)
     pins = tmp_path / "peers.toml"
     pins.write_text('[somebody]\ncontenders = ["Somebody"]\npackages = ["somebody==1"]\n', encoding="utf-8")

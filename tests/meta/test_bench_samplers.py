@@ -20,9 +20,7 @@ from rich.console import Console
 def test_every_sampler_draws_as_many_cells_as_it_is_timed_for(distribution: str, sampler: str) -> None:
     drawn = drawing(distribution, 100, sampler, 200)()
     assert len(drawn) == 200
-    assert (
-        20 < max(abs(int(n)) for n in drawn) < 5_000
-    )  # of the order of the scale: missed once in 10^20 runs
+    assert 20 < max(abs(int(n)) for n in drawn) < 5_000  # of the order of the scale: missed once in 10^20 runs
 
 
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw

@@ -43,9 +43,7 @@ def test_prose_is_wrapped_at_the_line_length_of_the_code() -> None:
     long = [
         f"{page.relative_to(TOP)}: {line[:60]}"
         for page in pages
-        for line in re.sub(
-            r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S
-        ).splitlines()
+        for line in re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S).splitlines()
         if len(line) > length and not line.startswith(("|", "<", "![", "    "))
     ]
     assert long == []

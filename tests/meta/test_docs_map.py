@@ -17,9 +17,7 @@ def nav() -> list[Section]:
     """The sections of the nav, each with its pages; the overview itself stands in no section."""
     entries = yaml.safe_load((TOP / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     sections = [(title, pages) for entry in entries for title, pages in entry.items() if pages != "index.md"]
-    return [
-        (title, [(name, path) for page in pages for name, path in page.items()]) for title, pages in sections
-    ]
+    return [(title, [(name, path) for page in pages for name, path in page.items()]) for title, pages in sections]
 
 
 def table_of(sections: list[Section], prefix: str = "") -> str:

@@ -140,9 +140,7 @@ def test_every_run_draws_the_same_in_whatever_order(runs: list[str]) -> None:
     first, second = (sorted(re.findall(r"^SEEN .*", told, re.MULTILINE)) for told in runs)
     assert len(first) == 3
     assert len(set(first) & set(second)) == 2
-    assert (
-        len({re.search(r"\w{16}", line)[0] for line in first}) == 2
-    )  # one of the fixture, one of the system
+    assert len({re.search(r"\w{16}", line)[0] for line in first}) == 2  # one of the fixture, one of the system
 
 
 def test_every_mark_in_the_tree_states_two_numbers_below_the_limit() -> None:
@@ -164,9 +162,7 @@ def test_every_mark_in_the_tree_states_two_numbers_below_the_limit() -> None:
 
 def test_a_generator_of_a_module_is_used_up_before_the_first_test() -> None:
     """One that tests share would give each what the others left, and the order of tests is not always the same."""
-    assert [
-        found for path in project_files() if path.is_relative_to(TOP / "tests") for found in _shared(path)
-    ] == []
+    assert [found for path in project_files() if path.is_relative_to(TOP / "tests") for found in _shared(path)] == []
 
 
 def _shared(path: Path) -> list[str]:
@@ -218,6 +214,4 @@ def test_the_door_to_randomness_reads_no_setting_and_nobody_replaces_it() -> Non
     assert [name.name for node in imported for name in node.names] == ["os"]
     assert source.count("os.") == 1 and "return os.urandom(count)" in source
     assigned = re.compile(r"\bSYSTEM\s*(:.*)?=[^=]|\b_System\b|urandom\s*=[^=]")
-    assert [path for path in (TOP / "src").rglob("*.py") if assigned.search(path.read_text("utf-8"))] == [
-        door
-    ]
+    assert [path for path in (TOP / "src").rglob("*.py") if assigned.search(path.read_text("utf-8"))] == [door]

@@ -150,9 +150,7 @@ def _planted(tmp_path: Path, module: str, source: str) -> Path:
         ),
     ],
 )
-def test_a_planted_bad_import_between_sub_packages_is_caught(
-    tmp_path: Path, files: dict[str, str], fault: str
-) -> None:
+def test_a_planted_bad_import_between_sub_packages_is_caught(tmp_path: Path, files: dict[str, str], fault: str) -> None:
     table = {"data": {".": ["engines"], "steps": [], "engines": []}}
     found = faults(_planted_files(tmp_path, files), table)
     assert len(found) == 1
@@ -165,10 +163,7 @@ def test_sub_packages_import_themselves_and_what_their_table_allows(tmp_path: Pa
         "data/rows.py": "from farthing.data.engines import duck",
         "data/__init__.py": "from farthing.data.rows import x",
     }
-    assert (
-        faults(_planted_files(tmp_path, files), {"data": {".": ["engines"], "steps": [], "engines": []}})
-        == []
-    )
+    assert faults(_planted_files(tmp_path, files), {"data": {".": ["engines"], "steps": [], "engines": []}}) == []
 
 
 def test_a_cycle_is_found_however_its_imports_are_written(tmp_path: Path) -> None:
@@ -183,9 +178,7 @@ def test_a_cycle_is_found_however_its_imports_are_written(tmp_path: Path) -> Non
     )
     graph = module_graph(folder)
     (cycle,) = cycles(graph)
-    assert sorted(cycle[1:]) == [
-        "data/engines/duck.py", "data/rows.py", "data/steps/__init__.py", "data/steps/one.py"
-    ]  # fmt: skip
+    assert sorted(cycle[1:]) == ["data/engines/duck.py", "data/rows.py", "data/steps/__init__.py", "data/steps/one.py"]
     graph["data/engines/duck.py"].clear()
     assert cycles(graph) == []
 

@@ -52,8 +52,10 @@ def told() -> tuple[dict[str, Any], str]:
     """What a process says that imports one after the other, with every warning an error, and what else it printed."""
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM, json.dumps(STEPS)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
     printed, _, answer = run.stdout.partition("TOLD ")
     return json.loads(answer), printed + run.stderr

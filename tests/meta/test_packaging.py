@@ -35,9 +35,7 @@ def test_every_requirement_is_pinned_to_a_version_it_allows() -> None:
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     wanted = [Requirement(text) for group in groups for text in group]
     outside = [
-        r
-        for r in wanted
-        if r.name != "farthing" and not r.specifier.contains(_pinned()[canonicalize_name(r.name)])
+        r for r in wanted if r.name != "farthing" and not r.specifier.contains(_pinned()[canonicalize_name(r.name)])
     ]
     assert outside == []
 
@@ -56,8 +54,10 @@ def test_what_farthing_brings_along_is_found_through_others() -> None:
 def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)],
-        cwd=TOP, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=TOP,
+        check=True,
+        capture_output=True,
+    )
     (wheel,) = tmp_path.glob("farthing-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -70,9 +70,7 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -
 
 def test_ci_runs_what_a_user_runs() -> None:
     script = TOP / ".ci" / "run"
-    commands = [
-        line for line in script.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")
-    ]
+    commands = [line for line in script.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     assert os.access(script, os.X_OK)
     assert "set -euo pipefail" in commands
     assert commands[-1] == "exec make test"
@@ -82,9 +80,7 @@ def test_the_readme_names_only_make_targets_that_exist() -> None:
     makefile = (TOP / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     pages = [TOP / "README.md", TOP / "CONTRIBUTING.md", *(TOP / "docs").rglob("*.md")]
-    named = {
-        name for page in pages for name in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))
-    }
+    named = {name for page in pages for name in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))}
     assert {"install", "demo", "test", "lint", "docs", "bench"} <= targets
     assert named <= targets
 
@@ -117,7 +113,4 @@ def _brought_along() -> set[str]:
 
 
 def _extras() -> list[list[str]]:
-    return [
-        [t for t in group if not t.startswith("farthing")]
-        for group in PROJECT["optional-dependencies"].values()
-    ]
+    return [[t for t in group if not t.startswith("farthing")] for group in PROJECT["optional-dependencies"].values()]

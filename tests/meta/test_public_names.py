@@ -41,16 +41,10 @@ def test_a_module_imports_nothing_to_the_outside_that_it_does_not_export(module_
 
 @pytest.mark.parametrize("old", OLD_NAMES)
 def test_an_old_name_is_the_new_thing(old: str) -> None:
-    new = (
-        ("farthing.matrix.workloads",)
-        if old.endswith("workloads")
-        else ("farthing.matrix", "farthing.statistics")
-    )
+    new = ("farthing.matrix.workloads",) if old.endswith("workloads") else ("farthing.matrix", "farthing.statistics")
     things = {name: getattr(module_of(module), name) for module in new for name in names_of(module)}
     assert set(names_of(old)) == set(things)
-    assert [
-        name for name in things if name != "workloads" and getattr(module_of(old), name) is not things[name]
-    ] == []
+    assert [name for name in things if name != "workloads" and getattr(module_of(old), name) is not things[name]] == []
 
 
 @pytest.mark.parametrize("module_name", ["farthing", "farthing.statistics", "farthing.release"])

@@ -77,9 +77,7 @@ def test_the_tables_say_who_may_call() -> None:
             assert (who, scope) == ("anybody", "-"), route
         else:
             rule = PERMISSIONS[route]
-            assert (who, scope) == (WORDS[rule.roles], "page only" if rule.session_only else rule.scope), (
-                route
-            )
+            assert (who, scope) == (WORDS[rule.roles], "page only" if rule.session_only else rule.scope), route
 
 
 def test_every_route_has_an_example_that_it_would_take(described: dict[str, Any]) -> None:

@@ -45,9 +45,7 @@ def test_a_skip_fails_the_run_only_under_ci(
     assert ("a_module_nobody_has" in run.stdout) == ("a_module_nobody_has" in source)
 
 
-def _run(
-    folder: Path, files: dict[str, str], ci: str, workers: tuple[str, ...]
-) -> subprocess.CompletedProcess[str]:
+def _run(folder: Path, files: dict[str, str], ci: str, workers: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     shutil.copy(CONFTEST, folder / "conftest.py")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for name, source in files.items():

@@ -27,9 +27,7 @@ def with_biome(venv: Path, code: int) -> Path:
     assert version is not None
     script = venv / f"biome-{version[1]}" / "node_modules" / ".bin" / "biome"
     script.parent.mkdir(parents=True)
-    script.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho "$@"\nexit {code}\n', encoding="utf-8"
-    )
+    script.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit 0\necho "$@"\nexit {code}\n', encoding="utf-8")
     script.chmod(0o755)
     return venv
 
@@ -49,9 +47,7 @@ def test_findings_fail_where_biome_is_there(tmp_path: Path) -> None:
 
 def test_lint_and_test_check_the_page() -> None:
     makefile = (TOP / "Makefile").read_text(encoding="utf-8")
-    needs = {
-        name: rest.split("##")[0].split() for name, rest in re.findall(r"^([a-z-]+):(.*)$", makefile, re.M)
-    }
+    needs = {name: rest.split("##")[0].split() for name, rest in re.findall(r"^([a-z-]+):(.*)$", makefile, re.M)}
     assert "style-page" in needs["style"]
     assert "style" in needs["lint"] and "style" in needs["test"]
 

@@ -39,9 +39,7 @@ def test_every_public_function_of_the_theorems_states_one(stated_theorems: list[
         (HEADINGS, "tests/silent.py", "never mentions it"),
     ],
 )
-def test_a_badly_stated_theorem_is_named(
-    tmp_path: Path, headings: list[str], test_file: str, fault: str
-) -> None:
+def test_a_badly_stated_theorem_is_named(tmp_path: Path, headings: list[str], test_file: str, fault: str) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "t.py").write_text("assert a_bound() > 0\n", encoding="utf-8")
     (tmp_path / "tests" / "silent.py").write_text("assert True\n", encoding="utf-8")
@@ -52,7 +50,5 @@ def test_a_badly_stated_theorem_is_named(
 def test_a_well_stated_theorem_passes(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "t.py").write_text("assert a_bound() > 0\n", encoding="utf-8")
-    docstring = (
-        "Statement: a\nSource: b\nDeparts from source: c\nAssumes: d\nDirection: e\nChecked by: tests/t.py"
-    )
+    docstring = "Statement: a\nSource: b\nDeparts from source: c\nAssumes: d\nDirection: e\nChecked by: tests/t.py"
     assert Theorem("here", "a_bound", docstring).faults(tmp_path) == []

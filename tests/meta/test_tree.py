@@ -16,9 +16,7 @@ from tree import TOP, project_files, text_of
 # Written in pieces so that this file does not find itself.
 _UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "Not" + "Implemented" + "Error")))
 _MACHINE = re.compile(r"(?<![\w.~])/(?:work|farm|home|root|Users|opt|mnt)/\w")
-_INDEX_SETTING = re.compile(
-    r"(?:--(?:extra-)?index-url|--find-links|--trusted-host|PIP_(?:EXTRA_)?INDEX_URL)\b"
-)
+_INDEX_SETTING = re.compile(r"(?:--(?:extra-)?index-url|--find-links|--trusted-host|PIP_(?:EXTRA_)?INDEX_URL)\b")
 _INDEX_HOST = re.compile(r"https?://[^\s\"')]*/simple\b")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _TEXT = {path: text for path in project_files() if (text := text_of(path)) is not None}
@@ -104,3 +102,12 @@ def test_docstrings_are_left_out_of_the_count_of_lines() -> None:
 def test_no_file_is_a_drawer() -> None:
     drawers = {"utils.py", "util.py", "common.py", "helpers.py", "misc.py"}
     assert [str(path.relative_to(TOP)) for path in _TEXT if path.name in drawers] == []
+
+
+@pytest.mark.parametrize("face", sorted((TOP / "src").rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_a_package_lists_only_what_it_holds(face: Path) -> None:
+    """Lines like `module, other   what they hold` in its docstring name modules, packages or exported names."""
+    text = face.read_text(encoding="utf-8")
+    there = {path.stem for path in face.parent.iterdir()} | set(re.findall(r"\w+", text.rpartition('"""')[2]))
+    rows = re.findall(r"^((?:\w+, )*\w+)  +\S", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
+    assert [name for row in rows for name in row.split(", ") if name not in there] == []

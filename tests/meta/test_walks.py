@@ -17,9 +17,7 @@ FILES = {
 }
 
 
-def test_calls_are_counted_in_every_thread_and_imports_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_are_counted_in_every_thread_and_imports_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HEADINGS = ["Statement", "Source", "Assumes", "Direction", "Checked by"]
-_HEADING = re.compile(
-    r"^ *(Statement|Source|Assumes|Direction|Checked by|Departs from source):", re.MULTILINE
-)
+_HEADING = re.compile(r"^ *(Statement|Source|Assumes|Direction|Checked by|Departs from source):", re.MULTILINE)
 _TEST_FILE = re.compile(r"tests/[\w/]+\.py")
 
 

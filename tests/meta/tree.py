@@ -18,11 +18,7 @@ def project_files() -> list[Path]:
     if listing.returncode == 0:
         found = [TOP / name for name in listing.stdout.split("\0") if name]
     else:  # an archive without git: everything but what the tools made
-        found = [
-            path
-            for path in TOP.rglob("*")
-            if not any(p in _BUILT or p.endswith("_cache") for p in path.parts)
-        ]
+        found = [path for path in TOP.rglob("*") if not any(p in _BUILT or p.endswith("_cache") for p in path.parts)]
     return sorted(path for path in found if path.is_file())
 
 

@@ -117,13 +117,9 @@ def connected_dots(epsilons: np.ndarray, step: float, delta: float) -> float:
     return high
 
 
-@pytest.mark.parametrize(
-    ("count", "step"), [(60, 1e-3), (200, 4e-3), pytest.param(1000, 8e-3, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("count", "step"), [(60, 1e-3), (200, 4e-3), pytest.param(1000, 8e-3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delta", [0.05, 1e-9])
-def test_reals_lie_below_connected_dots_and_where_these_converge_to(
-    count: int, step: float, delta: float
-) -> None:
+def test_reals_lie_below_connected_dots_and_where_these_converge_to(count: int, step: float, delta: float) -> None:
     values = np.random.default_rng(count).uniform(0.01, 0.5, count)
     bounds = compose(values).epsilon_at(delta)
     rough, fine = connected_dots(values, step, delta), connected_dots(values, step / 2, delta)
@@ -221,9 +217,7 @@ def laplace_delta(epsilon: Any, count: int, x: Any) -> Any:
     for up in range(count + 1):
         for down in range(count + 1 - up):
             m = count - up - down
-            ways = mpmath.factorial(count) / (
-                mpmath.factorial(up) * mpmath.factorial(down) * mpmath.factorial(m)
-            )
+            ways = mpmath.factorial(count) / (mpmath.factorial(up) * mpmath.factorial(down) * mpmath.factorial(m))
             weight = ways * mpmath.mpf(0.5) ** up * (mpmath.exp(-epsilon) / 2) ** down
             y = x - (up - down) * epsilon
             if m == 0:
@@ -239,9 +233,7 @@ def laplace_delta(epsilon: Any, count: int, x: Any) -> Any:
 
 
 def _density(s: Any, m: int, epsilon: Any) -> Any:
-    terms = (
-        (-1) ** j * mpmath.binomial(m, j) * max(s + (m - 2 * j) * epsilon, 0) ** (m - 1) for j in range(m + 1)
-    )
+    terms = ((-1) ** j * mpmath.binomial(m, j) * max(s + (m - 2 * j) * epsilon, 0) ** (m - 1) for j in range(m + 1))
     if m == 1:
         interval = mpmath.mpf(1)
     else:

@@ -25,9 +25,7 @@ def test_hundred_tenths(delta: float, epsilon: float) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "count", "delta", "expected"), [(0.01, 10_000, 2e-15, 8.073), (1.0, 100, 1e-6, 83.53)]
 )
-def test_where_others_fell_below_the_optimum(
-    epsilon: float, count: int, delta: float, expected: float
-) -> None:
+def test_where_others_fell_below_the_optimum(epsilon: float, count: int, delta: float, expected: float) -> None:
     bounds = ft.compose([epsilon], counts=[count]).epsilon_at(delta)
     assert abs(bounds.estimate - expected) < 6e-3 and bounds.lower > expected - 6e-3
 
@@ -83,9 +81,7 @@ def convolved(multiples: np.ndarray, step: float, delta: float) -> float:
 @pytest.mark.parametrize(("count", "digits"), [(45, 2), (80, 3), (300, 2), (1000, 2)])
 @pytest.mark.parametrize("delta", [0.2, 1e-9, 1e-30])
 def test_decimals_equal_the_convolved_law(count: int, digits: int, delta: float) -> None:
-    values = np.maximum(
-        np.round(np.random.default_rng(count).uniform(0.01, 0.5, count), digits), 10.0**-digits
-    )
+    values = np.maximum(np.round(np.random.default_rng(count).uniform(0.01, 0.5, count), digits), 10.0**-digits)
     composition = ft.compose(values)
     bounds = composition.epsilon_at(delta)
     truth = convolved(np.rint(values * 10**digits).astype(int), 10.0**-digits, delta)

@@ -16,11 +16,7 @@ def exact_upper_tail(distribution: str, scale: float, start: int) -> float:
         s = mpmath.mpf(scale)
 
         def weight(n: int) -> mpmath.mpf:
-            return (
-                mpmath.exp(-n / s)
-                if distribution == "laplace"
-                else mpmath.exp(-(mpmath.mpf(n) ** 2) / (2 * s**2))
-            )
+            return mpmath.exp(-n / s) if distribution == "laplace" else mpmath.exp(-(mpmath.mpf(n) ** 2) / (2 * s**2))
 
         last = int(80 * scale) + 80
         total = 1 + 2 * mpmath.fsum(weight(n) for n in range(1, last))
@@ -31,9 +27,7 @@ def exact_upper_tail(distribution: str, scale: float, start: int) -> float:
 @pytest.mark.parametrize(("scale", "starts"), [(0.3, [1, 2]), (3.7, [1, 9, 20]), (20.0, [1, 30, 85])])
 def test_tails_are_those_of_the_formula(distribution: str, scale: float, starts: list[int]) -> None:
     found = upper_tails(distribution, scale, np.array(starts))
-    assert found == pytest.approx(
-        [exact_upper_tail(distribution, scale, n) for n in starts], rel=1e-9, abs=1e-25
-    )
+    assert found == pytest.approx([exact_upper_tail(distribution, scale, n) for n in starts], rel=1e-9, abs=1e-25)
 
 
 def test_the_integral_for_wide_gaussians_is_as_good_as_the_sum() -> None:

@@ -50,9 +50,7 @@ def test_low_bits_are_as_frequent_on_one_side_as_on_the_other(make: Any) -> None
     mechanism = make(1.0, 1.0, grid=2.0**-10, cells=SAMPLES)
     left, right = (lowest_set_bits(released(mechanism, value, 7 + i)) for i, value in enumerate((0.1, 1.1)))
     bits = np.arange(-10, -3)
-    counts = np.array(
-        [[np.count_nonzero(side == bit) for bit in bits] for side in (left, right)], dtype=float
-    )
+    counts = np.array([[np.count_nonzero(side == bit) for bit in bits] for side in (left, right)], dtype=float)
     expected = counts.sum(axis=0) / 2
     statistic = float(((counts - expected) ** 2 / expected).sum())
     assert statistic < 48.3  # chi-square with 9 degrees of freedom (7 are used) at 1e-6 or less

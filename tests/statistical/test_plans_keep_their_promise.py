@@ -95,9 +95,7 @@ def truths(rows: pa.Table) -> dict[str, np.ndarray]:
     found = {
         "count by sex": [women.sum(), men.sum()],
         "histogram of age": np.histogram(age, edges)[0],
-        "contingency of sex and smoker": [
-            (one & (smoker == yes)).sum() for one in (women, men) for yes in (0, 1)
-        ],
+        "contingency of sex and smoker": [(one & (smoker == yes)).sum() for one in (women, men) for yes in (0, 1)],
         "mean of income": [income.mean()],
         "mean of bmi by sex": [bmi[women].mean(), bmi[men].mean()],
         "sum of income by sex": [income[women].sum(), income[men].sum()],

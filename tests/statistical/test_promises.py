@@ -29,9 +29,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("table", "kind", "told"), CASES)
-def test_what_is_promised_is_delivered(
-    table: str, kind: str, told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_promised_is_delivered(table: str, kind: str, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farthing.mechanisms.mechanism.SYSTEM", TestSource(16))
     (example,) = [one for one in examples() if one.name == table]
     (asked,) = [one for one in KINDS if one.name == kind]

@@ -72,9 +72,11 @@ def truths(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     tables = [
         np.histogram2d(one, other, (np.arange(a + 1) - 0.5, np.arange(b + 1) - 0.5))[0].ravel()
         for one, other, a, b in (
-            (sex == "M", ten, 2, 11), (sex == "M", _coded(region), 2, 4), (ten, _coded(region), 11, 4),
+            (sex == "M", ten, 2, 11),
+            (sex == "M", _coded(region), 2, 4),
+            (ten, _coded(region), 11, 4),
         )
-    ]  # fmt: skip
+    ]
     return {
         "ranges of age": np.bincount(age, minlength=111),
         "ages of groups": np.concatenate(by_age),
@@ -114,9 +116,7 @@ def figures_of(output: Any, slot: Any, noise: Noise, own: Any, rows: dict[str, n
         return [answer, *(answer.query(what) for what, _ in asked)]
 
     def raw(answers: list[Any]) -> np.ndarray:
-        return np.concatenate(
-            [np.atleast_1d(answers[0].raw), *(np.atleast_1d(a.values) for a in answers[1:])]
-        )
+        return np.concatenate([np.atleast_1d(answers[0].raw), *(np.atleast_1d(a.values) for a in answers[1:])])
 
     start = raw(told(plain))
     assert start == pytest.approx(right, abs=1e-6)
@@ -130,23 +130,17 @@ def figures_of(output: Any, slot: Any, noise: Noise, own: Any, rows: dict[str, n
     first = told(drawn[0])
     halves = [np.atleast_1d(answer.upper - answer.lower) / 2 for answer in first[1:]]
     reach = np.concatenate([distribution.errors(0.95), *halves])
-    claimed = np.concatenate(
-        [distribution.standard_errors, *(np.atleast_1d(a.standard_errors) for a in first[1:])]
-    )
+    claimed = np.concatenate([distribution.standard_errors, *(np.atleast_1d(a.standard_errors) for a in first[1:])])
     # An interval that is cut where the truth must lie holds it more often; where it is not, it reaches this far.
     shares = output.statistic.kind == "cdf"
     uncut = (right > 2 * reach) & ((right < 1 - 2 * reach) | (not shares))
     for place in range(COMPARED):
         answers = told(drawn[place])
         assert raw(answers) - right == pytest.approx(errors[place], rel=1e-3, abs=1e-3), output.name
-        lower, upper = (
-            np.concatenate([np.atleast_1d(getattr(a, end)) for a in answers]) for end in ("lower", "upper")
-        )
+        lower, upper = (np.concatenate([np.atleast_1d(getattr(a, end)) for a in answers]) for end in ("lower", "upper"))
         inside = (lower <= right + 1e-9) & (right - 1e-9 <= upper)
         off = np.abs(errors[place]) / np.maximum(reach, 1e-9)
-        assert inside[(off < 0.9) & (uncut | (not shares))].all() and not inside[(off > 1.1) & uncut].any(), (
-            output.name
-        )
+        assert inside[(off < 0.9) & (uncut | (not shares))].all() and not inside[(off > 1.1) & uncut].any(), output.name
     size = float(np.sqrt(np.mean((drawn - plain) ** 2.0) / slot.variance(noise)))
     deviations = np.sqrt(slot.variance(noise) * (moved**2).sum(axis=0))
     return Figures(cells, deviations, claimed, reach, errors, size)
@@ -157,9 +151,7 @@ def figures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Of every statistic, with either kind of noise, whichever a plan of this size would choose."""
     rows = columns()
     people = ft.dataset(pa.table(rows), schema={**SCHEMA, "region": ["e", "n", "s", "w"]}, rows=ROWS)
-    study = ft.Study(
-        people, 1.0, request.param, ledger=tmp_path_factory.mktemp("promise") / "study.db", name="people"
-    )
+    study = ft.Study(people, 1.0, request.param, ledger=tmp_path_factory.mktemp("promise") / "study.db", name="people")
     plan = study.plan(*ASKED, expected={"age": rows["age"].tolist(), "income": rows["income"].tolist()})
     noises = {
         slot.name: Noise("gaussian", 12.0) if request.param else plan.allocation.noises[slot.name]

@@ -14,9 +14,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from farthing.mechanisms import exact_samplers
-from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, opendp_samplers
-from farthing.mechanisms.samplers.staircase import Distribution, Staircase
+from farthing.mechanisms.samplers import (
+    discrete_gaussian_noise,
+    discrete_laplace_noise,
+    opendp_samplers,
+    single_draws,
+)
+from farthing.mechanisms.samplers.vector_draws import Distribution, Staircase
 from sources import TestSource
 from statistical.chi_square import SCALES, Bins, rejects
 
@@ -35,10 +39,10 @@ def vector(distribution: str) -> Draw:
 
 def scalar(distribution: str) -> Draw:
     def draw(scale: Fraction, size: int) -> NDArray[np.int64]:
-        bits = exact_samplers.Bits(TestSource(20261118), block=4096)
+        bits = single_draws.Bits(TestSource(20261118), block=4096)
         if distribution == "laplace":
-            return np.array([exact_samplers.discrete_laplace(scale, bits) for _ in range(size)])
-        return np.array([exact_samplers.discrete_gaussian(scale**2, bits) for _ in range(size)])
+            return np.array([single_draws.discrete_laplace(scale, bits) for _ in range(size)])
+        return np.array([single_draws.discrete_gaussian(scale**2, bits) for _ in range(size)])
 
     return draw
 

@@ -33,7 +33,7 @@ from fixtures.before_names.definitions import (
     plan_of,
     study_of,
     transformed_plan,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.slow
 
@@ -73,9 +73,7 @@ def test_the_ledger_is_whole_and_holds_its_grants_and_reserves(folder: Path, stu
     assert ledger.analysts("people") == ["bob"]
     assert ledger.budget("people", "bob").total.epsilon == 2.0
     assert ledger.budget("people").withheld["publication"].epsilon == 1.0
-    states = {
-        name: ledger.stored(name).state for name in ("without an answer", "forfeited", "by its own name")
-    }
+    states = {name: ledger.stored(name).state for name in ("without an answer", "forfeited", "by its own name")}
     assert states == {
         "without an answer": "reserved",
         "forfeited": "forfeited",

@@ -63,9 +63,7 @@ def test_a_bug_that_a_cap_hides_is_not_called_missed() -> None:
     result = run("--only", "scale x 0.9", "--only", "wrap-around", "--samples", "100")
     assert result.exit_code == 0, result.output
     assert "needs 60,000 samples" in result.stdout and "MISSED" not in result.stdout
-    summary = (
-        "2 planted bugs: 1 caught; 1 not judged, because --samples 100 is too few to see it (60,000 needed)."
-    )
+    summary = "2 planted bugs: 1 caught; 1 not judged, because --samples 100 is too few to see it (60,000 needed)."
     assert summary in " ".join(result.stdout.split())
     data = json.loads(run("--only", "scale x 0.9", "--samples", "100", "--json").stdout)
     [check] = data["checks"]
@@ -105,9 +103,7 @@ def test_mechanisms_and_bugs_are_told_apart_in_json() -> None:
     kinds = {check["kind"] for check in data["checks"]}
     assert kinds == {"mechanism", "planted bug"}
     assert data["confidence"] == 0.999 and data["seconds"] > 0
-    assert {"epsilon_lower", "event", "neighbours", "samples", "detectable", "verdict"} <= set(
-        data["checks"][0]
-    )
+    assert {"epsilon_lower", "event", "neighbours", "samples", "detectable", "verdict"} <= set(data["checks"][0])
     assert data["good"] == (result.exit_code == 0)
 
 

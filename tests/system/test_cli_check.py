@@ -168,6 +168,4 @@ def test_nothing_but_the_command_line_imports_the_check() -> None:
 def test_a_unit_is_proposed_for_its_name_or_not_at_all(names: list[str], unit: str, why: str) -> None:
     text = study_text("people.csv", [(name, None) for name in names])
     assert unit in text.splitlines() and why in text
-    assert all(
-        line.startswith("#") for line in text.splitlines() if "By its name" in line or "proposed" in line
-    )
+    assert all(line.startswith("#") for line in text.splitlines() if "By its name" in line or "proposed" in line)

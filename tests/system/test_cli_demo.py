@@ -70,9 +70,7 @@ def test_most_answers_hold_the_truth(told: tuple[str, Path]) -> None:
     assert of == 23 and inside >= 14
 
 
-def test_a_second_run_is_answered_from_the_ledger(
-    told: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_is_answered_from_the_ledger(told: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey, "PEOPLE", 3000)
     again = demo(told[1])
     assert again.exit_code == 0, again.output

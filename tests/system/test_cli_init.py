@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from farthing.cli import main
 from farthing.data import CellCounts, Count, Sum
-from farthing.data.dataset_tables import read_declaration
+from farthing.data.declaration_file import read_declaration
 from farthing.errors import FarthingError, InvalidValue
 from farthing.statistics.constructors import CONSTRUCTORS
 from farthing.study.documents.study_file import read_study
@@ -50,9 +50,7 @@ def test_a_time_zone_is_no_date_and_two_columns_of_one_name_have_a_header(tmp_pa
     assert init(str(tmp_path / "tz.parquet"), "--out", str(tmp_path / "study.toml"))[0] == 0
     written = (tmp_path / "study.toml").read_text(encoding="utf-8").splitlines()
     at, day = (line for line in written if line.startswith(("at =", "day =")))
-    assert at.startswith(
-        "at = { }  # times with a time zone, which no statistic can use: convert it to dates"
-    )
+    assert at.startswith("at = { }  # times with a time zone, which no statistic can use: convert it to dates")
     assert day.startswith("day = { range = [] }  # dates")
     (tmp_path / "twice.csv").write_text("id,age,AGE\n1,2,3\n")
     code, printed = init(str(tmp_path / "twice.csv"), "--out", str(tmp_path / "twice.toml"))
@@ -81,9 +79,7 @@ def test_parquet_gives_types_and_not_the_statistics_in_its_footer(tmp_path: Path
 
 
 def test_the_file_can_be_filled_in_and_used(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text(
-        "person,sex,age,day\n1,F,30,2020-02-01\n1,M,40,\n2,F,50,x\n", encoding="utf-8"
-    )
+    (tmp_path / "people.csv").write_text("person,sex,age,day\n1,F,30,2020-02-01\n1,M,40,\n2,F,50,x\n", encoding="utf-8")
     init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
     written = (tmp_path / "study.toml").read_text(encoding="utf-8")
     lines = [line for line in written.splitlines() if not line.startswith("person =")]
@@ -143,9 +139,7 @@ def test_a_file_with_a_fault_says_where(tmp_path: Path, text: str, message: str)
     assert message in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "first", ["Zebulon,34,flu", "Zebulon,1.5", "Zebulon,x\ty\x1b", f"Zebulon,{'x' * 300}"]
-)
+@pytest.mark.parametrize("first", ["Zebulon,34,flu", "Zebulon,1.5", "Zebulon,x\ty\x1b", f"Zebulon,{'x' * 300}"])
 def test_a_row_in_the_place_of_a_header_is_neither_written_nor_shown(tmp_path: Path, first: str) -> None:
     (tmp_path / "people.csv").write_text(f"{first}\n{first}\n")
     code, printed = init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))

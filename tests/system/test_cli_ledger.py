@@ -141,9 +141,7 @@ def test_budgets_are_made_raised_granted_and_set_aside(tmp_path: Path) -> None:
     place = tmp_path / "new.db"
     code, _, said = run("budget", "set", place, "census", "--epsilon", "1")
     assert code == 1 and "there is no ledger" in said and not place.exists()
-    code, out, _ = run(
-        "budget", "set", place, "census", "--epsilon", "1", "--new", "--unit", "row, add-remove"
-    )
+    code, out, _ = run("budget", "set", place, "census", "--epsilon", "1", "--new", "--unit", "row, add-remove")
     assert (code, out) == (0, "budget of census: epsilon 1, delta 0; spent 0, left 1\n")
     code, out, _ = run("budget", "set", place, "census", "--epsilon", "2", "--delta", "1e-9", "--as", "ada")
     assert (code, out) == (0, "budget of census: epsilon 2, delta 1e-09; spent 0, left 2\n")
@@ -198,9 +196,7 @@ def test_what_a_refusal_offers_is_typed_and_then_it_fits(tmp_path: Path, event: 
             ledger.charge("census", event, request_id="r-2", analyst="bob")
         told = str(refusal.value)
         assert "budget 'census'" in told and "the grant of 'bob' in 'census'" in told
-        raises = re.findall(
-            r"in all: farthing ledger (.+? --epsilon [^ ;]+(?: --delta [^ ;]+)?)(?:;|\.$)", told
-        )
+        raises = re.findall(r"in all: farthing ledger (.+? --epsilon [^ ;]+(?: --delta [^ ;]+)?)(?:;|\.$)", told)
         assert [words.split()[0] for words in raises] == ["budget", "grant"]
         for words in raises:
             assert run(*shlex.split(words))[0] == 0

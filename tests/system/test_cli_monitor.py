@@ -91,9 +91,7 @@ def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest
 
 
 def test_watching_ends_when_every_series_was_reported(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        monitor_command.time, "sleep", lambda seconds: pytest.fail("nothing is left to watch")
-    )
+    monkeypatch.setattr(monitor_command.time, "sleep", lambda seconds: pytest.fail("nothing is left to watch"))
     write(study.parent, 50_000, 50_000)
     result = run(study, *WORDS, "--yes", "--watch", "60")
     assert result.exit_code == 3 and result.stdout.count("ALERT") == 2, result.output

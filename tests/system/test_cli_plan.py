@@ -182,7 +182,4 @@ def test_a_mistake_says_what_to_do_and_nothing_is_charged(
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     result = run("plan", str(tmp_path / "nothing.toml"))
-    assert (
-        result.exit_code == 2
-        and "cannot be read (No such file or directory); check the path" in result.stderr
-    )
+    assert result.exit_code == 2 and "cannot be read (No such file or directory); check the path" in result.stderr

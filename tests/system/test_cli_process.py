@@ -20,9 +20,7 @@ COMMAND = [sys.executable, "-c", "from farthing.cli import main; main(prog_name=
 
 
 def run(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    return subprocess.run([*COMMAND, *words], input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_the_script_named_in_the_package_is_the_command() -> None:
@@ -45,9 +43,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
         "heavy = {'scipy', 'altair', 'vl_convert', 'pandas', 'rich.progress'} & set(sys.modules)\n"
         "print('heavy:', sorted(heavy))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert "heavy: []" in done.stdout
     assert f"farthing {farthing.__version__}" in done.stdout
     assert "gaussian:4x10" in done.stdout  # the grammar is in the help

@@ -152,9 +152,7 @@ def test_fresh_draws_anew_and_pays_again(study: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "code", "charged"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])
-def test_a_person_is_asked(
-    study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int
-) -> None:
+def test_a_person_is_asked(study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int) -> None:
     monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
     result = run(study, said=said)
     assert result.exit_code == code and "Release?" in result.stdout
@@ -173,9 +171,7 @@ def test_a_changed_budget_names_the_command_that_changes_it(study: Path) -> None
     assert run(study, "--yes").exit_code == 0
     study.write_text(STUDY.replace("epsilon = 1.0", "epsilon = 2.0"), encoding="utf-8")
     result = run(study, "--yes")
-    assert result.exit_code == 2 and re.search(
-        r"farthing ledger budget set \S+ people --epsilon 2", result.stderr
-    )
+    assert result.exit_code == 2 and re.search(r"farthing ledger budget set \S+ people --epsilon 2", result.stderr)
     assert spent(study)[0] == 1
 
 

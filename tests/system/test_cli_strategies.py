@@ -25,9 +25,7 @@ def test_the_least_error_wins_and_every_row_says_why() -> None:
     assert errors == sorted(errors) and all(row["why"] and row["seconds"] >= 0 for row in rows)
     assert {row["strategy"] for row in rows} >= {"identity", "tree", "wavelet", "hierarchical"}
     identity = next(row["rmse"] for row in rows if row["strategy"] == "identity")
-    assert identity == pytest.approx(
-        10 * (2 * 258 / 3) ** 0.5, rel=1e-3
-    )  # a range has (n + 2) / 3 cells on average
+    assert identity == pytest.approx(10 * (2 * 258 / 3) ** 0.5, rel=1e-3)  # a range has (n + 2) / 3 cells on average
 
 
 def test_what_is_optimised_is_in_the_table_unless_there_is_no_time() -> None:

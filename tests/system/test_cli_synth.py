@@ -53,11 +53,7 @@ def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None
     page = study.parent / "quality.html"
     made = run(study, "-o", str(first), "--yes", "--report", str(page), "--bins", "age=10")
     assert made.exit_code == 0, made.output
-    assert (
-        "verdict" in made.stdout
-        and "spent: epsilon 3.9" in made.stdout
-        and "request synthesis-" in made.stdout
-    )
+    assert "verdict" in made.stdout and "spent: epsilon 3.9" in made.stdout and "request synthesis-" in made.stdout
     assert page.read_text().startswith("<!DOCTYPE html>")
     again = run(study, "-o", str(second), "--bins", "age=10")  # no question: nothing is spent
     assert again.exit_code == 0 and "nothing was spent now" in again.stdout
@@ -77,14 +73,10 @@ def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None
     assert count == 1 and upper <= 4.0
 
 
-def test_it_is_shown_first_and_nothing_is_spent_without_a_yes(
-    study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_shown_first_and_nothing_is_spent_without_a_yes(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = run(study, "--plan")
     assert shown.exit_code == 0 and "nothing is spent yet" in shown.stdout
-    assert (
-        json.loads(run(study, "--plan", "--json", "--columns", "sex").stdout)["columns"][0]["name"] == "sex"
-    )
+    assert json.loads(run(study, "--plan", "--json", "--columns", "sex").stdout)["columns"][0]["name"] == "sex"
     output = ["-o", str(study.parent / "rows.parquet")]
     alone = run(study, *output)
     assert alone.exit_code == 2 and "add --yes" in alone.output
@@ -107,9 +99,7 @@ def test_ctrl_c_after_the_charge_says_what_it_cost(study: Path, monkeypatch: pyt
 
 
 def test_a_table_of_noise_comes_with_a_warning(study: Path) -> None:
-    made = run(
-        study, "-o", str(study.parent / "a.csv"), "--columns", "sex", "--epsilon", "0.0005", "--json", "--yes"
-    )
+    made = run(study, "-o", str(study.parent / "a.csv"), "--columns", "sex", "--epsilon", "0.0005", "--json", "--yes")
     assert made.exit_code == 0 and "WARNING: not one column of this table is good" in made.stderr
     assert json.loads(made.stdout)["warnings"]
 

@@ -32,9 +32,7 @@ class Enumeration:
     kept: Any
 
     @classmethod
-    def of(
-        cls, epsilons: Sequence[float], deltas: Sequence[float] = (), smallest: float = 1e-300
-    ) -> Enumeration:
+    def of(cls, epsilons: Sequence[float], deltas: Sequence[float] = (), smallest: float = 1e-300) -> Enumeration:
         """Enumerate; answers are good for delta_g (or delta) down to `smallest`, with some forty digits."""
         exact = [Fraction(e) for e in epsilons if e > 0]
         unit = Fraction(1, max((e.denominator for e in exact), default=1))

@@ -42,9 +42,7 @@ def outcomes(event: Event, direction: str, reach: float = 14.0) -> Outcomes:
                 return _leaky(epsilon, delta)
             case DiscreteLaplaceNoise(noise_multiplier=multiplier, l1_sensitivity=s):
                 scale = mp.mpf(multiplier) * s
-                return _shifted(
-                    lambda k: mp.exp(-abs(k) / scale), s, math.ceil(reach * 5 * multiplier * s + s)
-                )
+                return _shifted(lambda k: mp.exp(-abs(k) / scale), s, math.ceil(reach * 5 * multiplier * s + s))
             case DiscreteGaussianNoise(noise_multiplier=multiplier, l2_sensitivity=s):
                 deviation = mp.mpf(multiplier) * s
                 width = math.ceil(reach * multiplier * s + s)
@@ -81,10 +79,7 @@ def product(parts: Sequence[Outcomes]) -> Outcomes:
     """All combinations of outcomes."""
     with mp.workdps(DIGITS):
         pairs = itertools.product(*parts)
-        return [
-            (mp.fprod(p for p, _ in combination), mp.fprod(q for _, q in combination))
-            for combination in pairs
-        ]
+        return [(mp.fprod(p for p, _ in combination), mp.fprod(q for _, q in combination)) for combination in pairs]
 
 
 def divergence(pairs: Outcomes, epsilon: float) -> mp.mpf:

@@ -69,9 +69,7 @@ def margin_at_least(scores: list[int], q: Fraction, winner: int, margin: int) ->
     With N_w = n given, every rival j fails to spoil it with probability 1 - q^(n + 1 + slack_j), or surely not at all.
     """
     slack = [
-        scores[winner] - margin - score - (1 if j < winner else 0)
-        for j, score in enumerate(scores)
-        if j != winner
+        scores[winner] - margin - score - (1 if j < winner else 0) for j, score in enumerate(scores) if j != winner
     ]
     return _never_spoiled(tuple(sorted(slack)), q)
 
@@ -110,9 +108,7 @@ def log_ratios(distribution: Iterable[mpmath.mpf], other: Iterable[mpmath.mpf]) 
     return [mpmath.log(p / q) for p, q in zip(distribution, other, strict=True)]
 
 
-def rejected(
-    observed: Mapping[Hashable, int], distribution: Mapping[Hashable, object], alpha: float = ALPHA
-) -> bool:
+def rejected(observed: Mapping[Hashable, int], distribution: Mapping[Hashable, object], alpha: float = ALPHA) -> bool:
     """Chi-square: whether `observed` counts do not look like draws from `distribution`; rare outcomes are pooled."""
     draws = sum(observed.values())
     assert set(observed) <= set(distribution)

@@ -19,9 +19,7 @@ def test_the_bound_holds_for_every_transcript(charges: list[tuple[float, float]]
 
 
 @pytest.mark.parametrize(("epsilon", "k", "delta", "delta_g"), [(0.1, 100, 0.0, 1e-6), (0.5, 7, 1e-8, 1e-5)])
-def test_the_bound_is_the_published_formula_and_no_more(
-    epsilon: float, k: int, delta: float, delta_g: float
-) -> None:
+def test_the_bound_is_the_published_formula_and_no_more(epsilon: float, k: int, delta: float, delta_g: float) -> None:
     """It is loose itself: 6.31 where the optimum is 4.77 in the first case."""
     slack = delta_g - k * delta
     formula = epsilon * math.sqrt(2 * k * math.log(1 / slack)) + k * epsilon * (math.exp(epsilon) - 1)

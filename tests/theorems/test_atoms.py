@@ -38,9 +38,7 @@ def optimum(epsilons: list[float], deltas: list[float], delta: float) -> mpmath.
         plus = minus = mpmath.mpf(0)
         for place, (_, below, above) in enumerate(listed):
             plus, minus = plus + below, minus + above
-            rest = (
-                plus - room / mass
-            ) / minus  # exp(-y) where D meets the room, if y lies before the next loss
+            rest = (plus - room / mass) / minus  # exp(-y) where D meets the room, if y lies before the next loss
             if rest > 0:
                 y = -mpmath.log(rest)
                 if place + 1 == len(subsets) or y <= 2 * subsets[place + 1]:
@@ -74,9 +72,7 @@ def test_optimum_lies_inside(epsilons: list[float], shares: list[float], delta: 
 @pytest.mark.slow
 @settings(max_examples=1000, deadline=None)  # a fault in one case of 200 is missed by one run in 150
 @given(lists, leak_shares, small_deltas)
-def test_optimum_lies_inside_in_a_thousand_cases(
-    epsilons: list[float], shares: list[float], delta: float
-) -> None:
+def test_optimum_lies_inside_in_a_thousand_cases(epsilons: list[float], shares: list[float], delta: float) -> None:
     check(epsilons, shares, delta)
 
 

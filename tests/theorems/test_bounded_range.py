@@ -31,9 +31,7 @@ def test_two_point_pairs_meet_the_logistic_tradeoff(epsilon: float) -> None:
 
     for place in range(101):
         u = exp(epsilon * place / 100)  # losses log u and log u - epsilon
-        likely = (top - u) / (
-            top - 1
-        )  # mass of the larger loss under P, so that both distributions add up to 1
+        likely = (top - u) / (top - 1)  # mass of the larger loss under P, so that both distributions add up to 1
         assert likely / u + (1 - likely) * top / u == pytest.approx(1)
         assert 1 - likely == pytest.approx(logistic(likely / u), abs=1e-12)
 
@@ -106,9 +104,7 @@ def integrated(parts: list[float], x: float) -> mpmath.mpf:
         return (mpmath.exp(e / 2) - mpmath.exp(x / 2)) ** 2 / mpmath.expm1(e)
     reach = sum(rest)
     corners = sorted({-e, *(c for c in (x - reach, x + reach) if -e < c < e), e})
-    return mpmath.quad(
-        lambda u: mpmath.exp(u / 2) / (4 * mpmath.sinh(e / 2)) * integrated(rest, x - u), corners
-    )
+    return mpmath.quad(lambda u: mpmath.exp(u / 2) / (4 * mpmath.sinh(e / 2)) * integrated(rest, x - u), corners)
 
 
 @pytest.mark.parametrize("parts", [[0.5, 0.5], [0.3, 1.7], [2.0, 2.0]], ids=str)
@@ -129,9 +125,9 @@ def test_contour_and_grid_agree() -> None:
     contour = compose([BoundedRange(0.5), GaussianNoise(3.0)], counts=[10, 2]).epsilon_at(1e-6)
     sampled = Sampled(BoundedRange(0.5), 1 - 1e-12)
     # A twelfth of the cells that the grid may use: a third of the digits for a twentieth of the time.
-    grid = compose_on_grid(
-        [(sampled, 10), (GaussianNoise(3.0), 2)], tolerance=1e-4, most_cells=1 << 18
-    ).epsilon_bounds(1e-6)
+    grid = compose_on_grid([(sampled, 10), (GaussianNoise(3.0), 2)], tolerance=1e-4, most_cells=1 << 18).epsilon_bounds(
+        1e-6
+    )
     assert contour.width < 1e-6 and grid.width < 4e-4
     assert grid.lower - 1e-9 <= contour.estimate <= grid.upper + 1e-9
 

@@ -41,8 +41,10 @@ def distances_by_hand(private: list[Any], synthetic: list[Any]) -> list[int]:
     found = []
     for columns in SETS:
         cells = {tuple(row[column] for column in columns) for row in (*private, *synthetic)}
-        counts = [[sum(tuple(row[c] for c in columns) == cell for row in part) for part in (private, synthetic)]
-                  for cell in cells]  # fmt: skip
+        counts = [
+            [sum(tuple(row[c] for c in columns) == cell for row in part) for part in (private, synthetic)]
+            for cell in cells
+        ]
         found.append(sum(abs(a - b) for a, b in counts))
     return found
 
@@ -78,9 +80,7 @@ def test_large_domains_give_the_same_distances() -> None:
     luck = np.random.default_rng(2)
     private, synthetic = luck.integers(0, 40, (300, 2)), luck.integers(0, 40, (200, 2))
     counts = luck.integers(1, 5, 300)
-    dense, sparse = (
-        distances(private, counts, synthetic, [(0, 1)], sizes) for sizes in ((40, 40), (2**20, 2**20))
-    )
+    dense, sparse = (distances(private, counts, synthetic, [(0, 1)], sizes) for sizes in ((40, 40), (2**20, 2**20)))
     assert dense.tolist() == sparse.tolist()
 
 

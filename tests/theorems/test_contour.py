@@ -58,9 +58,7 @@ def test_sandwich_holds_the_enumeration(epsilons: list[float], place: float, goa
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
-@given(
-    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=4), st.floats(0.02, 0.95)
-)
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=4), st.floats(0.02, 0.95))
 def test_lattice_holds_the_enumeration(parts: list[tuple[int, int]], place: float) -> None:
     merged: dict[int, int] = {}
     for multiple, count in parts:
@@ -85,9 +83,7 @@ def test_fine_lattice_counts_what_its_kernel_cancels() -> None:
     for place in (0.3, 0.8, 0.97):
         x = place * sum(epsilons)
         truth = exact_log_delta(epsilons, [1] * 9, x)
-        low, high = prove(
-            transform, saddle_for_loss(transform, x), recognise(transform.epsilons), 1e-7
-        ).log_delta(x)
+        low, high = prove(transform, saddle_for_loss(transform, x), recognise(transform.epsilons), 1e-7).log_delta(x)
         assert low <= truth <= high
 
 
@@ -164,9 +160,7 @@ def test_an_undecided_sum_bounds_nothing_from_above() -> None:
         assert low <= truth <= high
 
 
-@pytest.mark.parametrize(
-    "function", ["sin", "cos", "tanh", "cosh", "sinh", "log1p", "expm1", "exp", "arctan", "sqrt"]
-)
+@pytest.mark.parametrize("function", ["sin", "cos", "tanh", "cosh", "sinh", "log1p", "expm1", "exp", "arctan", "sqrt"])
 def test_floating_point_model_holds(function: str) -> None:
     generator = np.random.default_rng(4)
     values = np.concatenate([10 ** generator.uniform(-8, 1.3, 300), generator.uniform(0, 20, 300)])
@@ -181,9 +175,7 @@ def test_floating_point_model_holds(function: str) -> None:
 def test_phase_and_run_stay_within_their_errors() -> None:
     generator = np.random.default_rng(5)
     epsilons = generator.uniform(0.01, 1.0, 12)
-    transform = Transform(
-        epsilons, generator.integers(1, 4, 12).astype(float), np.array([0.4]), np.ones(1), 0.01
-    )
+    transform = Transform(epsilons, generator.integers(1, 4, 12).astype(float), np.array([0.4]), np.ones(1), 0.01)
     plain = Transform(epsilons, transform.weights, NONE, NONE, 0.01)
     for each in (transform, plain):
         step, c = 2.0**-6, 0.7

@@ -44,9 +44,7 @@ def widest(mechanism: CountedQuantile, pairs: Iterable[tuple[Rows, Rows]]) -> ob
     found = number(0)
     for rows, others in pairs:
         losses = log_ratios(joint_distribution(rows, mechanism), joint_distribution(others, mechanism))
-        assert (
-            max(map(abs, losses)) <= number(mechanism.epsilon) + SLACK
-        )  # no more than the range in any case
+        assert max(map(abs, losses)) <= number(mechanism.epsilon) + SLACK  # no more than the range in any case
         found = max(found, max(losses) - min(losses))
     return found
 

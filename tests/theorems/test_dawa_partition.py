@@ -37,9 +37,7 @@ def probabilities(size: int, costs: Numbers, rate: float, bare: int = 0) -> NDAr
     noises = [np.zeros(1, dtype=np.int64) if place < bare else steps for place in range(len(starts))]
     sums = [
         sum(
-            (noises[place] + costs[place]).reshape(
-                [-1 if axis == place else 1 for axis in range(len(starts))]
-            )
+            (noises[place] + costs[place]).reshape([-1 if axis == place else 1 for axis in range(len(starts))])
             for place in way
         )
         for way in all_partitions(size, starts, stops)

@@ -51,9 +51,7 @@ def test_sound_and_tight_no_neighbour_moves_roughness_by_more_than_nine(price: i
             if after in rough:
                 largest = max(largest, abs(rough[after] - here))
     assert largest <= WEIGHT + 1
-    assert (
-        price == 0 or largest == WEIGHT + 1
-    )  # at no price every cell is a piece of its own, and nothing is rough
+    assert price == 0 or largest == WEIGHT + 1  # at no price every cell is a piece of its own, and nothing is rough
 
 
 def test_roughness_is_that_of_trying_every_partition() -> None:

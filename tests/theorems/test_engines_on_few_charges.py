@@ -43,9 +43,7 @@ def holds(curve: Curve, truth: Any) -> bool:
         return bool(curve.low <= truth.log() <= curve.high)
 
 
-def proofs(
-    counts: Counts, x: float, goal: float, lattice: Lattice | None
-) -> list[tuple[str, Proof | BallProof]]:
+def proofs(counts: Counts, x: float, goal: float, lattice: Lattice | None) -> list[tuple[str, Proof | BallProof]]:
     """The proof in doubles, and those in balls where they are affordable."""
     transform = transform_of(counts)
     proof = prove(transform, saddle_for_loss(transform, x), lattice, goal, WORK)
@@ -172,9 +170,7 @@ def test_one_noise_beside_few_responses_lies_within_the_bounds(
         terms = [(flint.arb(1), flint.arb(0))]
         for e in values:
             told = 1 / (1 + (-flint.arb(e)).exp())
-            terms = [(p * told, loss + e) for p, loss in terms] + [
-                (p * (1 - told), loss - e) for p, loss in terms
-            ]
+            terms = [(p * told, loss + e) for p, loss in terms] + [(p * (1 - told), loss - e) for p, loss in terms]
         one = 1 / flint.arb(multiplier)
         truth = sum((p * form(one, flint.arb(x) - loss) for p, loss in terms), flint.arb(0))
         assert bounds.lower <= truth <= bounds.upper
@@ -230,9 +226,7 @@ def test_the_sandwich_is_tight_at_an_atom() -> None:
 def mixtures(draw: st.DrawFn) -> Transform:
     sizes = st.floats(-5.0, 1.0).map(lambda e: 10.0**e)
     repeats = st.one_of(st.just(1), st.integers(1, 500))
-    responses = draw(
-        st.dictionaries(sizes, repeats if draw(st.booleans()) else st.just(1), min_size=1, max_size=12)
-    )
+    responses = draw(st.dictionaries(sizes, repeats if draw(st.booleans()) else st.just(1), min_size=1, max_size=12))
     noises = draw(st.one_of(st.just({}), st.dictionaries(sizes, repeats, max_size=3)))
     return Transform(*_arrays(responses), *_arrays(noises), draw(st.sampled_from([0.0, 1e-6, 0.01])))
 

@@ -25,9 +25,7 @@ SCORES = [0, 3, 3, -2, 5, 1]
 
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("sensitivity", [1, 2])
-def test_no_pair_of_neighbours_exceeds_epsilon_and_the_range_is_epsilon(
-    sensitivity: int, monotone: bool
-) -> None:
+def test_no_pair_of_neighbours_exceeds_epsilon_and_the_range_is_epsilon(sensitivity: int, monotone: bool) -> None:
     mechanism = ExponentialMechanism(0.7, sensitivity, monotone)
     most, widest = 0, 0
     for scores in product(range(3), repeat=3):
@@ -53,9 +51,7 @@ def test_a_rate_that_is_a_tenth_off_would_be_noticed(monotone: bool) -> None:
     mechanism = ExponentialMechanism(0.5 if monotone else 1.0, 1, monotone)
     scores, source = np.array([0] * 500 + [14] + [0] * 500), Seeded(1)
     observed = counted(lambda: mechanism._answer(scores, source) == 500, 3_000)
-    good = [
-        exponential_distribution(scores.tolist(), mechanism.rate * Fraction(t, 10))[500] for t in (10, 9, 11)
-    ]
+    good = [exponential_distribution(scores.tolist(), mechanism.rate * Fraction(t, 10))[500] for t in (10, 9, 11)]
     assert [rejected(observed, {True: p, False: 1 - p}) for p in good] == [False, True, True]
 
 

@@ -39,9 +39,7 @@ def test_no_adaptive_strategy_exceeds_delta(
 @pytest.mark.parametrize("make", [FullyAdaptiveFilter, RenyiFilter])
 @pytest.mark.parametrize("leak", [0.0, 0.1, 0.29])
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.3), (3.0, 0.3)])
-def test_no_deep_adaptive_strategy_exceeds_delta(
-    make: type, leak: float, epsilon: float, delta: float
-) -> None:
+def test_no_deep_adaptive_strategy_exceeds_delta(make: type, leak: float, epsilon: float, delta: float) -> None:
     menu = ((2, 0.0), (3, 0.03), (8, 0.0), (15, 0.02))
     assert Adversary(menu, epsilon).delta(make(epsilon, delta, leak=leak)) <= delta * (1 + 1e-12)
 
@@ -62,9 +60,7 @@ def test_basic_filter_is_tight() -> None:
 def test_looseness_of_the_other_filters_is_what_the_docs_say() -> None:
     """Against small questions the worst strategy reaches a tenth of slack or more: loose, not absurdly so."""
     adversary = Adversary(((2, 0.0), (3, 0.0)), 2.0)
-    reached = {
-        make: adversary.delta(make(2.0, 0.1, leak=0)) / 0.1 for make in (FullyAdaptiveFilter, RenyiFilter)
-    }
+    reached = {make: adversary.delta(make(2.0, 0.1, leak=0)) / 0.1 for make in (FullyAdaptiveFilter, RenyiFilter)}
     assert 0.01 < reached[FullyAdaptiveFilter] < reached[RenyiFilter] < 1
     assert reached[RenyiFilter] > 0.1
 

@@ -310,7 +310,5 @@ def test_an_infinite_sum_never_holds_unless_it_is_not_looked_at() -> None:
 
 def test_degenerate_budgets_admit_what_costs_nothing() -> None:
     nothing = Spending.of(0.0, 0.0)
-    assert (
-        nothing.admits((0.0, 0.0)) and not nothing.admits((1e-12, 0.0)) and not nothing.admits((0.0, 1e-50))
-    )
+    assert nothing.admits((0.0, 0.0)) and not nothing.admits((1e-12, 0.0)) and not nothing.admits((0.0, 1e-50))
     assert Adversary(((0, 0.05),), 0.0).delta(Spending.of(0.0, 0.2)) == pytest.approx(1 - 0.95**2)

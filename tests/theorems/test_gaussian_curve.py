@@ -21,9 +21,7 @@ def integrated_delta(mu: float, epsilon: float) -> mpmath.mpf:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mu", "epsilon"), [(0.01, 0.0), (0.01, 0.05), (0.5, 0.3), (0.5, 3.0), (1.0, 2.0), (3.0, 8.0)]
-)
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.01, 0.0), (0.01, 0.05), (0.5, 0.3), (0.5, 3.0), (1.0, 2.0), (3.0, 8.0)])
 def test_curve_holds_the_integral(mu: float, epsilon: float) -> None:
     low, high = GaussianCurve.of(((1 / mu, 1),)).log_delta(epsilon)
     truth = mpmath.log(integrated_delta(mu, epsilon))

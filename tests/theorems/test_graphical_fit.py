@@ -44,8 +44,7 @@ def drawn(design: str, seed: int, noise: float) -> tuple[list[Measured], list[Fl
         rows = matrix(subset, groups)
         deviation = noise * (1.0 + place)
         lengths = [
-            SIZES[c] if groups is None or groups[i] is None else max(groups[i] or [0]) + 1
-            for i, c in enumerate(subset)
+            SIZES[c] if groups is None or groups[i] is None else max(groups[i] or [0]) + 1 for i, c in enumerate(subset)
         ]
         values = (rows @ truth + draw.normal(0, deviation, len(rows))).reshape(lengths)
         measured.append(Measured(subset, values, deviation, groups))
@@ -57,8 +56,7 @@ def dense_least_loss(measured: list[Measured], matrices: list[Floats]) -> tuple[
     """Non-negative least squares over the whole table, its total held by a heavy row."""
     heavy = 1e4
     rows = np.vstack(
-        [m / one.standard_deviation for one, m in zip(measured, matrices, strict=True)]
-        + [np.full((1, 48), heavy)]
+        [m / one.standard_deviation for one, m in zip(measured, matrices, strict=True)] + [np.full((1, 48), heavy)]
     )
     right = [one.values.reshape(-1) / one.standard_deviation for one in measured]
     found, _ = nnls(rows, np.concatenate([*right, [heavy * TOTAL]]), maxiter=10_000)

@@ -35,9 +35,7 @@ QUICK: dict[str, Any] = {"tolerance": 1e-4, "most_cells": 1 << 15}
 
 @given(st.lists(epsilons(0.01, 3.0), min_size=1, max_size=5), st.data(), target_deltas(0.3))
 @settings(max_examples=30)
-def test_all_transcripts_of_leaky_responses_lie_inside(
-    values: list[float], data: st.DataObject, delta: float
-) -> None:
+def test_all_transcripts_of_leaky_responses_lie_inside(values: list[float], data: st.DataObject, delta: float) -> None:
     deltas = data.draw(st.lists(leaks(), min_size=len(values), max_size=len(values)))
     charges = [(ApproxDP(e, d), 1) for e, d in zip(values, deltas, strict=True)]
     bounds = compose_on_grid(charges, **QUICK).epsilon_bounds(delta)

@@ -60,9 +60,7 @@ def lower_curve(distribution: LowerDistribution, epsilon: float) -> float:
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("probability", [1.0, 0.2])
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
-def test_laws_enclose_the_curve_at_every_epsilon(
-    event: Event, probability: float, direction: Direction
-) -> None:
+def test_laws_enclose_the_curve_at_every_epsilon(event: Event, probability: float, direction: Direction) -> None:
     event = event if probability == 1.0 else Sampled(event, probability)
     pair = loss_pair(event, direction, 60.0)
     for step, offset in ((0.07, 0.0), (0.013, -0.0041)):
@@ -88,9 +86,7 @@ def test_sparser_tails_keep_both_bounds(event: Event, direction: Direction) -> N
         assert lower_curve(below, epsilon) * (1 - 1e-13) <= truth.upper
 
 
-@pytest.mark.parametrize(
-    "event", [GaussianNoise(1.2), LaplaceNoise(0.9), Sampled(GaussianNoise(0.8), 0.3)], ids=repr
-)
+@pytest.mark.parametrize("event", [GaussianNoise(1.2), LaplaceNoise(0.9), Sampled(GaussianNoise(0.8), 0.3)], ids=repr)
 def test_both_errors_are_of_second_order(event: Event) -> None:
     pair, epsilon = loss_pair(event, "remove", 60.0), 0.317
     truth = hockey_stick_divergence(event, epsilon).estimate
@@ -98,9 +94,7 @@ def test_both_errors_are_of_second_order(event: Event) -> None:
     for step in (0.04, 0.02, 0.01):
         # Averaged over where the grid lies, because the error at one epsilon depends on it.
         offsets = [step * i / 7 for i in range(7)]
-        over = np.mean(
-            [upper_curve(upper_distribution(pair, step, o), step, o, epsilon) - truth for o in offsets]
-        )
+        over = np.mean([upper_curve(upper_distribution(pair, step, o), step, o, epsilon) - truth for o in offsets])
         under = np.mean([truth - lower_curve(lower_distribution(pair, step, o), epsilon) for o in offsets])
         gaps.append((over, under))
     for coarse, fine in itertools.pairwise(gaps):
@@ -144,9 +138,7 @@ def test_no_step_offset_or_epsilon_breaks_the_enclosure(
     sampled = Sampled(event, probability)
     pair = loss_pair(sampled, direction, 50.0)
     truth = hockey_stick_divergence(sampled, epsilon, direction)
-    assert truth.lower <= upper_curve(upper_distribution(pair, step, offset), step, offset, epsilon) * (
-        1 + 1e-13
-    )
+    assert truth.lower <= upper_curve(upper_distribution(pair, step, offset), step, offset, epsilon) * (1 + 1e-13)
     assert lower_curve(lower_distribution(pair, step, offset), epsilon) * (1 - 1e-13) <= truth.upper
 
 
@@ -176,6 +168,4 @@ def test_a_grid_with_levels_covers_the_density() -> None:
     assert np.max(np.diff(distribution.index)) * 0.01 <= 0.5
     floored = upper_distribution(pair, 0.01, 0.0, bulk._replace(floor=-2.5))
     assert np.exp(floored.log_mass).sum() == pytest.approx(1.0, abs=1e-9)
-    assert (
-        len(floored.index) < len(distribution.index) and -250 in floored.index and -300 not in floored.index
-    )
+    assert len(floored.index) < len(distribution.index) and -250 in floored.index and -300 not in floored.index

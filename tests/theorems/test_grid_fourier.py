@@ -24,9 +24,7 @@ from farthing.accounting.algorithms.grid_fourier import (
 from farthing.numerics.bounds import precision
 
 
-def distribution_of(
-    weights: list[float], count: int, first: int = 0, step: float = 0.25
-) -> TiltedDistribution:
+def distribution_of(weights: list[float], count: int, first: int = 0, step: float = 0.25) -> TiltedDistribution:
     index = first + np.arange(len(weights), dtype=np.int64)
     return TiltedDistribution(index, index * step, np.array(weights), 0.0, count, 0.0)
 
@@ -37,8 +35,7 @@ def exact_sum(distributions: list[TiltedDistribution], cells: int, start: int) -
     held[0] = Fraction(1)
     for distribution in distributions:
         taps = [
-            (int(i) % cells, Fraction(float(w)))
-            for i, w in zip(distribution.index, distribution.weight, strict=True)
+            (int(i) % cells, Fraction(float(w))) for i, w in zip(distribution.index, distribution.weight, strict=True)
         ]
         for _ in range(distribution.count):
             fresh = [Fraction(0)] * cells
@@ -62,9 +59,7 @@ DISTRIBUTIONS = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=7).map(norma
     st.integers(-30, 30),
 )
 @settings(max_examples=40)
-def test_every_cell_is_within_the_stated_errors(
-    parts: list[tuple[list[float], int, int]], start: int
-) -> None:
+def test_every_cell_is_within_the_stated_errors(parts: list[tuple[list[float], int, int]], start: int) -> None:
     distributions = [distribution_of(weights, count, first) for weights, count, first in parts]
     found = circular_sum(distributions, start, 40)
     truth = exact_sum(distributions, 40, start)

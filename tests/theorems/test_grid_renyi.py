@@ -35,9 +35,7 @@ def test_gaussians_have_alpha_over_two(alpha: float) -> None:
 @pytest.mark.parametrize("alpha", [1.5, 4.0])
 def test_laplace_meets_its_closed_form(alpha: float) -> None:
     e = 0.7
-    moment = alpha / (2 * alpha - 1) * math.exp((alpha - 1) * e) + (alpha - 1) / (2 * alpha - 1) * math.exp(
-        -alpha * e
-    )
+    moment = alpha / (2 * alpha - 1) * math.exp((alpha - 1) * e) + (alpha - 1) / (2 * alpha - 1) * math.exp(-alpha * e)
     bounds = renyi_of_pairs(((LaplaceNoise(1 / e), 3),), "remove", alpha)
     assert bounds.estimate == pytest.approx(3 * math.log(moment) / (alpha - 1), rel=1e-11)
 

@@ -37,9 +37,11 @@ def best_shares(distribution: np.ndarray, rows: int) -> tuple[float, list[float]
     secrets = np.array(list(itertools.product((0, 1), repeat=rows)))
     weight = distribution / len(secrets)
     guess = np.array(
-        [[weight[secrets[:, i] == 1, o].sum() > weight[secrets[:, i] == 0, o].sum() for i in range(rows)]
-         for o in range(distribution.shape[1])]
-    )  # fmt: skip
+        [
+            [weight[secrets[:, i] == 1, o].sum() > weight[secrets[:, i] == 0, o].sum() for i in range(rows)]
+            for o in range(distribution.shape[1])
+        ]
+    )
     right = (secrets[:, None, :] == guess[None, :, :]).sum(axis=2)
     share = float((weight * right).sum() / rows)
     return share, [float(weight[right >= k].sum()) for k in range(rows + 1)]
@@ -76,9 +78,7 @@ def test_both_grow_with_epsilon_and_end_where_they_must() -> None:
     bounds = [most_guessed(epsilon) for epsilon in (0.0, 0.01, 1.0, 5.0, 50.0, 1000.0)]
     assert bounds == sorted(bounds) and bounds[0] == 0.5 and bounds[-1] == 1.0
     assert chance_of_guessing(90, 100, 0.0) < 1e-15 < chance_of_guessing(90, 100, 2.0)
-    assert chance_of_guessing(60, 100, 1.0) == pytest.approx(
-        binom.sf(59, 100, 1 / (1 + math.exp(-1))), rel=1e-6
-    )
+    assert chance_of_guessing(60, 100, 1.0) == pytest.approx(binom.sf(59, 100, 1 / (1 + math.exp(-1))), rel=1e-6)
     assert chance_of_guessing(10, 10, 1000.0) == 1.0
     for wrong in (-0.1, math.nan, math.inf):
         with pytest.raises(InvalidValue):

@@ -33,9 +33,7 @@ def exact(epsilon: float, distance: float, queries: int, *, above: bool) -> floa
 
 @pytest.mark.parametrize("epsilon", RATES)
 @pytest.mark.parametrize("failure", [0.05, 1e-4])
-def test_misses_are_as_rare_as_stated_however_many_questions_are_asked(
-    epsilon: float, failure: float
-) -> None:
+def test_misses_are_as_rare_as_stated_however_many_questions_are_asked(epsilon: float, failure: float) -> None:
     distance = Comparison(epsilon).miss_steps(failure, rounds=1) / STEPS
     for queries in (1, 100, 10**6, 10**9):
         assert exact(epsilon, distance, queries, above=False) <= failure * 1.01

@@ -43,12 +43,8 @@ def test_histories_grow_with_every_parameter_and_stay_exact_for_very_long_stream
     assert log_histories(10**15, 1, 257) == pytest.approx(math.log(10**15), rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("questions", "rows", "failure"), [(1, 100, 0.05), (10**4, 1_000, 0.05), (10**9, 5_000, 1e-3)]
-)
-def test_coins_deviate_as_rarely_as_stated_and_not_much_more_rarely(
-    questions: int, rows: int, failure: float
-) -> None:
+@pytest.mark.parametrize(("questions", "rows", "failure"), [(1, 100, 0.05), (10**4, 1_000, 0.05), (10**9, 5_000, 1e-3)])
+def test_coins_deviate_as_rarely_as_stated_and_not_much_more_rarely(questions: int, rows: int, failure: float) -> None:
     """Independent coins as questions: the exact chance that some mean is further off than the bound."""
 
     def chance(deviation: float) -> float:
@@ -96,9 +92,7 @@ def test_the_shift_is_monotone_and_its_ends_are_plain() -> None:
     assert posterior_shift(10_000.0, 1e-9, 0.05) == 1.0
     shifts = [posterior_shift(0.5, delta, 0.05) for delta in (0.0, 1e-9, 1e-4, 1e-3)]
     assert shifts == sorted(shifts)
-    assert (
-        posterior_shift(0.4, 1e-4, 0.05) < posterior_shift(0.5, 1e-4, 0.05) < posterior_shift(0.5, 1e-4, 0.01)
-    )
+    assert posterior_shift(0.4, 1e-4, 0.05) < posterior_shift(0.5, 1e-4, 0.05) < posterior_shift(0.5, 1e-4, 0.01)
 
 
 def test_answers_are_as_close_to_the_posterior_as_a_transcript_that_gives_nothing_else_away() -> None:

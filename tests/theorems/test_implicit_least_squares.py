@@ -41,18 +41,14 @@ def test_many_cells_agree_with_the_passes_over_a_tree() -> None:
 
     twin = tree.least_squares(np.split(measured, stops[:-1]))
     assert implicit_least_squares(times, transposed, measured, variances) == pytest.approx(twin, abs=1e-8)
-    assert implicit_least_squares(times, transposed, measured, variances, start=twin) == pytest.approx(
-        twin, abs=1e-8
-    )
+    assert implicit_least_squares(times, transposed, measured, variances, start=twin) == pytest.approx(twin, abs=1e-8)
 
 
 def test_what_cannot_be_solved_is_refused() -> None:
     design = np.vander(np.linspace(0, 1, 30), 12)
     measured = np.ones(30)
     with pytest.raises(InvalidValue, match="not enough"):
-        implicit_least_squares(
-            lambda x: design @ x, lambda y: design.T @ y, measured + np.arange(30), most_steps=2
-        )
+        implicit_least_squares(lambda x: design @ x, lambda y: design.T @ y, measured + np.arange(30), most_steps=2)
     for numbers, variances in (([np.nan] * 30, 1.0), (measured, 0.0), (measured, np.inf)):
         with pytest.raises(InvalidValue):
             implicit_least_squares(lambda x: design @ x, lambda y: design.T @ y, numbers, variances)

@@ -95,8 +95,7 @@ def test_no_probability_can_be_raised(epsilon: Fraction, delta: Fraction) -> Non
                 for p in (kept[n - 1],)
             ]
             assert any(
-                hockey_stick(p, q, epsilon) > ball(delta) or hockey_stick(q, p, epsilon) > ball(delta)
-                for p, q in pairs
+                hockey_stick(p, q, epsilon) > ball(delta) or hockey_stick(q, p, epsilon) > ball(delta) for p, q in pairs
             )
 
 

@@ -57,9 +57,7 @@ def test_a_million_charges_keep_all_digits(delta_g: float) -> None:
 
 @settings(max_examples=60)
 @given(epsilons(), st.integers(1, 200), target_deltas(), leaks())
-def test_more_and_larger_charges_never_cost_less(
-    epsilon: float, k: int, delta_g: float, delta: float
-) -> None:
+def test_more_and_larger_charges_never_cost_less(epsilon: float, k: int, delta_g: float, delta: float) -> None:
     base = kov_exact_homogeneous(epsilon, k, delta_g, delta).lower
     assert kov_exact_homogeneous(epsilon * 1.01, k, delta_g, delta).upper >= base
     assert kov_exact_homogeneous(epsilon, k + 1, delta_g, delta).upper >= base

@@ -50,8 +50,7 @@ def test_the_constant_in_the_logarithm_is_e_and_not_epsilon() -> None:
     epsilons, slack = [0.1] * 60, 0.02
     squares, drift = 60 * 0.01, 60 * 0.1 * math.tanh(0.05)
     stated, misprinted = (
-        drift + math.sqrt(2 * squares * math.log(constant + math.sqrt(squares) / slack))
-        for constant in (math.e, 0.1)
+        drift + math.sqrt(2 * squares * math.log(constant + math.sqrt(squares) / slack)) for constant in (math.e, 0.1)
     )
     assert kov_heterogeneous_bound(epsilons, slack) == pytest.approx(stated, rel=1e-11)
     assert misprinted < stated - 0.01

@@ -34,9 +34,7 @@ def test_the_bound_is_the_heterogeneous_one_for_equal_charges(
 
 @settings(max_examples=40)
 @given(epsilons(), st.integers(0, 1000), target_deltas(), leaks())
-def test_more_and_larger_charges_never_cost_less(
-    epsilon: float, k: int, delta_g: float, delta: float
-) -> None:
+def test_more_and_larger_charges_never_cost_less(epsilon: float, k: int, delta_g: float, delta: float) -> None:
     base = kov_homogeneous_bound(epsilon, k, delta_g, delta)
     assert kov_homogeneous_bound(epsilon * 1.01, k, delta_g, delta) >= base
     assert kov_homogeneous_bound(epsilon, k + 1, delta_g, delta) >= base

@@ -26,9 +26,7 @@ def random_plan(rng: np.random.Generator, cells: int) -> LeastSquares:
 def dense(plan: LeastSquares, numbers: Floats) -> Floats:
     """Another route: whitened rows to numpy's solver."""
     rows, weights = plan._design
-    return np.asarray(
-        np.linalg.lstsq(rows * np.sqrt(weights)[:, None], numbers * np.sqrt(weights), rcond=None)[0]
-    )
+    return np.asarray(np.linalg.lstsq(rows * np.sqrt(weights)[:, None], numbers * np.sqrt(weights), rcond=None)[0])
 
 
 def test_estimates_agree_with_a_dense_solver() -> None:
@@ -92,9 +90,7 @@ def test_the_two_passes_on_a_tree_are_the_dense_solution() -> None:
         unmeasured = (rng.random(nodes) < 0.3) & ~np.isin(np.arange(nodes), leaves)
         variances[unmeasured] = np.inf
         root = 1 / np.sqrt(variances)
-        cells = np.linalg.lstsq(
-            members * root[:, None], np.where(unmeasured, 0, measured) * root, rcond=None
-        )[0]
+        cells = np.linalg.lstsq(members * root[:, None], np.where(unmeasured, 0, measured) * root, rcond=None)[0]
         covariance = np.linalg.inv((members.T * root**2) @ members)
         found, spread = tree_least_squares(parents, np.where(unmeasured, np.nan, measured), variances)
         assert found == pytest.approx(members @ cells, abs=1e-8)

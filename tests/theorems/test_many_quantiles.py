@@ -19,9 +19,7 @@ from theorems.test_quantiles import loss, quantile_distribution
 THIRDS = (0.25, 0.75)
 
 
-def pair_distribution(
-    rows: tuple[int, ...], mechanism: Quantiles, last: int
-) -> dict[tuple[int, int], object]:
+def pair_distribution(rows: tuple[int, ...], mechanism: Quantiles, last: int) -> dict[tuple[int, int], object]:
     """The law of two quantiles without tie bits: the upper one from all rows, the lower one from those below it."""
     upper, lower = list(mechanism._nodes())
     assert (upper.middle, lower.middle) == (1, 0)
@@ -58,9 +56,7 @@ def test_the_law_is_exact_given_the_tie_bits(monkeypatch: pytest.MonkeyPatch) ->
     from theorems.selection_twins import counted, rejected
 
     monkeypatch.setattr(many_quantiles, "_TIE_BITS", 0)
-    monkeypatch.setattr(
-        Quantiles, "_split_ties", staticmethod(lambda points, source: np.sort(points)), raising=True
-    )
+    monkeypatch.setattr(Quantiles, "_split_ties", staticmethod(lambda points, source: np.sort(points)), raising=True)
     mechanism = Quantiles(THIRDS, 6.0, 0, 6, 1)
     rows, source = (0, 1, 1, 4, 4, 6), Seeded(1)
     observed = counted(lambda: tuple(int(x) for x in mechanism._answer(list(rows), source)), 6_000)

@@ -43,9 +43,7 @@ def failures(scale: float, sessions: int) -> int:
     axes = [Axis("x", range(8))]
     plan = plan_query_session(axes, 1.0, 0.0, alpha=0.35, queries=40, rows=400, updates=2, start="none")
     counts, source, failed = np.array([200, 0, 0, 100, 100, 0, 0, 0]), TestSource(3), 0
-    other = type(plan.round)(
-        plan.round_epsilon / scale, plan.threshold, plan.sensitivity, plan.threshold_parts
-    )
+    other = type(plan.round)(plan.round_epsilon / scale, plan.threshold, plan.sensitivity, plan.threshold_parts)
     for _ in range(sessions):
         session = QuerySession._with_source(plan, axes, lambda: counts, MemoryJournal(), source)
         try:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from farthing.adaptive.query_session.hypothesis import (
+from farthing.adaptive.query_session.multiplicative_weights import (
     UNIFORM_PART,
     gain_of_step,
     goal_of_step,
@@ -45,9 +45,7 @@ def test_the_whole_step_gains_at_least_the_square_over_twice_the_larger() -> Non
 @pytest.mark.parametrize("weight", [5.0, 100.0, 1e5])
 @pytest.mark.parametrize("gap", [-0.999, -0.3, 0.01, 0.4, 5.0])
 @pytest.mark.parametrize("beyond", [1.0, 1.5, 4.0])
-def test_half_of_the_sure_gain_is_kept_wherever_the_rows_are_beyond(
-    weight: float, gap: float, beyond: float
-) -> None:
+def test_half_of_the_sure_gain_is_kept_wherever_the_rows_are_beyond(weight: float, gap: float, beyond: float) -> None:
     sure = weight * (1 + gap)
     goal = goal_of_step(weight, sure, weight * (1 + gap * beyond))
     for truth in (sure, weight * (1 + 2 * gap), weight * (1 + 9 * gap)):

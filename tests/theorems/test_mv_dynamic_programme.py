@@ -28,9 +28,7 @@ def test_the_bound_holds_for_every_transcript(charges: list[tuple[float, float]]
 @given(pairs(max_size=8), target_deltas(0.9), st.floats(0.02, 0.99))
 @example([(0.1, 0.0)] * 8, 0.01, 0.02)
 @example([(5.0, 0.0), (0.001, 0.05)], 0.1, 0.5)
-def test_the_published_guarantee_holds(
-    charges: list[tuple[float, float]], delta_g: float, eta: float
-) -> None:
+def test_the_published_guarantee_holds(charges: list[tuple[float, float]], delta_g: float, eta: float) -> None:
     """OptComp(delta_g) <= answer <= OptComp(exp(-eta / 2) delta_g) + eta."""
     answer = mv_dynamic_programme(charges, delta_g, eta)
     assert mv_enumeration(charges, delta_g).lower <= answer

@@ -54,12 +54,7 @@ def test_more_and_larger_charges_never_cost_less(
 
 def test_the_optimum_at_the_edges() -> None:
     free = Bounds(0.0, 0.0)
-    assert (
-        mv_enumeration([], 0.0)
-        == mv_enumeration([0.0, 0.0], 1e-9)
-        == mv_enumeration([0.0], 0.1, [0.1])
-        == free
-    )
+    assert mv_enumeration([], 0.0) == mv_enumeration([0.0, 0.0], 1e-9) == mv_enumeration([0.0], 0.1, [0.1]) == free
     assert mv_enumeration([0.25, 0.5], 0.0) == Bounds(0.75, 0.75)
     assert mv_enumeration([1e308, 1e308], 0.1) == Bounds(0.0, math.inf)
     assert mv_enumeration([0.0], 0.1, [0.2]) == Bounds(math.inf, math.inf)

@@ -25,9 +25,7 @@ SCORES = [0, 3, 3, -2, 4]
 def test_the_twin_adds_up_to_one() -> None:
     for scores in ([0], [0, 0], [2, 0, 1], SCORES):
         assert sum(noisy_max_distribution(scores, HALF)) == 1
-    total = sum(
-        margin_distribution([1, 0, 2], HALF, winner, margin) for winner in range(3) for margin in range(200)
-    )
+    total = sum(margin_distribution([1, 0, 2], HALF, winner, margin) for winner in range(3) for margin in range(200))
     assert 0 <= 1 - total < Fraction(1, 2**100)
 
 
@@ -52,9 +50,7 @@ def test_the_margin_costs_nothing_more(q: Fraction, monotone: bool) -> None:
     least = q if monotone else q**2
     attained = False
     for scores in product(range(3), repeat=3):
-        distributions = {
-            (w, g): margin_distribution(list(scores), q, w, g) for w in range(3) for g in range(6)
-        }
+        distributions = {(w, g): margin_distribution(list(scores), q, w, g) for w in range(3) for g in range(6)}
         for others in neighbours_of(scores, 1, monotone):
             for (winner, margin), p in distributions.items():
                 other = margin_distribution(others, q, winner, margin)
@@ -103,11 +99,7 @@ def test_the_law_of_the_margin_is_exact_and_the_check_would_notice_a_tenth() -> 
     scores = [1, 0, 1]
     observed = counted(lambda: mechanism._answer(scores, source), 15_000)
     distributions = [
-        {
-            Winner(w, g): margin_distribution(scores, _rational(0.8 * factor), w, g)
-            for w in range(3)
-            for g in range(60)
-        }
+        {Winner(w, g): margin_distribution(scores, _rational(0.8 * factor), w, g) for w in range(3) for g in range(60)}
         for factor in (1, 0.9, 1.1)
     ]
     assert [rejected(observed, distribution) for distribution in distributions] == [False, True, True]

@@ -19,9 +19,7 @@ from farthing.inference import (
 from farthing.inference.isotonic import _pooled, _pooled_at_once
 
 Floats = NDArray[np.float64]
-pairs = st.lists(
-    st.tuples(st.floats(0, 1e6), st.floats(-1e3, 1e3), st.floats(0.1, 50)), min_size=1, max_size=30
-)
+pairs = st.lists(st.tuples(st.floats(0, 1e6), st.floats(-1e3, 1e3), st.floats(0.1, 50)), min_size=1, max_size=30)
 
 
 def apart(a: Floats, b: Floats, variances: Floats) -> float:
@@ -55,9 +53,7 @@ def test_increasing_never_moves_away_from_the_truth(cells: list[tuple[float, flo
         assert apart(found, truth, variances) <= before + 1e-9 * (1 + before + truth[-1])
 
 
-def generic(
-    raw: Floats, variances: Floats, constraint: LinearConstraint, bounds: list[tuple[float, float]]
-) -> Floats:
+def generic(raw: Floats, variances: Floats, constraint: LinearConstraint, bounds: list[tuple[float, float]]) -> Floats:
     """A general solver, for a few numbers."""
     found = minimize(
         lambda x: np.sum((x - raw) ** 2 / variances),
@@ -77,14 +73,10 @@ def test_projections_agree_with_a_general_solver(seed: int) -> None:
     raw, variances = rng.normal(1, 3, 6), rng.uniform(0.5, 4, 6)
     bounds = [(0.0, np.inf)] * 6
     total = LinearConstraint(np.ones((1, 6)), 7.0, 7.0)
-    assert nearest_nonnegative(raw, 7.0, variances) == pytest.approx(
-        generic(raw, variances, total, bounds), abs=1e-4
-    )
+    assert nearest_nonnegative(raw, 7.0, variances) == pytest.approx(generic(raw, variances, total, bounds), abs=1e-4)
     order = LinearConstraint(np.eye(6)[1:] - np.eye(6)[:-1], 0, np.inf)
     bounds = [(0.0, 2.0)] * 6
-    assert nearest_increasing(raw, variances, 0, 2) == pytest.approx(
-        generic(raw, variances, order, bounds), abs=1e-4
-    )
+    assert nearest_increasing(raw, variances, 0, 2) == pytest.approx(generic(raw, variances, order, bounds), abs=1e-4)
     assert nearest_increasing(raw, variances) == pytest.approx(
         isotonic_regression(raw, weights=1 / variances).x, abs=1e-12
     )
@@ -98,9 +90,7 @@ def test_nonnegative_cells_satisfy_the_conditions_of_an_optimum(seed: int) -> No
     members = np.zeros(24, int), np.arange(24) % 4, np.arange(24)
     plan = LeastSquares(members, (4.0, 2.0, 9.0))
     exact = [np.bincount(places, truth) for places in members]
-    measured = [
-        values + rng.normal(0, v**0.5, len(values)) for values, v in zip(exact, plan.variances, strict=True)
-    ]
+    measured = [values + rng.normal(0, v**0.5, len(values)) for values, v in zip(exact, plan.variances, strict=True)]
     found = nonnegative_cells(plan, measured)
     rows, weights = plan._design
     gradient = rows.T @ (weights * (rows @ found - np.concatenate(measured)))

@@ -29,9 +29,7 @@ def joint_loss(mechanism: QuantileSurroundings, rows: Rows, others: Rows) -> Any
     q, (choice,) = decimal(mechanism.probabilities[0]), mechanism.choosing.choices
     distributions = [
         [
-            quantile_distribution(
-                [point for own, point in table if own == group], q, choice.rate, range(POINTS)
-            )
+            quantile_distribution([point for own, point in table if own == group], q, choice.rate, range(POINTS))
             for group in range(2)
         ]
         for table in (rows, others)
@@ -44,8 +42,7 @@ def joint_loss(mechanism: QuantileSurroundings, rows: Rows, others: Rows) -> Any
             starts = [0, *(mechanism.last_points(np.array([place]))[:-1] + 1)]
             for start, stop in zip(starts, [*starts[1:], POINTS], strict=True):
                 inside = [
-                    sum(own == group and start <= point < stop for own, point in table)
-                    for table in (rows, others)
+                    sum(own == group and start <= point < stop for own, point in table) for table in (rows, others)
                 ]
                 moved += abs(inside[0] - inside[1])
         most = max(most, abs(ratio) + moved / scale)
@@ -55,9 +52,7 @@ def joint_loss(mechanism: QuantileSurroundings, rows: Rows, others: Rows) -> Any
 @pytest.mark.parametrize("probability", [0.25, 0.5])
 @pytest.mark.parametrize(("neighbours", "l1"), [("add-remove", 1), ("replace", 2)])
 def test_choice_and_counts_together_stay_within_epsilon(probability: float, neighbours: Any, l1: int) -> None:
-    mechanism = QuantileSurroundings(
-        (probability,), 0.8, POINTS, groups=2, neighbours=neighbours, l1_sensitivity=l1
-    )
+    mechanism = QuantileSurroundings((probability,), 0.8, POINTS, groups=2, neighbours=neighbours, l1_sensitivity=l1)
     found = number(0)
     tables = [rows for n in range(2) for rows in combinations_with_replacement(PLACES, n)]
     for rows in [*tables, ((0, 1), (0, 2)), ((0, 0), (1, 3))]:

@@ -30,9 +30,7 @@ def loss(rows: Iterable[int], point: int, q: Fraction) -> Fraction:
     return max(below - wanted, wanted - upto, Fraction(0))
 
 
-def quantile_distribution(
-    rows: Iterable[int], q: Fraction, rate: Fraction, points: Iterable[int]
-) -> list[mpmath.mpf]:
+def quantile_distribution(rows: Iterable[int], q: Fraction, rate: Fraction, points: Iterable[int]) -> list[mpmath.mpf]:
     rows, scale = list(rows), q.denominator
     return exponential_distribution([-int(loss(rows, y, q) * scale) for y in points], rate / scale)
 
@@ -54,9 +52,7 @@ def test_no_neighbours_exceed_epsilon_and_the_range_is_epsilon(probability: floa
     for rows in columns(4):
         distribution = quantile_distribution(rows, q, mechanism.rate, POINTS)
         for joining in POINTS:
-            losses = log_ratios(
-                distribution, quantile_distribution((*rows, joining), q, mechanism.rate, POINTS)
-            )
+            losses = log_ratios(distribution, quantile_distribution((*rows, joining), q, mechanism.rate, POINTS))
             most = max(most, *map(abs, losses))
             widest = max(widest, max(losses) - min(losses))
     assert most <= number(0.8) + SLACK
@@ -87,9 +83,7 @@ def test_two_rows_of_one_unit_do_not_exceed_epsilon() -> None:
     for rows in columns(3):
         distribution = quantile_distribution(rows, q, mechanism.rate, POINTS)
         for joining in combinations_with_replacement(POINTS, 2):
-            losses = log_ratios(
-                distribution, quantile_distribution((*rows, *joining), q, mechanism.rate, POINTS)
-            )
+            losses = log_ratios(distribution, quantile_distribution((*rows, *joining), q, mechanism.rate, POINTS))
             assert max(map(abs, losses)) <= number(0.8) + SLACK
 
 
@@ -125,9 +119,7 @@ def test_the_error_in_rank_holds_for_all_small_columns() -> None:
         error = mechanism.error(confidence)
         for rows in columns(6):
             distribution = quantile_distribution(rows, Fraction(1, 2), mechanism.rate, POINTS)
-            missed = sum(
-                p for y, p in zip(POINTS, distribution, strict=True) if loss(rows, y, Fraction(1, 2)) > error
-            )
+            missed = sum(p for y, p in zip(POINTS, distribution, strict=True) if loss(rows, y, Fraction(1, 2)) > error)
             assert missed <= 1 - confidence
 
 

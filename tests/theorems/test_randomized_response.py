@@ -27,9 +27,7 @@ def test_the_law_is_exact_and_the_check_would_notice_a_tenth(epsilon: float, k: 
     draws = 5_000_000 if epsilon < 1 else 60_000
     answers = mechanism._answers(np.full(draws, k - 1), Seeded(1))
     observed = dict(enumerate(np.bincount(answers, minlength=k).tolist()))
-    distributions = [
-        dict(enumerate(distribution(number(epsilon) * tenths / 10, k, k - 1))) for tenths in (10, 9, 11)
-    ]
+    distributions = [dict(enumerate(distribution(number(epsilon) * tenths / 10, k, k - 1))) for tenths in (10, 9, 11)]
     assert [rejected(observed, each) for each in distributions] == [False, True, True]
 
 
@@ -72,9 +70,7 @@ def test_warner_goes_both_ways(probability: str, k: int) -> None:
         true = mpmath.log(mpmath.mpf(odds.numerator) / odds.denominator)
         assert true <= mpmath.mpf(mechanism.epsilon) <= true * (1 + mpmath.mpf(2) ** -51)
     assert mechanism.truth_probability == float(exact)
-    assert RandomizedResponse(mechanism.epsilon, tuple(range(k))).truth_probability == pytest.approx(
-        float(exact)
-    )
+    assert RandomizedResponse(mechanism.epsilon, tuple(range(k))).truth_probability == pytest.approx(float(exact))
     answers = mechanism._answers(np.zeros(40_000, dtype=int), Seeded(3))
     assert not rejected(
         {True: int((answers == 0).sum()), False: int((answers != 0).sum())}, {True: exact, False: 1 - exact}
@@ -107,9 +103,7 @@ def test_the_bits_of_the_truth_are_those_of_the_exact_number() -> None:
     with mpmath.workdps(120):
         exact = 1 / (1 + 2 * mpmath.exp(-number(0.3)))
         for width in (64, 128, 256):
-            assert int(mechanism._truth(width) * 2**width) == int(
-                mpmath.floor(exact * mpmath.mpf(2) ** width)
-            )
+            assert int(mechanism._truth(width) * 2**width) == int(mpmath.floor(exact * mpmath.mpf(2) ** width))
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -144,9 +138,7 @@ def test_the_interval_covers_in_the_population_and_among_those_asked(confidence:
                 stats.binom.pmf(range(members + 1), members, 0.75),
                 stats.binom.pmf(range(n - members + 1), n - members, 0.25),
             )
-            covered = sum(
-                p for p, (low, high) in zip(chance, held, strict=True) if low <= members / n <= high
-            )
+            covered = sum(p for p, (low, high) in zip(chance, held, strict=True) if low <= members / n <= high)
             assert covered >= confidence - 1e-9
 
 

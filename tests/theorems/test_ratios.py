@@ -115,9 +115,7 @@ def test_the_identity_behind_the_variance_holds() -> None:
         assert measured_n * (variance - v) == pytest.approx(right, abs=1e-12)
 
 
-def moments(
-    n: int, mean: float, variance: float, epsilon: float, size: int, seed: int, noise: float = 1.0
-) -> Variance:
+def moments(n: int, mean: float, variance: float, epsilon: float, size: int, seed: int, noise: float = 1.0) -> Variance:
     """`size` draws of the three noisy numbers for values in [-1, 1] on a fine grid, each made epsilon-private."""
     rng, step = np.random.default_rng(seed), 1e-3
     scales = 1 / epsilon, 1 / epsilon / step, 0.5 / epsilon / step
@@ -133,9 +131,7 @@ def moments(
 
 
 @pytest.mark.parametrize(("n", "mean", "variance"), [(500, 0.4, 0.2), (200, -0.7, 0.05), (60, 0.0, 0.4)])
-def test_the_variance_lies_inside_whenever_its_noise_is_within_its_error(
-    n: int, mean: float, variance: float
-) -> None:
+def test_the_variance_lies_inside_whenever_its_noise_is_within_its_error(n: int, mean: float, variance: float) -> None:
     found = moments(n, mean, variance, epsilon=1.0, size=60, seed=11)
     low, high = found(0.95)
     n0, n1, n2 = (
@@ -162,9 +158,7 @@ def test_the_variance_lies_inside_whenever_its_noise_is_within_its_error(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "mean", "variance"), [(5000, 0.4, 0.2), (300, -0.7, 0.1)])
-def test_simulated_coverage_is_the_promised_one_and_wrong_noise_is_caught(
-    n: int, mean: float, variance: float
-) -> None:
+def test_simulated_coverage_is_the_promised_one_and_wrong_noise_is_caught(n: int, mean: float, variance: float) -> None:
     """False-alarm rate 1e-6; noise of 0.6 and of 1.4 times the scale is refused by 800 draws, of the harder case."""
     size = 800
     allowed = 4.9 * math.sqrt(0.05 * 0.95 / size)
@@ -175,8 +169,7 @@ def test_simulated_coverage_is_the_promised_one_and_wrong_noise_is_caught(
         makers = Ratio(found.first, found.count, -1, 1), found
         ends = [make(0.95) for make in makers]
         return tuple(  # type: ignore[return-value]
-            float(np.mean((low <= truth) & (truth <= high)))
-            for (low, high), truth in zip(ends, truths, strict=True)
+            float(np.mean((low <= truth) & (truth <= high))) for (low, high), truth in zip(ends, truths, strict=True)
         )
 
     right = shares(1.0)

@@ -84,9 +84,7 @@ def test_discrete_events_match_their_definition(event: Event, alpha: float) -> N
     truth = max(divergence(p, q, alpha), divergence(q, p, alpha))
     upper = float(renyi_divergence_upper(event, alpha))
     assert truth <= upper * (1 + 1e-12)
-    if not isinstance(event, DiscreteGaussianNoise) or alpha == int(
-        alpha
-    ):  # whose bound is sharp at whole orders only
+    if not isinstance(event, DiscreteGaussianNoise) or alpha == int(alpha):  # whose bound is sharp at whole orders only
         assert upper == pytest.approx(truth, rel=1e-10)
 
 
@@ -102,9 +100,7 @@ def test_continuous_events_match_their_definition(event: Event, alpha: float) ->
 @pytest.mark.parametrize("event", DISCRETE, ids=repr)
 @pytest.mark.parametrize("alpha", (*ORDERS, 20.0))
 @pytest.mark.parametrize("probability", [0.01, 0.4, 0.9])
-def test_sampled_discrete_events_are_bounded_in_both_directions(
-    event: Event, alpha: float, probability: float
-) -> None:
+def test_sampled_discrete_events_are_bounded_in_both_directions(event: Event, alpha: float, probability: float) -> None:
     p, q = masses(event)
     mixed = [(1 - probability) * b + probability * a for a, b in zip(p, q, strict=True)]
     there, back = divergence(mixed, q, alpha), divergence(q, mixed, alpha)

@@ -125,9 +125,7 @@ def test_whole_tables_agree_and_stay_near(seed: int, scale: float) -> None:
 
 def test_whole_tables_are_left_as_they_are() -> None:
     cells = np.random.default_rng(8).integers(0, 50, SIZES) * 1.0
-    blurred = {
-        own: table + 1e-10 * (-1) ** place for place, (own, table) in enumerate(tables_of(cells).items())
-    }
+    blurred = {own: table + 1e-10 * (-1) ** place for place, (own, table) in enumerate(tables_of(cells).items())}
     found = rounded_marginals(blurred)
     assert all(np.array_equal(found[own], table) for own, table in tables_of(cells).items())
 

@@ -114,16 +114,12 @@ def test_densities_and_losses_are_within_the_errors_they_state(
         for i, point in enumerate(y.tolist()):
             x = mp.mpf(point)
             if density.kind == "gaussian":
-                plain_p, plain_q = (
-                    -((x - m) ** 2) / 2 - mp.log(2 * mp.pi) / 2 for m in (parameter, mp.mpf(0))
-                )
+                plain_p, plain_q = (-((x - m) ** 2) / 2 - mp.log(2 * mp.pi) / 2 for m in (parameter, mp.mpf(0)))
             else:
                 x = x * parameter / mp.mpf(density.scale)  # the coordinate is a share of the largest loss
                 plain_p, plain_q = ((sign * x - parameter) / 2 - mp.log(4) for sign in (1, -1))
             truth = exact_sampled_loss(plain_p - plain_q, probability, direction)
-            true_p, true_q = (
-                (plain_q + truth, plain_q) if direction == "remove" else (plain_p, plain_p - truth)
-            )
+            true_p, true_q = (plain_q + truth, plain_q) if direction == "remove" else (plain_p, plain_p - truth)
             assert abs(loss[i] - truth) <= loss_error[i]
             assert abs(log_p[i] - true_p) <= error[i] and abs(log_q[i] - true_q) <= error[i]
     assert np.max(error) < 1e-9  # generous, but not so generous that nothing could fail

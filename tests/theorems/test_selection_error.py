@@ -23,9 +23,7 @@ def _worst(distribution, candidates: int, rate: Fraction, lost: int):  # type: i
     """The largest chance, over all scores, of losing more than `lost` steps."""
     return max(
         mpmath.fsum(
-            p
-            for p, gap in zip(distribution([-g for g in gaps], rate), gaps, strict=True)
-            if gap - min(gaps) > lost
+            p for p, gap in zip(distribution([-g for g in gaps], rate), gaps, strict=True) if gap - min(gaps) > lost
         )
         for gaps in product(range(lost + 3), repeat=candidates)
         if min(gaps) == 0
@@ -40,9 +38,7 @@ def _worst(distribution, candidates: int, rate: Fraction, lost: int):  # type: i
         (PermuteAndFlip(2.0), permute_and_flip_distribution),
     ],
 )
-def test_the_error_holds_for_all_scores_and_is_the_smallest(
-    mechanism, distribution, confidence: float
-) -> None:  # type: ignore[no-untyped-def]
+def test_the_error_holds_for_all_scores_and_is_the_smallest(mechanism, distribution, confidence: float) -> None:  # type: ignore[no-untyped-def]
     error = int(mechanism.error(confidence, 3))
     assert _worst(distribution, 3, mechanism.rate, error) <= 1 - Fraction(confidence) + Fraction(1, 10**15)
     assert error == 0 or _worst(distribution, 3, mechanism.rate, error - 1) > 1 - confidence
@@ -58,11 +54,7 @@ def test_the_error_of_noisy_max_holds_for_all_scores_and_is_at_most_two_above(co
 
     def chance(lost: int) -> Fraction:
         return max(
-            sum(
-                p
-                for p, gap in zip(distribution([-g for g in gaps], mechanism.rate), gaps, strict=True)
-                if gap > lost
-            )
+            sum(p for p, gap in zip(distribution([-g for g in gaps], mechanism.rate), gaps, strict=True) if gap > lost)
             for gaps in product(range(lost + 3), repeat=3)
             if min(gaps) == 0
         )

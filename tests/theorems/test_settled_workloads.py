@@ -36,9 +36,7 @@ def workload_of(name: str, draw: np.random.Generator) -> Workload:
         "cells": lambda: identity(size),
         "total": lambda: total(size),
         "ranges": lambda: some_ranges(draw, size, int(draw.integers(1, 12))),
-        "union": lambda: union(
-            prefix(size), some_ranges(draw, size, 3), identity(size), weights=(1.0, 2.0, 0.5)
-        ),
+        "union": lambda: union(prefix(size), some_ranges(draw, size, 3), identity(size), weights=(1.0, 2.0, 0.5)),
         "product": lambda: product(prefix(4), all_ranges(3)),
         "lines": lambda: product(identity(2), all_ranges(4), identity(2)),
         "marginals": lambda: marginals((3, 2, 2), way=2),

@@ -57,10 +57,8 @@ def test_no_row_is_below_the_optimum(epsilons: list[float], delta_g: float, log_
     st.lists(st.tuples(st.floats(-8, 2).map(lambda x: 10.0**x), st.floats(-20, -1).map(lambda x: 10.0**x)), max_size=7),
     st.booleans(),
     st.one_of(target_deltas(0.999), st.floats(0, 1, exclude_max=True)),
-)  # fmt: skip
-def test_no_row_is_below_the_optimum_far_out(
-    charges: list[tuple[float, float]], leaky: bool, delta_g: float
-) -> None:
+)
+def test_no_row_is_below_the_optimum_far_out(charges: list[tuple[float, float]], leaky: bool, delta_g: float) -> None:
     """Epsilons from 1e-8 to 100, leaks, and delta_g anywhere."""
     epsilons, deltas = [e for e, _ in charges], [d if leaky else 0.0 for _, d in charges]
     for row in table(epsilons, deltas, None, delta_g):
@@ -99,9 +97,7 @@ def test_a_delta_below_the_leak_is_infinite_and_says_so() -> None:
 
 @settings(max_examples=40)
 @given(epsilon_lists(max_size=40), target_deltas(0.5))
-def test_the_accountant_is_below_every_theorem_and_meets_the_exact_ones(
-    epsilons: list[float], delta_g: float
-) -> None:
+def test_the_accountant_is_below_every_theorem_and_meets_the_exact_ones(epsilons: list[float], delta_g: float) -> None:
     bounds = compose(epsilons).epsilon_at(delta_g)
     for row in table(epsilons, None, None, delta_g):
         assert bounds.lower <= row.epsilon, row

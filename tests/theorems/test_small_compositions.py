@@ -81,9 +81,7 @@ def check(found: list[Charge], delta_g: float, place: float, *, width: float = 1
 
     x = place * math.fsum(e for e, _ in listed)
     value, found_delta = truth.delta_at(x), composition.delta_at(x)
-    assert ball_in(value, found_delta), (
-        f"delta_at({x!r}): {float(value.mid())!r} is not within {found_delta!r}"
-    )
+    assert ball_in(value, found_delta), f"delta_at({x!r}): {float(value.mid())!r} is not within {found_delta!r}"
     assert found_delta.width <= width
 
 
@@ -96,13 +94,9 @@ def check(found: list[Charge], delta_g: float, place: float, *, width: float = 1
 @example([(1.0, 0.05, 2)], 1 - 0.95 * 0.95, 1.0)  # and here up to one rounding
 @example([(0.1, 0.0, 3), (0.2, 0.0, 3), (0.4, 0.0, 2)], 1e-3, 0.5)  # many equal sums
 @example([(0.7, 0.0, 1)], 1e-300, 1.0)
-@example(
-    [(1.953429795232667, 0.0, 1), (4.506, 0.0, 1), (0.11703355729466558, 0.0, 1), (2.441, 0.0, 1)], 0.1, 0.0
-)
+@example([(1.953429795232667, 0.0, 1), (4.506, 0.0, 1), (0.11703355729466558, 0.0, 1), (2.441, 0.0, 1)], 0.1, 0.0)
 @example([(0.1, 0.0, 1), (0.2, 0.0, 1), (0.10000000000001, 0.0, 1), (0.10000000000000002, 0.0, 3)], 1e-6, 0.0)
-def test_every_small_composition_lies_within_its_bounds(
-    found: list[Charge], delta_g: float, place: float
-) -> None:
+def test_every_small_composition_lies_within_its_bounds(found: list[Charge], delta_g: float, place: float) -> None:
     check(found, delta_g, place)
 
 
@@ -133,9 +127,7 @@ def test_huge_epsilons_lie_within_their_bounds(values: list[float]) -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(epsilons(), leaks()), max_size=6), st.floats(0.0, 1.2))
-def test_the_twin_agrees_with_the_definition_of_privacy(
-    pairs: list[tuple[float, float]], place: float
-) -> None:
+def test_the_twin_agrees_with_the_definition_of_privacy(pairs: list[tuple[float, float]], place: float) -> None:
     values, leaked = [e for e, _ in pairs], [d for _, d in pairs]
     x = place * sum(values)
     with many_digits():
@@ -148,9 +140,7 @@ def test_the_twin_agrees_with_the_definition_of_privacy(
 def test_atoms_bound_the_curve_from_both_sides(counts: dict[float, int], place: float) -> None:
     counts = {e: n for e, n in counts.items() if e > 0}
     assume(counts)
-    transform = Transform(
-        np.array(sorted(counts)), np.array([float(counts[e]) for e in sorted(counts)]), NONE, NONE
-    )
+    transform = Transform(np.array(sorted(counts)), np.array([float(counts[e]) for e in sorted(counts)]), NONE, NONE)
     assume(half_sizes(transform) is not None)
     x = place * transform.top()[0]
     curve = Atoms.of(transform).log_delta(x)

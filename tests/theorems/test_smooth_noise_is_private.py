@@ -80,9 +80,7 @@ def test_too_fast_a_scale_or_too_little_cauchy_noise_is_caught(faster: float, le
     assert worst_cauchy_loss(faster * beta_of_cauchy_noise(1.0), less * 12 / 17) > 1.0
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-3), (4.0, 1e-9), (1.0, 0.05), (12.0, 1e-4)]
-)
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-3), (4.0, 1e-9), (1.0, 0.05), (12.0, 1e-4)])
 def test_laplace_noise_stays_within_delta_and_comes_near(epsilon: float, delta: float) -> None:
     beta = beta_of_laplace_noise(epsilon, delta)
     alpha = epsilon / 2
@@ -146,9 +144,7 @@ def test_the_bound_is_the_smooth_sensitivity_or_a_little_more(delta: float) -> N
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (2.0, 0.0), (1.0, 0.01), (3.0, 1e-4)])
-def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
-    relation: str, epsilon: float, delta: float
-) -> None:
+def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(relation: str, epsilon: float, delta: float) -> None:
     """Every data set of up to four values in 0..5, every neighbour, the whole distribution before clamping."""
     top = 5
     mechanism = SmoothMedian(epsilon, 0, top, delta, relation)  # type: ignore[arg-type]
@@ -168,9 +164,7 @@ def test_no_neighbours_on_a_small_domain_tell_more_than_claimed(
     for values, p in distributions.items():
         for place in range(len(values)):
             rest = values[:place] + values[place + 1 :]
-            others = (
-                [rest] if relation == "add-remove" else [tuple(sorted((*rest, v))) for v in range(top + 1)]
-            )
+            others = [rest] if relation == "add-remove" else [tuple(sorted((*rest, v))) for v in range(top + 1)]
             for other in others:
                 q = distributions[other]
                 if delta == 0:

@@ -26,9 +26,7 @@ def twin_of(mechanism: AboveThreshold) -> Twin:
 
 def test_the_budget_of_every_variant_is_spent_exactly() -> None:
     """threshold rate x D + question rate x (shifts) x c x D = epsilon, by fractions."""
-    for positives, monotone, steps, fresh in itertools.product(
-        (1, 2, 50), (False, True), (1, 7), (False, True)
-    ):
+    for positives, monotone, steps, fresh in itertools.product((1, 2, 50), (False, True), (1, 7), (False, True)):
         mechanism = SparseVector(
             1.3, l1_sensitivity=steps, monotone=monotone, positives=positives, fresh_threshold=fresh
         )
@@ -41,9 +39,7 @@ def test_the_budget_of_every_variant_is_spent_exactly() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("with_gap", [False, True])
 @pytest.mark.parametrize("positives", [1, 2])
-def test_the_code_has_the_law_of_the_twin(
-    with_gap: bool, positives: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_has_the_law_of_the_twin(with_gap: bool, positives: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every draw of the noises up to a window is fed to the real session, and its transcripts are weighed."""
     mechanism = SparseVector(8.0, positives=positives, with_gap=with_gap, threshold=1)
     rates, window, values = mechanism._rates, 20, [0, 2]
@@ -51,9 +47,7 @@ def test_the_code_has_the_law_of_the_twin(
     for draws in itertools.product(range(window), repeat=3):
         asked: list[object] = []
 
-        def scripted(
-            rate: object, bits: object, draws: tuple[int, ...] = draws, asked: list[object] = asked
-        ) -> int:
+        def scripted(rate: object, bits: object, draws: tuple[int, ...] = draws, asked: list[object] = asked) -> int:
             asked.append(rate)
             return draws[len(asked) - 1]
 

@@ -41,10 +41,7 @@ def test_the_transform_is_the_sum_over_outcomes(steps: int, epsilon: float) -> N
         value, first, second, error = stepped.cumulants(c)
         assert abs(value - exact) <= error + 1e-13 * abs(exact)
         h = 1e-4
-        around = [
-            math.log(math.fsum(p * math.exp((c + d) * x) for x, p in losses(epsilon, steps)))
-            for d in (-h, 0, h)
-        ]
+        around = [math.log(math.fsum(p * math.exp((c + d) * x) for x, p in losses(epsilon, steps))) for d in (-h, 0, h)]
         assert first == pytest.approx((around[2] - around[0]) / (2 * h), rel=1e-4, abs=1e-6)
         assert second == pytest.approx((around[2] - 2 * around[1] + around[0]) / h**2, rel=1e-2, abs=1e-4)
         t = np.array([0.1, 1.0, 30.0])
@@ -82,9 +79,7 @@ def test_the_bounds_hold_what_enumeration_gives(noises: list[tuple[float, int]],
     bounds = composition.epsilon_at(delta)
     assert bounds.proven and not composition.loss.kinds.grid
     assert brute_force_delta(noises, bounds.upper) <= delta * (1 + 1e-9)
-    assert (
-        brute_force_delta(noises, max(0.0, bounds.lower - 1e-12)) >= delta * (1 - 1e-9) or bounds.lower == 0
-    )
+    assert brute_force_delta(noises, max(0.0, bounds.lower - 1e-12)) >= delta * (1 - 1e-9) or bounds.lower == 0
     assert bounds.width < 1e-6
     for epsilon in (0.0, 0.3, 0.7):
         found, exact = composition.delta_at(epsilon), brute_force_delta(noises, epsilon)
@@ -98,9 +93,7 @@ def test_a_mixture_agrees_with_the_grid() -> None:
     ]  # fmt: skip
     bounds = compose(events).epsilon_at(1e-5)
     # A coarse grid: four digits are known in a moment, five would take seconds.
-    by_grid = compose_on_grid(
-        [(event, 1) for event in events], tolerance=1e-4, most_cells=1 << 16
-    ).epsilon_bounds(1e-5)
+    by_grid = compose_on_grid([(event, 1) for event in events], tolerance=1e-4, most_cells=1 << 16).epsilon_bounds(1e-5)
     assert by_grid.width < 4e-5
     assert by_grid.lower <= bounds.lower <= bounds.upper <= by_grid.upper
 
@@ -111,8 +104,6 @@ def test_what_is_too_wide_for_floats_takes_all_to_the_grid() -> None:
 
 
 def test_near_the_largest_loss_both_ends_are_told() -> None:
-    bounds = compose(
-        [DiscreteLaplaceNoise(9.0, 3), DiscreteLaplaceNoise(1.8, 3), LaplaceNoise(6.4)]
-    ).epsilon_at(1e-9)
+    bounds = compose([DiscreteLaplaceNoise(9.0, 3), DiscreteLaplaceNoise(1.8, 3), LaplaceNoise(6.4)]).epsilon_at(1e-9)
     top = 1 / 9.0 + 1 / 1.8 + 1 / 6.4
     assert top - 1e-7 < bounds.lower <= bounds.upper <= top + 1e-12

@@ -211,9 +211,7 @@ def test_a_matrix_is_the_same_tree() -> None:
     matrix = MatrixStrategy("matrix", rows)
     workload = all_ranges(6)
     assert matrix.levels[0].l1 == 2
-    assert matrix.fit([3.0]).total_variance(workload) == pytest.approx(
-        tree.fit([3.0, 3.0]).total_variance(workload)
-    )
+    assert matrix.fit([3.0]).total_variance(workload) == pytest.approx(tree.fit([3.0, 3.0]).total_variance(workload))
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

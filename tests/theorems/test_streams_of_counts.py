@@ -27,8 +27,7 @@ def stream(seed: int, looks: int = 3) -> list[list[tuple[int, str, int]]]:
     for _ in range(looks):
         kept = [row for row in tables[-1] if rng.random() < 0.8]
         new = [
-            (int(rng.integers(4)), "ns"[rng.integers(2)], int(rng.integers(1, 4)))
-            for _ in range(rng.integers(1, 7))
+            (int(rng.integers(4)), "ns"[rng.integers(2)], int(rng.integers(1, 4))) for _ in range(rng.integers(1, 7))
         ]
         tables.append(kept + new)
     return tables[1:]

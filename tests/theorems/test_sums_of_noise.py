@@ -117,30 +117,20 @@ def test_coarse_noise_beside_fine_noise_agrees_with_the_series_and_is_tighter(pa
     for x in np.linspace(0, 4, 17) * deviation:
         # The series blurs by a thousandth of a deviation, the closed form moves in by one fine step.
         assert (
-            slow.tail(float(x) + 0.01 * deviation) - 2e-5
-            <= distribution.tail(float(x))
-            <= slow.tail(float(x)) + 1e-6
+            slow.tail(float(x) + 0.01 * deviation) - 2e-5 <= distribution.tail(float(x)) <= slow.tail(float(x)) + 1e-6
         )
 
 
 METHODS = {"series": series_sum, "lattice": lattice_sum, "wide": wide_sum}
 
 
-@pytest.mark.parametrize(
-    "parts", [case for kind, case in ON_A_LATTICE if kind in (WideSum, Normal) and len(case) > 1]
-)
+@pytest.mark.parametrize("parts", [case for kind, case in ON_A_LATTICE if kind in (WideSum, Normal) and len(case) > 1])
 def test_three_methods_agree_where_all_apply(parts: Parts) -> None:
-    distributions: dict[str, SumDistribution | None] = {
-        name: method(parts) for name, method in METHODS.items()
-    }
+    distributions: dict[str, SumDistribution | None] = {name: method(parts) for name, method in METHODS.items()}
     assert all(distribution is not None for distribution in distributions.values())
     deviation = math.sqrt(variance_of_parts(parts))
     for confidence in (0.5, 0.8, 0.95, 0.99):
-        found = [
-            distribution.error(confidence)
-            for distribution in distributions.values()
-            if distribution is not None
-        ]
+        found = [distribution.error(confidence) for distribution in distributions.values() if distribution is not None]
         assert max(found) - min(found) <= 0.012 * deviation + 1.0
 
 
@@ -162,9 +152,7 @@ def test_more_noise_and_more_confidence_never_mean_less_error() -> None:
         errors = [error_of_parts(build(float(t)), 0.95) for t in scales]
         assert errors == sorted(errors)
         for t in scales:
-            ladder = [
-                error_of_parts(build(float(t)), c) for c in (0.3, 0.5, 0.9, 0.99, 0.999, 0.99999, 1 - 1e-9)
-            ]
+            ladder = [error_of_parts(build(float(t)), c) for c in (0.3, 0.5, 0.9, 0.99, 0.999, 0.99999, 1 - 1e-9)]
             assert ladder == sorted(ladder)
 
 
@@ -206,9 +194,7 @@ def test_many_at_once_is_one_by_one() -> None:
             [error_of_parts(parts, confidence) for parts in sums], rel=3e-4
         )
     for x in (0.0, 1.0, 20.0, 400.0):
-        assert tails_of_many(sums, x) == pytest.approx(
-            [distribution_of(parts).tail(x) for parts in sums], abs=1e-12
-        )
+        assert tails_of_many(sums, x) == pytest.approx([distribution_of(parts).tail(x) for parts in sums], abs=1e-12)
 
 
 def draws(kind: str, scale: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

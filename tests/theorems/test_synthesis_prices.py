@@ -51,17 +51,13 @@ def test_the_event_costs_the_budget_and_not_more(
 @pytest.mark.parametrize("shares", [1, 7, 80, SHARES])
 @pytest.mark.parametrize("sensitivity", [ONE, ONE_REPLACED, PERSON])
 @pytest.mark.parametrize("cells", [1, 2, 100])
-def test_a_table_with_k_shares_is_dominated_by_k_of_them(
-    shares: int, sensitivity: Sensitivity, cells: int
-) -> None:
+def test_a_table_with_k_shares_is_dominated_by_k_of_them(shares: int, sensitivity: Sensitivity, cells: int) -> None:
     prices = cached_prices(1.0, 1e-9, 24, 60, sensitivity)
     noise = prices.noise(shares, cells)
     assert isinstance(noise, DiscreteGaussian)
     event = vector_event(noise._sigma_squared, sensitivity.l2, MOST_CELLS)
     (gaussian, _), (leak, _) = event.parts  # type: ignore[attr-defined]
-    assert Fraction(gaussian.noise_multiplier) ** 2 * shares >= Fraction(prices.unit) ** 2 * (
-        1 - Fraction(1, 2**50)
-    )
+    assert Fraction(gaussian.noise_multiplier) ** 2 * shares >= Fraction(prices.unit) ** 2 * (1 - Fraction(1, 2**50))
     assert leak.delta <= prices.event.parts[-1][0].delta  # type: ignore[attr-defined]
     reach = sensitivity.l2 if cells > 1 else math.ceil(sensitivity.l2)
     assert noise._sigma_squared <= 1.01 * float(prices.unit * reach) ** 2 / shares + 10
@@ -126,9 +122,7 @@ def test_scores_of_neighbours_differ_by_one_at_most() -> None:
 
 
 @pytest.mark.parametrize("huge", [1e19, 1e25])
-def test_no_known_table_is_so_wrong_that_scores_wrap_around(
-    huge: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_known_table_is_so_wrong_that_scores_wrap_around(huge: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine to thirteen rows: in 64 bits, one of these steps once was from the lowest score to the highest."""
     asked: list[Any] = []
 

@@ -62,14 +62,10 @@ def test_the_slack_allows_for_both() -> None:
     question = checked_synthesis(axes, Sensitivity(1, 1, 1, 1), 1.0, 1e-9)
     found = Transcript.read(question.plan.draw(np.zeros((900, 2), dtype=np.int64), source=TestSource(1)))
     rows = question.plan.alone(found).total_deviation
-    assert _slack(question, found) == pytest.approx(
-        math.hypot(question.noise.error(0.99), 2.5758 * rows), 1e-4
-    )
+    assert _slack(question, found) == pytest.approx(math.hypot(question.noise.error(0.99), 2.5758 * rows), 1e-4)
 
 
-@pytest.mark.parametrize(
-    "sizes", [(3, 4), (3000, 4000)]
-)  # counted in an array, and by the cells that hold a row
+@pytest.mark.parametrize("sizes", [(3, 4), (3000, 4000)])  # counted in an array, and by the cells that hold a row
 def test_a_table_of_another_size_is_no_further_off_than_both_distances(sizes: tuple[int, int]) -> None:
     random = np.random.default_rng(3)
     for _ in range(50):
@@ -82,9 +78,7 @@ def test_a_table_of_another_size_is_no_further_off_than_both_distances(sizes: tu
             assert apart(private, made, columns, sizes) <= known + added + 1e-12
             cells = {tuple(row) for part in (checked, made) for row in part[:, columns].tolist()}
             shares = [
-                abs(
-                    np.mean((checked[:, columns] == cell).all(1)) - np.mean((made[:, columns] == cell).all(1))
-                )
+                abs(np.mean((checked[:, columns] == cell).all(1)) - np.mean((made[:, columns] == cell).all(1)))
                 for cell in cells
             ]
             assert added == pytest.approx(sum(shares) / 2)
@@ -98,9 +92,7 @@ def test_what_vouches_for_a_count_is_chosen_without_regard_to_the_noise() -> Non
     for _ in range(2_000):
         told = 0.2 + NormalDist().inv_cdf(0.99) * 0.01 + random.normal(0, 0.01, 31)
         alone = MarginalQuality(("a",), 0.2, float(told[0]), measured=True)
-        pairs = [
-            MarginalQuality(("a", f"b{n}"), 0.2, float(one), measured=False) for n, one in enumerate(told[1:])
-        ]
+        pairs = [MarginalQuality(("a", f"b{n}"), 0.2, float(one), measured=False) for n, one in enumerate(told[1:])]
         held = Quality((*pairs, alone), (), 1000.0, 10.0).holding(["a"])
         assert held is alone
         too_small += held.at_most < 0.2

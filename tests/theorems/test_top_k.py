@@ -43,9 +43,7 @@ def test_the_law_is_exact_and_the_check_would_notice_a_tenth() -> None:
     mechanism = TopK(2, 4.0)
     source = Seeded(1)
     observed = counted(lambda: tuple(mechanism._answer(SCORES, source)), 12_000)
-    distributions = [
-        top_k_distribution(SCORES, mechanism.rate * Fraction(tenths, 10), 2) for tenths in (10, 9, 11)
-    ]
+    distributions = [top_k_distribution(SCORES, mechanism.rate * Fraction(tenths, 10), 2) for tenths in (10, 9, 11)]
     assert [rejected(observed, distribution) for distribution in distributions] == [False, True, True]
 
 

@@ -30,9 +30,7 @@ def hockey_stick(shift: list[int], sigma: float, epsilon: float) -> float:
                 if p * q > 1e-18:
                     following[value + loss] = following.get(value + loss, 0.0) + p * q
         distribution = following
-    return sum(
-        p * max(0.0, -math.expm1(epsilon - value / (2 * sigma**2))) for value, p in distribution.items()
-    )
+    return sum(p * max(0.0, -math.expm1(epsilon - value / (2 * sigma**2))) for value, p in distribution.items())
 
 
 SHIFTS = [[3], [2, 2, 1], [1] * 4, [2, 1, 1], [3, 0], [2, 2]]
@@ -76,9 +74,7 @@ def test_monotone_in_noise_sensitivity_and_cells() -> None:
     assert leak(Fraction(400), 2.0, 5) < leak(Fraction(400), 2.0, 50)
 
 
-@pytest.mark.parametrize(
-    "arguments", [(0.5, 2, None, 3), (0.9, math.sqrt(2), None, 9), (0.05, 2.0, 2.0**-8, 4)]
-)
+@pytest.mark.parametrize("arguments", [(0.5, 2, None, 3), (0.9, math.sqrt(2), None, 9), (0.05, 2.0, 2.0**-8, 4)])
 def test_too_little_noise_for_the_grid_is_refused_with_a_way_out(arguments: tuple[object, ...]) -> None:
     with pytest.raises(InvalidValue, match="finer grid"):
         DiscreteGaussian(*arguments)  # type: ignore[arg-type]

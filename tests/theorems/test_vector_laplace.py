@@ -37,9 +37,7 @@ def product(parts: list[Losses]) -> Losses:
 
 
 def curve(distribution: Losses, rate: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array(
-        [sum(p * max(0.0, -math.expm1(e - rate * x)) for x, p in distribution.items()) for e in epsilons]
-    )
+    return np.array([sum(p * max(0.0, -math.expm1(e - rate * x)) for x, p in distribution.items()) for e in epsilons])
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.0, 3.0, 9.0])

@@ -70,6 +70,4 @@ class Twin:
     def _exactly(self, n: Array) -> Array:
         if self.question_rate is None:
             return np.asarray(n == 0, dtype=np.float64)
-        return np.where(
-            n >= 0, np.exp(-self.question_rate * np.maximum(n, 0)) * -math.expm1(-self.question_rate), 0
-        )
+        return np.where(n >= 0, np.exp(-self.question_rate * np.maximum(n, 0)) * -math.expm1(-self.question_rate), 0)

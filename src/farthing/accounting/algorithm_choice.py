@@ -186,9 +186,7 @@ class Pricing:
             return Bounds(lower, math.inf)
         solved = self._solve(middle)
         top = self.loss.top * (1 + self.loss.transform.top_error)
-        lower, upper = least_epsilon(
-            solved.log_delta, target.low, target.high, solved.guess, solved.slope, top
-        )
+        lower, upper = least_epsilon(solved.log_delta, target.low, target.high, solved.guess, solved.slope, top)
         lower = max(lower, _least_by_top(self.loss.transform, target))
         estimate = math.nan if self._gaussian is not None else max(solved.guess, 0.0)  # NaN: the middle
         return Bounds(min(lower, upper), max(lower, upper), estimate, proof)
@@ -199,9 +197,7 @@ class Pricing:
             return Bounds(bounds.lower, bounds.upper, bounds.estimate, proof and bounds.proven)
         leak = self.leak()
         transform = self.loss.transform
-        if (not transform.terms and not transform.gaussian) or epsilon >= self.loss.top * (
-            1 + transform.top_error
-        ):
+        if (not transform.terms and not transform.gaussian) or epsilon >= self.loss.top * (1 + transform.top_error):
             return Bounds(leak.lower, leak.upper, leak.estimate, proof)
         top, log_mass = transform.top()
         slack = transform.top_error * top
@@ -246,9 +242,7 @@ class Pricing:
 
     def engine_at(self, delta: float) -> EngineChoice:
         if self.loss.kinds.grid:
-            return EngineChoice(
-                "grid", "some events have no transform in closed form; every loss is put on one grid."
-            )
+            return EngineChoice("grid", "some events have no transform in closed form; every loss is put on one grid.")
         target = target_of(self.loss.leaks, delta)
         if self._closed_form(target, self.loss.transform) is not None:
             return EngineChoice("closed form", self._why_closed_form(target))
@@ -265,11 +259,7 @@ class Pricing:
         top, log_mass = transform.top()
         if target.high == -math.inf:
             slack = transform.top_error * top
-            return (
-                Bounds(max(0.0, top - slack), top + slack, top)
-                if math.isfinite(top)
-                else Bounds(math.inf, math.inf)
-            )
+            return Bounds(max(0.0, top - slack), top + slack, top) if math.isfinite(top) else Bounds(math.inf, math.inf)
         slack = transform.top_error * top
         ratio = math.exp(min(target.high - log_mass, 0.0))
         if ratio < _above_second_loss(transform, slack) and not math.isnan(target.low):
@@ -338,9 +328,7 @@ class Pricing:
     def _grid_items(self) -> list[tuple[Event, int]]:
         chunk = joined(self.loss.charges.chunks)
         pairs: dict[tuple[float, float], int] = {}
-        for e, d, n in zip(
-            chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True
-        ):
+        for e, d, n in zip(chunk.epsilons.tolist(), chunk.deltas.tolist(), chunk.counts.tolist(), strict=True):
             pairs[e, d] = pairs.get((e, d), 0) + n
         return [*self.loss.charges.events.items(), *((ApproxDP(e, d), n) for (e, d), n in pairs.items())]
 
@@ -394,15 +382,11 @@ class Pricing:
         if not self.loss.kinds.gaussian:
             return None
         transform = self.loss.transform
-        return (
-            GaussianCurve.of(self.loss.kinds.gaussian) if transform.gaussian and not transform.terms else None
-        )
+        return GaussianCurve.of(self.loss.kinds.gaussian) if transform.gaussian and not transform.terms else None
 
     def _solved_by_gaussian(self, x: float, slope: float) -> _Solved:
         assert self._gaussian is not None
-        choice = EngineChoice(
-            "gaussian", "Gaussian noises add up to one, whose curve is known in closed form."
-        )
+        choice = EngineChoice("gaussian", "Gaussian noises add up to one, whose curve is known in closed form.")
         return _Solved(choice, self._gaussian.log_delta, x, slope)
 
     def _solved_by_atoms(self, x: float) -> _Solved:
@@ -428,9 +412,7 @@ class Pricing:
         slope = line.slope(guess)
         choice = self._line_choice(lattice)
         # Balls where they are cheap, and for lattices where rounding would be all that widens the answer.
-        allowed = (
-            math.inf if self.loss.lattice is None else 2e-10 * (slope if log_target is not None else 100.0)
-        )
+        allowed = math.inf if self.loss.lattice is None else 2e-10 * (slope if log_target is not None else 100.0)
         if worthwhile(proof, 4000) or (worthwhile(proof, 4e5) and _rounding(proof, guess) > allowed):
             balls = BallProof.of(proof, lattice, self.loss.exact)
             return _Solved(choice, _off_lattice(balls.log_delta, lattice, self.loss.top), guess, slope)
@@ -475,11 +457,7 @@ def _above_second_loss(transform: Transform, slack: float) -> float:
 def _least_by_top(transform: Transform, target: Target) -> float:
     """A lower bound by the largest loss alone: D(x) >= mass * (1 - exp(x - top)) wherever x is."""
     top, log_mass = transform.top()
-    ratio = (
-        math.exp(min(0.0, target.high - log_mass + 2.0**-44 * (1 + abs(log_mass))))
-        if log_mass > -math.inf
-        else 1.0
-    )
+    ratio = math.exp(min(0.0, target.high - log_mass + 2.0**-44 * (1 + abs(log_mass)))) if log_mass > -math.inf else 1.0
     if not ratio < 1:
         return 0.0
     return max(0.0, top * (1 - transform.top_error) + math.log1p(-ratio) - 2.0**-50)
@@ -491,9 +469,7 @@ def _rounding(proof: Proof, x: float) -> float:
     return curve.high - proof.line.log_delta(x) if math.isfinite(curve.high) else math.inf
 
 
-def _off_lattice(
-    log_delta: Callable[[float], Curve], lattice: Lattice | None, top: float
-) -> Callable[[float], Curve]:
+def _off_lattice(log_delta: Callable[[float], Curve], lattice: Lattice | None, top: float) -> Callable[[float], Curve]:
     """Keep a safe distance from lattice points, where rounding could count a loss on the wrong side of x."""
     if lattice is None:
         return log_delta

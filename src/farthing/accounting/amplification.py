@@ -103,9 +103,7 @@ def sampled_approx_dp(epsilon: float, delta: float, probability: float) -> Appro
     return _amplified_pair(epsilon, delta, exact(share))
 
 
-def sampled_without_replacement(
-    epsilon: float, delta: float, sample_size: int, population_size: int
-) -> ApproxDP:
+def sampled_without_replacement(epsilon: float, delta: float, sample_size: int, population_size: int) -> ApproxDP:
     """What an (epsilon, delta)-DP mechanism costs on a secret sample of a fixed size.
 
     >>> sampled_without_replacement(1.0, 1e-6, 10, 1000) == sampled_approx_dp(1.0, 1e-6, 0.01)
@@ -147,7 +145,5 @@ def _sum_of_leaks(epsilon: Fraction, leak: Fraction, group: int) -> Fraction | N
 
 def _pair(epsilon: Fraction, delta: Fraction | None, name: str, value: object) -> ApproxDP:
     if delta is None or not delta < 1 or not float_up(delta) < 1:
-        raise InvalidValue(
-            name, value, "leaves delta >= 1, which promises nothing", "use a smaller group or delta"
-        )
+        raise InvalidValue(name, value, "leaves delta >= 1, which promises nothing", "use a smaller group or delta")
     return ApproxDP(float_up(epsilon), float_up(delta))

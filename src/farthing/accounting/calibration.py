@@ -77,9 +77,7 @@ def calibrate(
     farthing.errors.InvalidValue: delta=1e-06: must be at least what the charges leak by themselves, 1e-05; lower
     their own deltas or ask for a larger delta.
     """
-    search = _Search(
-        make_charges, _checked_target(epsilon), checked_delta(delta), direction, bracket, progress
-    )
+    search = _Search(make_charges, _checked_target(epsilon), checked_delta(delta), direction, bracket, progress)
     if not 0 < checked_real(tolerance, "tolerance") < 1:
         raise InvalidValue("tolerance", tolerance, "must be > 0 and < 1")
     return search.proven(search.narrowed(tolerance), tolerance)
@@ -194,9 +192,7 @@ class _Search:
 
     def _at(self, privacy: float) -> _Point:
         cost = self._cost(self._parameter(privacy), proof=False)
-        point = _Point(
-            privacy, math.log(cost.estimate / self.epsilon) if cost.estimate > 0 else -math.inf, cost
-        )
+        point = _Point(privacy, math.log(cost.estimate / self.epsilon) if cost.estimate > 0 else -math.inf, cost)
         self._refuse_disorder(point)
         self.points.append(point)
         return point

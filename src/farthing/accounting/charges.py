@@ -128,9 +128,7 @@ def read_charges(charges: Any, deltas: Any = None, counts: Any = None) -> Charge
             if array.shape[1] != 2:
                 raise InvalidValue("charges.shape", array.shape, "must be (k,) or (k, 2)", _FORMS)
             if deltas is not None:
-                raise InvalidValue(
-                    "deltas", deltas, "must not be given when charges are (epsilon, delta) pairs"
-                )
+                raise InvalidValue("deltas", deltas, "must not be given when charges are (epsilon, delta) pairs")
             array, deltas = array[:, 0], array[:, 1]
         return _from_arrays(array, deltas, counts)
     return _from_objects(list(charges), deltas, counts)
@@ -179,9 +177,7 @@ def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
 
 def _beside(values: Any, size: int, name: str) -> Array:
     """An array of real numbers as long as the charges; a single number stands for all of them."""
-    if isinstance(values, (numbers.Number, np.generic)) or (
-        isinstance(values, np.ndarray) and values.ndim == 0
-    ):
+    if isinstance(values, (numbers.Number, np.generic)) or (isinstance(values, np.ndarray) and values.ndim == 0):
         return np.full(size, checked_real(values, name))
     if isinstance(values, (str, bytes, Mapping, np.ma.MaskedArray)) or not isinstance(values, Iterable):
         raise InvalidValue(name, values, "must be a sequence of numbers, one for each charge")
@@ -271,18 +267,14 @@ def _as_pair(charge: Any, name: str) -> tuple[float, float] | None:
     if isinstance(charge, (numbers.Number, np.generic)):
         return checked_epsilon(charge, name), 0.0
     way_out = "pass its .event" if isinstance(getattr(charge, "event", None), Event) else _FORMS
-    raise InvalidValue(
-        name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", way_out
-    )
+    raise InvalidValue(name, charge, f"must be a number, a pair or an event, not {type(charge).__name__}", way_out)
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
     """The events other than (epsilon, delta) pairs, by the engine that prices them."""
 
-    geometric: (
-        Chunk  # discrete Laplace at sensitivity 1: randomized response with epsilon = 1 / noise_multiplier
-    )
+    geometric: Chunk  # discrete Laplace at sensitivity 1: randomized response with epsilon = 1 / noise_multiplier
     laplace: Array
     laplace_counts: Array
     ranges: Array
@@ -312,9 +304,7 @@ def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
             stepped[key] = stepped.get(key, 0) + count
         elif isinstance(bare, LaplaceNoise):
             laplace[bare.noise_multiplier] = laplace.get(bare.noise_multiplier, 0) + count
-        elif (
-            not alone and isinstance(bare, BoundedRange) and _SMALLEST_RANGE <= bare.epsilon <= _LARGEST_RANGE
-        ):
+        elif not alone and isinstance(bare, BoundedRange) and _SMALLEST_RANGE <= bare.epsilon <= _LARGEST_RANGE:
             ranges[bare.epsilon] = ranges.get(bare.epsilon, 0) + count
         elif isinstance(bare, GaussianNoise):
             gaussian[bare.noise_multiplier] = gaussian.get(bare.noise_multiplier, 0) + count
@@ -343,11 +333,7 @@ def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
 def _is_tame(event: DiscreteLaplaceNoise) -> bool:
     """Whether floats hold the transform well: steps and rates far from where they under- or overflow."""
     epsilon = 1 / event.noise_multiplier
-    return (
-        event.l1_sensitivity <= 2**40
-        and epsilon <= _LARGEST_RANGE
-        and epsilon / event.l1_sensitivity >= 1e-15
-    )
+    return event.l1_sensitivity <= 2**40 and epsilon <= _LARGEST_RANGE and epsilon / event.l1_sensitivity >= 1e-15
 
 
 class Leaks(NamedTuple):
@@ -359,9 +345,7 @@ class Leaks(NamedTuple):
 
 def collect_leaks(chunks: Sequence[Chunk]) -> Leaks:
     """All leaks of the chunks, equal ones joined."""
-    parts = [
-        (chunk.deltas[chunk.deltas > 0], chunk.counts[chunk.deltas > 0]) for chunk in chunks if chunk.leaky
-    ]
+    parts = [(chunk.deltas[chunk.deltas > 0], chunk.counts[chunk.deltas > 0]) for chunk in chunks if chunk.leaky]
     deltas = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0)
     if not len(deltas):
         return Leaks(np.zeros(0), np.zeros(0, dtype=np.int64))

@@ -66,9 +66,7 @@ def as_event(charge: Charge) -> Event:
         return charge
     if isinstance(charge, tuple | list):
         if len(charge) != 2:
-            raise InvalidValue(
-                "charge", charge, "a pair must be (epsilon, delta)", "charge events one at a time"
-            )
+            raise InvalidValue("charge", charge, "a pair must be (epsilon, delta)", "charge events one at a time")
         return ApproxDP(charge[0], charge[1])
     return ApproxDP(charge)
 
@@ -186,9 +184,7 @@ def renyi_divergence_upper(event: Event, alpha: float) -> Fraction:
             moment = log_moment(event, ball(exact(alpha)) - 1)
         upper = upper_fraction(moment / (ball(exact(alpha)) - 1))
     if upper is None:
-        raise InvalidValue(
-            "event", event, f"has no finite Renyi bound at alpha={alpha!r}", "use a smaller alpha"
-        )
+        raise InvalidValue("event", event, f"has no finite Renyi bound at alpha={alpha!r}", "use a smaller alpha")
     epsilon = price_of(event).epsilon  # an epsilon-DP event has no divergence above epsilon
     return max(Fraction(0), upper if epsilon is None else min(upper, epsilon))
 
@@ -229,9 +225,11 @@ def _sampled_log_moment(event: Sampled, alpha: float) -> Any:
     """(alpha - 1) D_alpha of a sampled event: exact at integers, a chord between them."""
     if not alpha <= _LARGEST_SAMPLED_ORDER:
         raise InvalidValue(
-            "alpha", alpha, f"must be at most {_LARGEST_SAMPLED_ORDER} to price a sampled event",
+            "alpha",
+            alpha,
+            f"must be at most {_LARGEST_SAMPLED_ORDER} to price a sampled event",
             "make the filter with a smaller alpha",
-        )  # fmt: skip
+        )
     below = math.floor(alpha)
     value = _sampled_integer_log_moment(event, below)
     if below == alpha:
@@ -363,9 +361,7 @@ def divergences_of(event: Event) -> Divergences:
     """The divergence of `event` at every order, without its leak, rounded up."""
     pure = price_of(event).epsilon  # an epsilon-DP event has no divergence above epsilon
     most = None if pure is None else nano_up(pure)
-    return tuple(
-        least(most, None if fine is None else -(-fine // _FINE)) for fine in _fine_divergences(event)
-    )
+    return tuple(least(most, None if fine is None else -(-fine // _FINE)) for fine in _fine_divergences(event))
 
 
 @lru_cache(maxsize=4096)

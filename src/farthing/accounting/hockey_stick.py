@@ -190,9 +190,7 @@ def _of_pair(pair: LossPair, x: float) -> Bounds:
     top = pair if pair.dominating is None else pair.dominating
     # Cut off mass may count in full, at either end.
     most = float(np.logaddexp.reduce([most, top.log_infinite, top.log_above, top.log_below]))
-    return _unit(
-        math.exp(min(least, 0.0)), math.exp(min(most, 0.0)) * (1 + 2.0**-50) if most > -math.inf else 0.0
-    )
+    return _unit(math.exp(min(least, 0.0)), math.exp(min(most, 0.0)) * (1 + 2.0**-50) if most > -math.inf else 0.0)
 
 
 def _log_curve(loss: Array, log_p: Array, x: float, sign: float) -> float:

@@ -85,9 +85,7 @@ def _near_root(excess: Callable[[float], float], x: float, slope: float, top: fl
             secant = (before[1] - value) / (x - before[0])
             slope = secant if 0.01 * slope < secant < 100 * slope else slope
         step = value / slope
-        if abs(step) < 2e-16 * x or (
-            before is not None and abs(value) > abs(before[1]) / 2 and abs(step) < 1e-12 * x
-        ):
+        if abs(step) < 2e-16 * x or (before is not None and abs(value) > abs(before[1]) / 2 and abs(step) < 1e-12 * x):
             break
         before, x = (x, value), min(max(x + step, 0.0), top)
     return x, slope

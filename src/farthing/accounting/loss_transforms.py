@@ -187,9 +187,7 @@ class Transform:
         if 0 < len(self.epsilons) * len(c) <= _CHUNK:
             log_f = _response_log(self.epsilons, c[:, None])
             value += (self.weights * log_f).sum(axis=1)
-            error += 2.0**-45 * value + 2.0**-50 * (c + 1) * float(
-                np.sum(np.abs(self.weights) * self.epsilons)
-            )
+            error += 2.0**-45 * value + 2.0**-50 * (c + 1) * float(np.sum(np.abs(self.weights) * self.epsilons))
         elif len(self.epsilons):
             only = Transform(self.epsilons, self.weights, np.zeros(0), np.zeros(0))
             each = [only.cumulants(point) for point in c.tolist()]
@@ -270,9 +268,7 @@ class Transform:
         loss += _total(self.range_counts * self.ranges) + _total(self.stepped.counts * self.stepped.epsilons)
         if len(self.ranges):  # a bounded range has a density up to its end, and no mass there
             return loss, -np.inf
-        log_mass = (
-            -float(np.sum(self.weights * np.log1p(np.exp(-self.epsilons)))) + self.stepped.log_top_mass()
-        )
+        log_mass = -float(np.sum(self.weights * np.log1p(np.exp(-self.epsilons)))) + self.stepped.log_top_mass()
         return loss, log_mass - float(np.log(2.0) * np.sum(self.laplace_counts))
 
 

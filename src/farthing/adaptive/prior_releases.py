@@ -127,9 +127,7 @@ def known_tables(
             continue
         for columns, cells, values, error in _tables(answer, question, everybody):
             if set(columns) <= set(by_name) and math.isfinite(error):
-                parts = [
-                    _aligned(labels, by_name[column]) for column, labels in zip(columns, cells, strict=True)
-                ]
+                parts = [_aligned(labels, by_name[column]) for column, labels in zip(columns, cells, strict=True)]
                 if all(part is not None for part in parts):
                     found.append(_coarsened(columns, values, error, parts))
     return tuple(found)
@@ -205,9 +203,7 @@ def _aligned(shown: Sequence[Any], axis: Cells) -> tuple[Places, Places] | None:
     common = np.intersect1d(released[1:], cells[1:])
     groups = np.full(len(axis), -1)
     inside = (
-        [place for place, label in enumerate(axis.labels) if label is not None]
-        if axis.labels
-        else slice(len(cells))
+        [place for place, label in enumerate(axis.labels) if label is not None] if axis.labels else slice(len(cells))
     )
     groups[inside] = np.searchsorted(common, cells, side="right")
     return np.searchsorted(common, released, side="right"), groups

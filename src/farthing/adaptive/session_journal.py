@@ -149,9 +149,7 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    raise InvalidData(
-        "record", f"must hold whole numbers, texts, lists and mappings, not {type(value).__name__}"
-    )
+    raise InvalidData("record", f"must hold whole numbers, texts, lists and mappings, not {type(value).__name__}")
 
 
 def checked_round(number: object) -> int:

@@ -140,9 +140,7 @@ class CheckedSynthesis:
         """The columns and pairs of columns that are checked; where there are too many, measured ones come first."""
         found = Transcript.read(drawn(answers))
         alone: list[Columns] = [(place,) for place in range(len(self.axes))]
-        together = dict.fromkeys(
-            pair for table in found.chosen for pair in combinations(sorted(table.columns), 2)
-        )
+        together = dict.fromkeys(pair for table in found.chosen for pair in combinations(sorted(table.columns), 2))
         pairs = {**together, **dict.fromkeys(combinations(range(len(self.axes)), 2))}
         if len(alone) + len(pairs) <= MOST_SETS:
             return [*alone, *combinations(range(len(self.axes)), 2)]
@@ -157,9 +155,7 @@ class CheckedSynthesis:
         """As many rows as were measured, and no more than can be held: noise of a tiny budget may count any number."""
         return min(max(round(model.total), 0), self.most_rows)
 
-    def codes(
-        self, answers: Mapping[str, Any], count: int | None = None, model: SyntheticModel | None = None
-    ) -> Codes:
+    def codes(self, answers: Mapping[str, Any], count: int | None = None, model: SyntheticModel | None = None) -> Codes:
         """The synthetic rows that the drawn numbers stand for, always the same; `count` of them.
 
         Missing values that the noise alone may have brought into a column are replaced by other values of the column.
@@ -273,9 +269,7 @@ def distances(
 def _distance(codes: Any, counts: Any, made: Codes, columns: Columns, sizes: Sequence[int]) -> int:
     cells = [np.zeros(len(part), dtype=np.int64) for part in (codes, made)]
     for column in columns:
-        cells = [
-            cell * sizes[column] + part[:, column] for cell, part in zip(cells, (codes, made), strict=True)
-        ]
+        cells = [cell * sizes[column] + part[:, column] for cell, part in zip(cells, (codes, made), strict=True)]
     size = math.prod(sizes[column] for column in columns)
     if size > _DENSE:  # only cells that one of the two has can differ
         _, places = np.unique(np.concatenate(cells), return_inverse=True)

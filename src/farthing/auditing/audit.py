@@ -338,10 +338,7 @@ def _tried(sampler: Sampler, tests: list[Candidate], holdout: int, meter: _Meter
             ordered = np.sort(test.sign * scores[~np.isnan(scores)])
             curves[place][side] += len(ordered) - np.searchsorted(ordered, test.sign * test.thresholds)
         meter.add(outputs.count)
-    return [
-        _Trial(test, (count[0], count[1]), curve)
-        for test, count, curve in zip(tests, hits, curves, strict=True)
-    ]
+    return [_Trial(test, (count[0], count[1]), curve) for test, count, curve in zip(tests, hits, curves, strict=True)]
 
 
 class _Verdict:

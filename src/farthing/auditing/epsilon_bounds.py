@@ -58,9 +58,7 @@ def read_claim(claim: Any, mechanism: Any = None) -> Claim:
         return _of_composition(compose([claim]), words, (epsilon, delta))
     if isinstance(claim, Sequence) and not isinstance(claim, str | bytes):
         return _of_composition(compose(claim), f"{len(claim)} charges composed", None)
-    way_out = (
-        "write epsilon, (epsilon, delta), an event of farthing.privacy, a list of events, or a Composition"
-    )
+    way_out = "write epsilon, (epsilon, delta), an event of farthing.privacy, a list of events, or a Composition"
     raise InvalidValue("claim", claim, "must say what is claimed", way_out)
 
 

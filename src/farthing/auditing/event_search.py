@@ -73,9 +73,7 @@ def promising(
         for over, sign, rates in _rates(measured, thresholds, sides):
             promise = _promise(*rates, sides[over].count, sides[1 - over].count, points)
             for group, places in enumerate(wanted):
-                at, column = np.unravel_index(
-                    int(np.argmax(promise[:, places])), (len(thresholds), len(places))
-                )
+                at, column = np.unravel_index(int(np.argmax(promise[:, places])), (len(thresholds), len(places)))
                 value = float(promise[at, places[int(column)]])
                 held = best[group]
                 if held is None or value > held.promise + _HABIT:
@@ -229,9 +227,7 @@ def _linear(entries: list[str], first: Outputs, second: Outputs) -> Iterator[Sco
     """Weights by the difference of means over the variance: the best ones for independent entries."""
     columns, weights, lows, highs = [], [], [], []
     for field in entries:
-        sides = [
-            np.nan_to_num(side.values(field), nan=0.0, posinf=0.0, neginf=0.0) for side in (first, second)
-        ]
+        sides = [np.nan_to_num(side.values(field), nan=0.0, posinf=0.0, neginf=0.0) for side in (first, second)]
         low, high = np.quantile(np.concatenate(sides), [0.01, 0.99])
         clipped = [np.clip(side, low, high) for side in sides]
         variance = float(np.var(clipped[0]) + np.var(clipped[1]))

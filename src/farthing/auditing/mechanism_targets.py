@@ -145,9 +145,7 @@ def _choices() -> list[BuiltIn]:
             moved,
             _EXACT // 2,
         ),
-        BuiltIn(
-            "quantile and counts around it", QuantileSurroundings((0.5,), 1.0, points=4), counted, _EXACT // 2
-        ),
+        BuiltIn("quantile and counts around it", QuantileSurroundings((0.5,), 1.0, points=4), counted, _EXACT // 2),
     ]
 
 
@@ -266,9 +264,7 @@ def _long_online() -> BuiltIn:
     """
     axes = [Axis("a", range(12))]
     questions = [{"a": [heavy, other]} for other in range(2, 12) for heavy in (0, 1)]
-    plan = plan_query_session(
-        axes, 2.0, 0.0, alpha=0.45, queries=20, rows=100, updates=1, start="none", confidence=0.5
-    )
+    plan = plan_query_session(axes, 2.0, 0.0, alpha=0.45, queries=20, rows=100, updates=1, start="none", confidence=0.5)
 
     def run(cells: Any) -> list[float]:
         query_session = QuerySession(plan, axes, lambda: cells, MemoryJournal())

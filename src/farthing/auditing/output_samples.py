@@ -122,9 +122,7 @@ class Sampler:
             self._start(max(1, processes // 2))
 
     def _processes_for(self, seconds: float) -> int:
-        possible = (
-            "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
-        )
+        possible = "fork" in multiprocessing.get_all_start_methods() and not multiprocessing.current_process().daemon
         if not possible or self._asked == 1:
             return 1
         if self._asked is not None:
@@ -140,17 +138,13 @@ class Sampler:
             for team in self._teams:
                 for _ in range(per_side):
                     mine, theirs = context.Pipe()
-                    process = context.Process(
-                        target=_work, args=(theirs, self._batch, self._pairs), daemon=True
-                    )
+                    process = context.Process(target=_work, args=(theirs, self._batch, self._pairs), daemon=True)
                     process.start()
                     theirs.close()
                     team.append(mine)
                     self._processes.append(process)
 
-    def draw(
-        self, pair: int, count: int, fields: Sequence[str] | None = None
-    ) -> Iterator[tuple[int, Outputs]]:
+    def draw(self, pair: int, count: int, fields: Sequence[str] | None = None) -> Iterator[tuple[int, Outputs]]:
         """`count` outputs of either side of a pair, in pieces: (side, outputs), in no particular order."""
         if not self._processes:
             for side in (0, 1):
@@ -220,9 +214,7 @@ def _received(connection: Connection) -> Outputs:
     try:
         answer = connection.recv()
     except (EOFError, OSError):
-        raise WorkerLost(
-            "a sampling process ended without an answer; run with workers=1 to see why"
-        ) from None
+        raise WorkerLost("a sampling process ended without an answer; run with workers=1 to see why") from None
     if isinstance(answer, FarthingError):
         raise answer
     assert isinstance(answer, Outputs)

@@ -116,8 +116,7 @@ def _bugs_of_data() -> list[PlantedBug]:
         threshold = math.log(1 / (2 * 0.01)) / 1.0
         noisy = {key: number + _integer_laplace(1.0, count) for key, number in value.items()}
         return [
-            {key: int(numbers[i]) for key, numbers in noisy.items() if numbers[i] > threshold}
-            for i in range(count)
+            {key: int(numbers[i]) for key, numbers in noisy.items() if numbers[i] > threshold} for i in range(count)
         ]
 
     largest = 2**63 - 1

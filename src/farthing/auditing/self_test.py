@@ -19,9 +19,7 @@ from farthing.auditing.planted_bugs import planted_bugs
 
 Told = Callable[[int, int], None]
 
-LEAST_ERROR = (
-    1e-5  # of one check: bounds surer than this may take more samples than a planted bug names as enough
-)
+LEAST_ERROR = 1e-5  # of one check: bounds surer than this may take more samples than a planted bug names as enough
 
 
 @dataclass(frozen=True)
@@ -190,8 +188,6 @@ def _work(connection: Connection, run: Callable[[int], AuditReport]) -> None:
                 connection.send(run(place))
             except Exception as problem:  # told in the other process, with the name of the check
                 where = traceback.extract_tb(problem.__traceback__)[-1]
-                connection.send(
-                    f"{type(problem).__name__}: {problem} ({Path(where.filename).name}:{where.lineno})"
-                )
+                connection.send(f"{type(problem).__name__}: {problem} ({Path(where.filename).name}:{where.lineno})")
     except (EOFError, OSError, KeyboardInterrupt):
         return

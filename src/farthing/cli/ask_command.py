@@ -86,9 +86,7 @@ _AT_THE_END = (
 @click.option("--confidence", metavar="P", default="0.95", help="Confidence of the promise (default: 0.95).")
 @click.option("--session", metavar="NAME", help="Name this session; a new name is charged anew.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
-@click.option(
-    "--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing."
-)
+@click.option("--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing.")
 @click.option(
     "--json",
     "as_json",
@@ -349,9 +347,7 @@ def _rest(query_session: QuerySession, told: Counter[str]) -> str:
     parts = [f"{left:,} of {plan.updates:,} updates left after this call"]
     if told["promised"]:
         times = f"{100 * plan.confidence:g} times in 100"
-        parts.append(
-            f"{times} every answer to {plan.queries:,} questions of this session is within its error"
-        )
+        parts.append(f"{times} every answer to {plan.queries:,} questions of this session is within its error")
     if (number := told["estimated"]) > 0:
         lines = "1 line is an estimate" if number == 1 else f"{number:,} lines are estimates"
         parts.append(f"{lines}, without a promise")

@@ -68,9 +68,7 @@ def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
     times = _whole(repetitions, "repetitions", 10**7)
     found = differences(budget, repetitions=times)
     if as_json:
-        click.echo(
-            json.dumps({"epsilon": budget, "repetitions": times, "attacks": [_data(one) for one in found]})
-        )
+        click.echo(json.dumps({"epsilon": budget, "repetitions": times, "attacks": [_data(one) for one in found]}))
         return
     click.echo(f"Two counts that differ by one person, {times:,} times over; whose secret is it?\n")
     click.echo(_table(("answers", *_MEASURED), [_row(one) for one in found]))
@@ -82,9 +80,7 @@ def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
 @click.option("--rows", metavar="N", default="200", help="Rows of the table (default: 200).")
 @click.option("--queries", metavar="M", help="Counts asked for (default: four for each row).")
 @click.option("--epsilon", metavar="E", default="1", help="The epsilon of all private answers (default: 1).")
-@click.option(
-    "--delta", metavar="D", default="1e-9", help="Their delta (default: 1e-9); 0 for Laplace noise."
-)
+@click.option("--delta", metavar="D", default="1e-9", help="Their delta (default: 1e-9); 0 for Laplace noise.")
 @click.option("--repetitions", metavar="N", default="20", help="How many tables to attack (default: 20).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the share recovered against the noise (svg, png or html).")
@@ -121,9 +117,7 @@ def reconstruct_command(
         about = {**table, "epsilon": budget, "delta": leak}
         click.echo(json.dumps({**about, "attacks": [_data(one) for one in found]}))
     else:
-        click.echo(
-            f"{asked:,} counts over random subsets of {size:,} rows; which rows have the secret bit?\n"
-        )
+        click.echo(f"{asked:,} counts over random subsets of {size:,} rows; which rows have the secret bit?\n")
         lines = [(one.answers, f"{one.noise:,.3g}", *_row(one)[1:]) for one in found]
         click.echo(_table(("answers", "noise", *_MEASURED), lines))
         click.echo("\nNoise: the standard deviation of an answer's error.")

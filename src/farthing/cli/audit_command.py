@@ -99,9 +99,7 @@ def _self_test(planted: Sequence[Outcome]) -> str:
     unjudged = [outcome for outcome in planted if outcome.wanting]
     short = [outcome for outcome in unjudged if outcome.report.samples < outcome.check.samples]
     if short:
-        cap, most = (
-            max(each) for each in zip(*((o.report.samples, o.check.samples) for o in short), strict=True)
-        )
+        cap, most = (max(each) for each in zip(*((o.report.samples, o.check.samples) for o in short), strict=True))
         needed = f"up to {most:,}" if len(short) > 1 else f"{most:,}"
         them = "them" if len(short) > 1 else "it"
         reason = f"--samples {cap:,} is too few to see {them} ({needed} needed)"
@@ -219,9 +217,9 @@ def _place_of(problem: BaseException) -> str:
     """File and line: of bad syntax, or of the innermost frame in the user's own files."""
     if isinstance(problem, SyntaxError) and problem.filename and problem.lineno:
         return _shown(problem.filename, problem.lineno)
-    frames = [
-        frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith("<")
-    ][1:]  # the first is the call in this file
+    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith("<")][
+        1:
+    ]  # the first is the call in this file
     frames = [frame for frame in frames if Path(frame.filename).parent != Path(importlib.__file__).parent]
     own = [frame for frame in frames if _is_own(frame.filename)]
     for frame in (own or frames)[-1:]:
@@ -268,12 +266,8 @@ when interrupted. An audit never proves a claim.
 @click.option("--target", metavar="MODULE:NAME", help="Audit your own code instead.")
 @click.option("--claim", metavar="EPS[,DELTA]", help="What the target claims (default: its own event).")
 @click.option("--neighbours", metavar="JSON", help="A list of pairs of neighbouring inputs of the target.")
-@click.option(
-    "--samples", metavar="N", help="Outputs a side; without --target a cap on each check's own number."
-)
-@click.option(
-    "--confidence", metavar="C", help=f"Confidence of the whole run (default: {DEFAULT_CONFIDENCE:g})."
-)
+@click.option("--samples", metavar="N", help="Outputs a side; without --target a cap on each check's own number.")
+@click.option("--confidence", metavar="C", help=f"Confidence of the whole run (default: {DEFAULT_CONFIDENCE:g}).")
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Only checks whose name (or kind) holds NAME; =NAME is one."
 )
@@ -308,9 +302,7 @@ def audit_command(
     else:
         if only:
             raise InvalidValue("only", only[0], "is not for --target", "leave it out")
-        good = _audit_target(
-            target, claim, neighbours, level, count or DEFAULT_SAMPLES, as_json, plot, not no_progress
-        )
+        good = _audit_target(target, claim, neighbours, level, count or DEFAULT_SAMPLES, as_json, plot, not no_progress)
     if not good:
         click.get_current_context().exit(1)
 
@@ -325,9 +317,7 @@ def _examine(
 
     checks = _chosen(all_checks(), only)
     if plot is not None and len(checks) != 1:
-        raise InvalidValue(
-            "plot", plot, f"can show one audit, not {len(checks)}", "name one with --only =NAME"
-        )
+        raise InvalidValue("plot", plot, f"can show one audit, not {len(checks)}", "name one with --only =NAME")
     start = time.perf_counter()
     with stages(Console(stderr=True, force_terminal=None if bar else False)) as work:
         work.begin(f"auditing {len(checks)} mechanisms", measured=True)

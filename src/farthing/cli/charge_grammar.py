@@ -172,15 +172,11 @@ def charges_of_file(path: str, progress: Callable[[float], None] = lambda _: Non
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
-        raise InvalidValue(
-            f"{name} line {line}", data[problem.start : problem.end], "must be UTF-8 text"
-        ) from None
+        raise InvalidValue(f"{name} line {line}", data[problem.start : problem.end], "must be UTF-8 text") from None
     return charges_of_text(text, name, progress)
 
 
-def charges_of_text(
-    text: str, name: str = "text", progress: Callable[[float], None] = lambda _: None
-) -> Charges:
+def charges_of_text(text: str, name: str = "text", progress: Callable[[float], None] = lambda _: None) -> Charges:
     r"""The charges in a CSV text.
 
     >>> charges_of_text("epsilon,count\n0.1,100\n0.2,5\n").k
@@ -212,9 +208,11 @@ def _header(lines: list[str], name: str) -> tuple[int, tuple[str, ...]]:
             break  # the first line is a charge already
         if not (set(words) <= set(COLUMNS) and len(set(words)) == len(words) and "epsilon" in words):
             raise InvalidValue(
-                f"{name} line {number + 1}: header", line, "must name epsilon and may name delta and count, once each",
+                f"{name} line {number + 1}: header",
+                line,
+                "must name epsilon and may name delta and count, once each",
                 "keep only these columns",
-            )  # fmt: skip
+            )
         return number + 1, words
     return 0, COLUMNS
 
@@ -257,9 +255,7 @@ def _charge_of_line(fields: list[str], columns: tuple[str, ...], name: str) -> t
         return charge_of(line, name)
     way_out = f"write {','.join(columns)} or a charge word such as 0.1x100"
     if len(fields) > len(columns):
-        raise InvalidValue(
-            name, line, f"has {len(fields)} fields and at most {len(columns)} are known", way_out
-        )
+        raise InvalidValue(name, line, f"has {len(fields)} fields and at most {len(columns)} are known", way_out)
     found = dict(zip(columns, fields, strict=False))
     try:
         epsilon = decimal_number(found.get("epsilon", ""), "epsilon")

@@ -51,9 +51,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for note in comparison.notes:
         say(note)
     say(f"Engine: {comparison.engine}, because {comparison.engine_reason}.")
-    say(
-        f"Time: {shown(comparison.seconds, 2)} s for the optimum, {shown(comparison.seconds_in_all, 2)} s in all."
-    )
+    say(f"Time: {shown(comparison.seconds, 2)} s for the optimum, {shown(comparison.seconds_in_all, 2)} s in all.")
 
 
 def json_of(comparison: Comparison) -> dict[str, Any]:
@@ -90,9 +88,7 @@ def _table(comparison: Comparison, *, wide: bool) -> Any:
     table.add_column("source or remark", overflow="fold", style="dim")
     best = comparison.optimal
     word = "proven" if best.proven else "not proven"
-    table.add_row(
-        Text("optimal", style="bold"), Text(shown_up(best.upper, 7), style="bold"), "", "", Text(word)
-    )
+    table.add_row(Text("optimal", style="bold"), Text(shown_up(best.upper, 7), style="bold"), "", "", Text(word))
     for line in comparison.lines:
         if line.applies:
             cells = (shown_up(line.epsilon, 7), _waste(line.waste), _percent(line.waste_percent))
@@ -219,9 +215,7 @@ def compose_command(
         way_out = "write one such as 0.1x100, or use --file charges.csv"
         raise InvalidValue("charges", [], "must name at least one charge", way_out)
     if sources.count(STANDARD_INPUT) > 1:
-        raise InvalidValue(
-            "file", STANDARD_INPUT, "must be given at most once", "standard input can be read once only"
-        )
+        raise InvalidValue("file", STANDARD_INPUT, "must be given at most once", "standard input can be read once only")
     if plot is not None:
         _refuse_undrawable(plot)
 
@@ -237,9 +231,7 @@ def compose_command(
             work.begin(f"reading {'standard input' if source == STANDARD_INPUT else source}", measured=True)
             read = charges_of_file(source, work.share)
             if not read.k:  # a broken pipe or a wrong file must not look like a free plan
-                raise InvalidValue(
-                    "file", source, "must hold at least one charge", "check what was written to it"
-                )
+                raise InvalidValue("file", source, "must hold at least one charge", "check what was written to it")
             parts.append(read)
         work.begin("composing")
         comparison = comparison_of(

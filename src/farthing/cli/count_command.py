@@ -60,9 +60,7 @@ class CountFirst:
     is_flag=True,
     help="Print the count as JSON; asks on a terminal before spending, else needs --yes.",
 )
-@click.option(
-    "--fresh", is_flag=True, help="Count again and pay again, even if the rows were counted before."
-)
+@click.option("--fresh", is_flag=True, help="Count again and pay again, even if the rows were counted before.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) -> None:
     """Look for a stored count, else confirm and count."""
@@ -76,9 +74,7 @@ def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) 
         say_if_changed(study, before.receipt, f"farthing count {shlex.quote(file)} --fresh")
         made, spent = before, 0.0
     else:
-        made = count_first(
-            study, decimal_number(share, "share"), agreed=yes, err=as_json, fresh=fresh, quiet=True
-        )
+        made = count_first(study, decimal_number(share, "share"), agreed=yes, err=as_json, fresh=fresh, quiet=True)
         spent = made.epsilon
     answer = made.answered
     if as_json:
@@ -107,7 +103,5 @@ def count_first(
         work.begin("counting the rows", measured=True)
         made = count_rows(study, price, fresh=fresh, progress=work.share)
     if not quiet:
-        click.echo(
-            f"\nrows: {made.answer!r}, for epsilon {made.epsilon:.6g}. The plan for what is left:\n", err=err
-        )
+        click.echo(f"\nrows: {made.answer!r}, for epsilon {made.epsilon:.6g}. The plan for what is left:\n", err=err)
     return made

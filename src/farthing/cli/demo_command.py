@@ -158,9 +158,7 @@ anew.
 
 
 @click.command("demo", help=HELP)
-@click.option(
-    "--out", default="farthing-demo", show_default=True, metavar="DIR", help="Where everything goes."
-)
+@click.option("--out", default="farthing-demo", show_default=True, metavar="DIR", help="Where everything goes.")
 def demo_command(out: str) -> None:
     """Generate, plan, compare, release, report."""
     from rich.console import Console
@@ -281,6 +279,4 @@ def _made(folder: Path) -> Path:
 def _refuse_other(path: Path, text: str) -> None:
     """A study that somebody wrote, or an older demo's, is not overwritten: its ledger would not fit."""
     if path.exists() and path.read_text(encoding="utf-8") != text:
-        raise InvalidValue(
-            "out", str(path.parent), "holds another study already", "choose another, or remove it"
-        )
+        raise InvalidValue("out", str(path.parent), "holds another study already", "choose another, or remove it")

@@ -78,7 +78,7 @@ kind = "count"
 @click.option("--out", default=STUDY, show_default=True, metavar="FILE", help="Where to write.")
 def init_command(file: str, out: str) -> None:
     """Read names and types, write the file."""
-    from farthing.data.dataset_tables import columns_of
+    from farthing.data.declaration_file import columns_of
 
     target = Path(out)
     columns = columns_of(file)
@@ -91,17 +91,11 @@ def init_command(file: str, out: str) -> None:
         with target.open("xb") as written:  # an older file with work in it is not overwritten
             written.write(text)
     except FileExistsError:
-        raise InvalidValue(
-            "out", out, "exists already", "choose another name with --out, or move it away"
-        ) from None
+        raise InvalidValue("out", out, "exists already", "choose another name with --out, or move it away") from None
     except OSError as problem:
         raise InvalidValue("out", out, f"cannot be written ({problem.strerror})", "choose another") from None
-    click.echo(
-        f"{out}: {len(columns)} columns of {file}, from their names{_and_types(columns)}; no row was read."
-    )
-    click.echo(
-        "Fill in the unit, the schema and the budget, and remove the columns that no statistic will use."
-    )
+    click.echo(f"{out}: {len(columns)} columns of {file}, from their names{_and_types(columns)}; no row was read.")
+    click.echo("Fill in the unit, the schema and the budget, and remove the columns that no statistic will use.")
     click.echo(f"Then: farthing plan {shlex.quote(out)}")
     click.echo(f"To see what does not fit (reads the rows; not private): farthing check {shlex.quote(out)}")
 
@@ -168,7 +162,7 @@ def _shown(name: str) -> str:
 
 
 def _line(name: str, kind: str | None) -> str:
-    from farthing.data.dataset_tables import ZONED
+    from farthing.data.declaration_file import ZONED
 
     key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     entry, hint = {

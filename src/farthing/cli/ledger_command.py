@@ -116,12 +116,8 @@ def _common(command: Command) -> Command:
 def _amounts(command: Command) -> Command:
     """Options of commands that set an amount."""
     for option in (
-        click.option(
-            "--as", "actor", metavar="NAME", help="Who makes the change (default: your login name)."
-        ),
-        click.option(
-            "--delta", metavar="D", help="Delta (default: unchanged, or 0 for what is new or freed)."
-        ),
+        click.option("--as", "actor", metavar="NAME", help="Who makes the change (default: your login name)."),
+        click.option("--delta", metavar="D", help="Delta (default: unchanged, or 0 for what is new or freed)."),
         click.option("--epsilon", metavar="E", required=True, help="Epsilon."),
     ):
         command = option(command)
@@ -213,15 +209,11 @@ def export_command(words: tuple[str, ...], url: str | None, key: str | None, as_
         click.echo(f"{out}: {lines:,} entries")
 
 
-@ledger_command.command(
-    "receipt", help="The receipt of a request, to be kept away from the ledger. Reads only."
-)
+@ledger_command.command("receipt", help="The receipt of a request, to be kept away from the ledger. Reads only.")
 @click.argument("words", nargs=-1, metavar="[LEDGER] REQUEST_ID")
 @_common
 @click.option("--out", "-o", metavar="FILE", help="Where to write (default: standard output).")
-def receipt_command(
-    words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str | None
-) -> None:
+def receipt_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str | None) -> None:
     """Fetch one receipt."""
     place, (request_id,) = _places(words, url, ("REQUEST_ID",))
     with _opened(place, key, "auditor") as ledger:
@@ -241,9 +233,7 @@ def receipt_command(
 @_common
 @_amounts
 @click.option("--new", is_flag=True, help="The dataset is new in this ledger, and so may be the ledger.")
-@click.option(
-    "--unit", metavar="TEXT", default="", help="With --new: whom it protects, as in 'person, add-remove'."
-)
+@click.option("--unit", metavar="TEXT", default="", help="With --new: whom it protects, as in 'person, add-remove'.")
 def budget_set_command(
     words: tuple[str, ...],
     url: str | None,
@@ -322,9 +312,7 @@ def _places(
     rest = list(words)
     place = rest.pop(0) if url is None and rest else url
     if place is None or not len(needed) <= len(rest) <= len(needed) + len(more):
-        raise click.UsageError(
-            f"write {usage or 'nothing'} after the command, not {' '.join(words) or 'nothing'}"
-        )
+        raise click.UsageError(f"write {usage or 'nothing'} after the command, not {' '.join(words) or 'nothing'}")
     return place, rest
 
 

@@ -56,9 +56,7 @@ def print_ledger(state: LedgerView, console: Console) -> None:
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    say(
-        f"{state.place}: ledger {state.ledger}, {_entries_in_all(state.count)}, verified; head {state.head[:16]}..."
-    )
+    say(f"{state.place}: ledger {state.ledger}, {_entries_in_all(state.count)}, verified; head {state.head[:16]}...")
     if not state.budgets:
         say("No dataset has a budget yet; make one with `farthing ledger budget set ... --new`.")
         return
@@ -158,9 +156,7 @@ def json_of_verifications(place: str, found: Sequence[tuple[str, Verification]])
     }
 
 
-def print_verifications(
-    place: str, found: Sequence[tuple[str, Verification]], say: Callable[[str], object]
-) -> None:
+def print_verifications(place: str, found: Sequence[tuple[str, Verification]], say: Callable[[str], object]) -> None:
     """A line for the ledger, and one for each receipt."""
     good = all(verification.ok for _, verification in found)
     last = found[-1][1]
@@ -262,9 +258,7 @@ def _subject(ledger: Ledger, entry: Entry) -> str:
     return subject if len(subject) <= _LONGEST else f"{subject[: _LONGEST - 3]}..."
 
 
-def _table(
-    columns: dict[str, list[str]], words: Sequence[str], whole: Sequence[str] = ("time (UTC)",)
-) -> Any:
+def _table(columns: dict[str, list[str]], words: Sequence[str], whole: Sequence[str] = ("time (UTC)",)) -> Any:
     """Columns side by side; words stand on the left and may be folded unless `whole`, numbers on the right."""
     from rich import box
     from rich.table import Table

@@ -61,9 +61,7 @@ interrupted.
     help="Count these rows; several times for more.",
 )
 @click.option("--by", metavar="COLUMNS", help="One series for each value of a column, or of several (a,b).")
-@click.option(
-    "--steps", metavar="N", default="100", help="How many looks the promised error covers (default: 100)."
-)
+@click.option("--steps", metavar="N", default="100", help="How many looks the promised error covers (default: 100).")
 @click.option("--epsilon", metavar="E", help="What all alerts together may cost (default: all that is left).")
 @click.option("--confidence", metavar="P", default="0.95", help="Confidence of the error (default: 0.95).")
 @click.option("--repeat", is_flag=True, help="Report a series again at every look at which it is above.")
@@ -163,9 +161,7 @@ def _plan(study: Study, asked: MonitorOptions) -> Any:
     return monitor_plan(study, asked)
 
 
-def _opened(
-    study: Study, asked: MonitorOptions, session: str | None, *, agreed: bool, as_json: bool
-) -> Monitor:
+def _opened(study: Study, asked: MonitorOptions, session: str | None, *, agreed: bool, as_json: bool) -> Monitor:
     from farthing.study.sessions.monitor_sessions import open_monitor, session_name
 
     name = session or session_name(study, asked)
@@ -192,9 +188,7 @@ def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bo
                 return given
             for alert in watching.alerts:
                 click.echo(f"reported before: {alert}", err=as_json)
-            raise SessionEnded(
-                "rounds", ended.rounds, "--session NAME opens another, which is charged anew"
-            ) from None
+            raise SessionEnded("rounds", ended.rounds, "--session NAME opens another, which is charged anew") from None
         else:
             given += len(look)
             _print(look, watching, as_json)
@@ -218,9 +212,7 @@ def _print(look: Look, watching: Monitor, as_json: bool) -> None:
     for alert in look:
         click.echo(f"ALERT {alert}")
     if not look:
-        click.echo(
-            f"look {look.step}: {'no alert' if watching.watched else 'every series was reported before'}"
-        )
+        click.echo(f"look {look.step}: {'no alert' if watching.watched else 'every series was reported before'}")
     if look.unseen:
         why = (
             "as a call ends with its first alert; the next call does"

@@ -45,22 +45,14 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option("--port", metavar="N", type=int, help="The port; 8642, or the next that is free.")
 @click.option("--tls-certificate", metavar="FILE", help="A certificate in PEM form, with its chain.")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
-@click.option(
-    "--behind-proxy", is_flag=True, help="A proxy with TLS stands before it: believe X-Forwarded-*."
-)
-@click.option(
-    "--public-url", metavar="URL", help="The address that people open, such as https://farthing.example.org."
-)
+@click.option("--behind-proxy", is_flag=True, help="A proxy with TLS stands before it: believe X-Forwarded-*.")
+@click.option("--public-url", metavar="URL", help="The address that people open, such as https://farthing.example.org.")
 @click.option("--allow-host", metavar="NAME", multiple=True, help="Another host name it may be reached by.")
 @click.option("--oidc-issuer", metavar="URL", help="Sign people in at this OpenID Connect provider.")
 @click.option("--oidc-client-id", metavar="ID", help="The client id at the provider.")
 @click.option("--oidc-secret-file", metavar="FILE", help="The file with the client secret.")
-@click.option(
-    "--oidc-claim", metavar="NAME", default="email", show_default=True, help="Which claim names people."
-)
-@click.option(
-    "--oidc-name", metavar="TEXT", default="single sign-on", help="What the page calls the provider."
-)
+@click.option("--oidc-claim", metavar="NAME", default="email", show_default=True, help="Which claim names people.")
+@click.option("--oidc-name", metavar="TEXT", default="single sign-on", help="What the page calls the provider.")
 @click.option("--oidc-create", is_flag=True, help="Everyone the provider knows becomes an analyst.")
 @click.option(
     "--workers",
@@ -71,9 +63,7 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
     help="Number of processes that run releases.",
 )
 @click.option("--metrics-open", is_flag=True, help="Let anyone read /metrics, which names nobody.")
-@click.option(
-    "--open/--no-open", "open_page", default=False, show_default=True, help="Open the page in a browser."
-)
+@click.option("--open/--no-open", "open_page", default=False, show_default=True, help="Open the page in a browser.")
 @click.option("--quiet", is_flag=True, help="No line per request.")
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as one line of JSON.")
 def serve_command(**told: Any) -> None:
@@ -130,18 +120,14 @@ def _oidc(told: dict[str, Any]) -> OidcSettings | None:
     issuer, client = told["oidc_issuer"], told["oidc_client_id"]
     if (issuer is None) != (client is None):
         name = "oidc_issuer" if client is None else "oidc_client_id"
-        raise InvalidValue(
-            name, issuer or client, "needs the other", "give --oidc-issuer and --oidc-client-id"
-        )
+        raise InvalidValue(name, issuer or client, "needs the other", "give --oidc-issuer and --oidc-client-id")
     if issuer is None:
         return None
     if told["public_url"] is None:
-        raise InvalidValue(
-            "oidc_issuer", issuer, "sends people back to an address it knows", "give --public-url, too"
-        )
+        raise InvalidValue("oidc_issuer", issuer, "sends people back to an address it knows", "give --public-url, too")
     return OidcSettings(
         issuer, client, _secret(told["oidc_secret_file"]), told["oidc_claim"], told["oidc_create"], told["oidc_name"]
-    )  # fmt: skip
+    )
 
 
 def _secret(name: str | None) -> str | None:

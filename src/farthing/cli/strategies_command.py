@@ -47,9 +47,7 @@ Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
 @click.argument("workload")
 @click.argument("n")
 @click.option("--epsilon", metavar="E", default="1", help="The epsilon of everything together (default: 1).")
-@click.option(
-    "--delta", metavar="D", default="0", help="The delta (default: 0, which allows Laplace noise only)."
-)
+@click.option("--delta", metavar="D", default="0", help="The delta (default: 0, which allows Laplace noise only).")
 @click.option("--way", metavar="K", help="How many columns each marginal has (default: 2).")
 @click.option("--quick", is_flag=True, help="Leave out what has to be optimised first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -91,9 +89,7 @@ def read_workload(kind: str, n: str, way: str | None) -> Workload:
     if way is not None and kind != "marginals":
         raise InvalidValue("way", way, "is for marginals only", "leave it out")
     if kind != "marginals" and not math.prod(sizes) <= _MOST_CELLS:
-        raise InvalidValue(
-            "n", n, f"must be at most {_MOST_CELLS:,} cells together", "use fewer or wider cells"
-        )
+        raise InvalidValue("n", n, f"must be at most {_MOST_CELLS:,} cells together", "use fewer or wider cells")
     if kind == "marginals":
         return workloads.marginals(tuple(sizes), way=2 if way is None else whole_number(way, "way"))
     makers: dict[str, Any] = {
@@ -175,9 +171,7 @@ class StrategyTable:
         }
 
 
-def weighed_strategies(
-    workload: Workload, epsilon: float, delta: float, *, quick: bool, work: Any
-) -> StrategyTable:
+def weighed_strategies(workload: Workload, epsilon: float, delta: float, *, quick: bool, work: Any) -> StrategyTable:
     """Every strategy that suits the workload, one after the other, with its time."""
     from farthing.matrix.strategies.marginal_strategy import marginal_tables
     from farthing.matrix.strategies.strategy_registry import suitable

@@ -39,9 +39,7 @@ Exit code: 0 when there is a plan; 2 when it was refused, with the reason and wh
 @click.command("plan", help=PLAN_COMMAND_HELP)
 @click.argument("file", default="study.toml")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-@click.option(
-    "--explain", is_flag=True, help="Also say what is measured and how each statistic comes out of it."
-)
+@click.option("--explain", is_flag=True, help="Also say what is measured and how each statistic comes out of it.")
 @click.option("--plot", metavar="FILE", help="Draw errors and prices (svg, png or html).")
 def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> None:
     """Read the file, divide the budget, print."""
@@ -117,7 +115,7 @@ Exit code: 0 if the table can be read; 1 if a file would be refused; 2 if the de
 def check_command(file: str, as_json: bool) -> None:
     """Read the declaration, look at the rows, print."""
     from farthing.data import check
-    from farthing.data.dataset_tables import read_declaration
+    from farthing.data.declaration_file import read_declaration
 
     found = check(read_declaration(file))
     click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))

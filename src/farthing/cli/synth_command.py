@@ -47,22 +47,16 @@ _MOST_SHOWN = 20
 @click.option("-o", "--output", metavar="FILE", help="Write the rows: Parquet (.parquet) or CSV (.csv).")
 @click.option("--rows", metavar="N", help="How many rows (default: as many as were measured).")
 @click.option("--epsilon", metavar="E", help="What it may cost (default: all that is left).")
-@click.option(
-    "--columns", metavar="NAMES", help="Only these columns, such as a,b,c (default: all of the schema)."
-)
+@click.option("--columns", metavar="NAMES", help="Only these columns, such as a,b,c (default: all of the schema).")
 @click.option(
     "--bins", "cuts", metavar="COLUMN=N", multiple=True,
     help="Cut a column of numbers or dates into N cells, or at edges (income=0,1,50000); several times for more.",
 )  # fmt: skip
 @click.option("--no-missing", is_flag=True, help="No column lacks values; rows that do are left out.")
-@click.option(
-    "--known", metavar="ID", multiple=True, help="Use an earlier release, free of charge: its request id."
-)
+@click.option("--known", metavar="ID", multiple=True, help="Use an earlier release, free of charge: its request id.")
 @click.option("--report", metavar="FILE", help="Write the quality as a self-contained HTML page.")
 @click.option("--request-id", metavar="ID", help="Name this table; the same id is drawn once.")
-@click.option(
-    "--plan", "plan_only", is_flag=True, help="Show what would be done and what it costs; spend nothing."
-)
+@click.option("--plan", "plan_only", is_flag=True, help="Show what would be done and what it costs; spend nothing.")
 @click.option(
     "--json",
     "as_json",
@@ -134,9 +128,7 @@ def read_cuts(words: tuple[str, ...]) -> dict[str, Any]:
     for word in words:
         column, equals, cells = word.rpartition("=")
         if not (column and equals and cells):
-            raise InvalidValue(
-                "bins", word, "must be COLUMN=N or COLUMN=EDGE,EDGE,...", "such as --bins income=20"
-            )
+            raise InvalidValue("bins", word, "must be COLUMN=N or COLUMN=EDGE,EDGE,...", "such as --bins income=20")
         edges = [_edge(word, edge.strip()) for edge in cells.split(",")]
         found[column] = edges[0] if len(edges) == 1 and isinstance(edges[0], int) else edges
     return found

@@ -49,8 +49,9 @@ def confirm_spending(
             err=err,
         )
         choices = click.Choice(["y", "n", COUNT], case_sensitive=False)
-        answer = click.prompt(f"{question} [y/N/{COUNT}]", "n", type=choices, show_choices=False,
-                              show_default=False, err=err)  # fmt: skip
+        answer = click.prompt(
+            f"{question} [y/N/{COUNT}]", "n", type=choices, show_choices=False, show_default=False, err=err
+        )
     if answer == "n":
         click.echo("Nothing was spent.", err=err)
         click.get_current_context().exit(1)

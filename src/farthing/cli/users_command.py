@@ -68,9 +68,7 @@ _password_stdin = click.option(
     metavar="TEXT",
     help="Who they are at the single sign-on, such as their e-mail address; then they need no password here.",
 )
-@click.option(
-    "--returning", is_flag=True, help="They are the same person who had this name before and was removed."
-)
+@click.option("--returning", is_flag=True, help="They are the same person who had this name before and was removed.")
 @_password_stdin
 @_common
 def add_command(
@@ -151,9 +149,7 @@ def password_command(name: str, password_stdin: bool, ledger: str, as_json: bool
 
 @users_command.command("token", help="Make a token for somebody's scripts; it is shown once.")
 @click.argument("name")
-@click.option(
-    "--scopes", metavar="LIST", default="read", help="Some of read, plan, spend and manage (default: read)."
-)
+@click.option("--scopes", metavar="LIST", default="read", help="Some of read, plan, spend and manage (default: read).")
 @click.option("--days", metavar="N", default="30", help="How long it works, at most 365 days (default: 30).")
 @click.option("--label", metavar="TEXT", default="", help="What it is for.")
 @_common
@@ -165,9 +161,7 @@ def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as
     if len(label) > 100 or not label.isprintable():
         raise InvalidValue("label", label, "must be at most 100 printable characters")
     with _store(ledger) as store:
-        token, word = make_token(
-            store, _known(store, name), label, wanted, whole_number(days, "days"), by=_me()
-        )
+        token, word = make_token(store, _known(store, name), label, wanted, whole_number(days, "days"), by=_me())
     if as_json:
         _print_json(
             {
@@ -179,9 +173,7 @@ def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as
             }
         )
         return
-    click.echo(
-        f"token {token.id} of {name} for {', '.join(sorted(wanted))}; it is not shown again:", err=True
-    )
+    click.echo(f"token {token.id} of {name} for {', '.join(sorted(wanted))}; it is not shown again:", err=True)
     click.echo(word)
 
 

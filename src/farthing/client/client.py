@@ -206,9 +206,7 @@ class Client:
         optimal = composition["optimal"]
         upper = float("inf") if optimal["upper"] is None else float(optimal["upper"])
         lower = upper if optimal["lower"] is None else float(optimal["lower"])
-        return RemoteComposition(
-            Bounds(lower, upper), tuple(composition["theorems"]), str(composition["sentence"])
-        )
+        return RemoteComposition(Bounds(lower, upper), tuple(composition["theorems"]), str(composition["sentence"]))
 
     def me(self) -> dict[str, Any]:
         """Who the token speaks for, and what it may do."""

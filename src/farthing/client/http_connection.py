@@ -230,9 +230,7 @@ def checked_url(url: object, *, insecure: bool) -> str:
     except ValueError:
         raise InvalidValue("url", "...", "must be an address that can be read") from None
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise InvalidValue(
-            "url", "...", "must be http:// or https:// and a host", "such as http://127.0.0.1:8642"
-        )
+        raise InvalidValue("url", "...", "must be http:// or https:// and a host", "such as http://127.0.0.1:8642")
     if parts.username or parts.password:
         raise InvalidValue("url", "...", "must hold no name or password", "give token=")
     quoted_host = f"[{host}]" if ":" in host else host

@@ -17,8 +17,8 @@ from farthing.numerics import Bounds
 from farthing.numerics.bounds import error_text, number_text
 from farthing.statistics.answer_records import restored
 from farthing.study import Release
+from farthing.study.plan_statistic import AtOnce
 from farthing.study.plan_text import aligned
-from farthing.study.planned_statistic import AtOnce
 
 _INFINITE = float("inf")
 
@@ -303,15 +303,11 @@ class RemotePlan:
         if name in names:
             return names.index(name)
         near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:5]
-        raise InvalidValue(
-            "name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}"
-        )
+        raise InvalidValue("name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}")
 
     def __str__(self) -> str:
         rows = [("statistic", "mechanism", "95% error", "epsilon")]
-        rows += [
-            (one.name, one.mechanism, one.shown_error, number_text(one.epsilon)) for one in self.statistics
-        ]
+        rows += [(one.name, one.mechanism, one.shown_error, number_text(one.epsilon)) for one in self.statistics]
         limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
         cost = f"cost: epsilon {number_text(self.cost.upper, 6)} of {number_text(limit, 6)} at delta {self.delta:g}"
         cost = f"{cost}; nothing is spent yet"
@@ -320,9 +316,7 @@ class RemotePlan:
                 f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
                 "answers. release(fresh=True) draws new noise and is charged again."
             )
-        lines = (
-            [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
-        )
+        lines = [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
         lines += [*aligned(rows, right=(2, 3)), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]
         lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]

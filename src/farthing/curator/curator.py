@@ -189,14 +189,10 @@ class Curator:
         """
         limit = _checked_timeout(timeout)
         waiting = limit if patience is None else _checked_timeout(patience)
-        asking = _ChargeTerms(
-            ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting
-        )
+        asking = _ChargeTerms(ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting)
         return self._ask(question, dataset, asking, progress)
 
-    def _ask(
-        self, question: Question, dataset: Dataset, asking: _ChargeTerms, progress: Progress | None
-    ) -> Answered:
+    def _ask(self, question: Question, dataset: Dataset, asking: _ChargeTerms, progress: Progress | None) -> Answered:
         question.check(dataset)
         self.ledger.budget(asking.name)  # which must be there
         paying = self.accounts(dataset, asking.name, asking.sampling_rate)
@@ -223,9 +219,11 @@ class Curator:
                 found = self.recorded(asking.request_id, asking.patience)
                 if self.is_of_other_table(dataset, asking.request_id):
                     raise InvalidValue(
-                        "request_id", asking.request_id, "was charged before for another table of this name",
+                        "request_id",
+                        asking.request_id,
+                        "was charged before for another table of this name",
                         "use a new request id",
-                    )  # fmt: skip
+                    )
                 return _finished(question, found)
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
             return _finished(question, self._run(question, dataset, charge, marks, asking.timeout, progress))
@@ -261,9 +259,7 @@ class Curator:
             return None
         return self.ledger.table_changed(request_id, fingerprint_of(dataset) or "")
 
-    def _charge(
-        self, question: Question, asking: _ChargeTerms, digest: str, paying: Accounts, table: str
-    ) -> Charge:
+    def _charge(self, question: Question, asking: _ChargeTerms, digest: str, paying: Accounts, table: str) -> Charge:
         try:
             return self.ledger.charge(
                 asking.name,
@@ -392,9 +388,7 @@ def _drawn(question: Question, dataset: Dataset, marks: list[list[str]], tell: P
 
 def _finished(question: Question, answered: Answered) -> Answered:
     """With what is made of the numbers, if that was not recorded; they are public now, and so is a failure."""
-    return (
-        answered if answered.finished else replace(answered, finished=question.finish(answered.answers) or {})
-    )
+    return answered if answered.finished else replace(answered, finished=question.finish(answered.answers) or {})
 
 
 def _answered(text: str, receipt: Receipt, request_id: str, *, repeated: bool) -> Answered:

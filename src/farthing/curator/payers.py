@@ -57,9 +57,7 @@ def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> Unit:
     return replace(unit, sampling_rate=rate)
 
 
-def refuse_other_unit(
-    dataset: Dataset, budget: Budget, sampling_rate: float | None = None, way_out: str = ""
-) -> None:
+def refuse_other_unit(dataset: Dataset, budget: Budget, sampling_rate: float | None = None, way_out: str = "") -> None:
     """Refuse rows whose unit is not that of the budget; protecting groups of it is more, and welcome."""
     unit = unit_of(dataset, sampling_rate)
     meanings = meanings_of(budget, dataset.source_columns)
@@ -78,8 +76,7 @@ def refuse_other_unit(
         "unit",
         str(unit),
         f"must be {budget.unit!r}, for which the budget of {budget.dataset!r} was set",
-        way_out
-        or "make the dataset with that unit and those neighbours, or keep this study in another ledger",
+        way_out or "make the dataset with that unit and those neighbours, or keep this study in another ledger",
     )
 
 

@@ -327,9 +327,7 @@ def stored_session(curator: Curator, request_id: str) -> Record | None:
         return None
     found = curator.recorded(request_id, PATIENCE).finished
     if "opening" not in found:
-        raise InvalidValue(
-            "request_id", request_id, "is that of something else in the ledger", "choose another"
-        )
+        raise InvalidValue("request_id", request_id, "is that of something else in the ledger", "choose another")
     facts: Record = found["session"]
     return facts
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import axis_of, names_of
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges, place_of
-from farthing.data.base_table import fresh_key
 from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import Progress, run
 from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
 from farthing.data.stability import Run, Sensitivity, sensitivity_of_rows
+from farthing.data.unit_rows import fresh_key
 from farthing.errors import InvalidValue
 
 FEW_VALUES = 128
@@ -51,11 +51,7 @@ class CodedAxis:
     @cached_property
     def labels(self) -> tuple[Any, ...] | None:
         """The value of each cell; None where cells are ranges."""
-        return (
-            None
-            if self.edges is not None
-            else axis_of(self.column, Schema({self.column: self.domain})).labels
-        )
+        return None if self.edges is not None else axis_of(self.column, Schema({self.column: self.domain})).labels
 
     @property
     def present(self) -> int:
@@ -95,15 +91,15 @@ def coded_axes(
     """
     names = tuple(schema) if columns is None else names_of(columns, "columns")
     if not names:
-        raise InvalidValue(
-            "columns", columns, "must name at least one column", "leave it out for all of them"
-        )
+        raise InvalidValue("columns", columns, "must name at least one column", "leave it out for all of them")
     for name in names:
         if name not in schema:
             raise InvalidValue(
-                "columns", name, f"must be columns of the schema: {', '.join(schema)}",
+                "columns",
+                name,
+                f"must be columns of the schema: {', '.join(schema)}",
                 "declare its categories or bounds there; free text cannot be made up",
-            )  # fmt: skip
+            )
     if not isinstance(bins, Mapping | None):
         raise InvalidValue("bins", bins, "must say which column is cut", "such as bins={'income': 20}")
     cut = dict(bins or {})
@@ -115,8 +111,7 @@ def coded_axes(
         if name not in names:
             raise InvalidValue("missing", name, "must be one of the columns", f"they are {', '.join(names)}")
     return tuple(
-        CodedAxis(name, schema[name], _edges(name, schema[name], cut.get(name)), name in lacking)
-        for name in names
+        CodedAxis(name, schema[name], _edges(name, schema[name], cut.get(name)), name in lacking) for name in names
     )
 
 
@@ -182,9 +177,7 @@ Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 
 
-def coded_rows(
-    dataset: Dataset, axes: Sequence[CodedAxis], progress: Progress | None = None
-) -> tuple[Codes, Counts]:
+def coded_rows(dataset: Dataset, axes: Sequence[CodedAxis], progress: Progress | None = None) -> tuple[Codes, Counts]:
     """RAW distinct rows (m, columns) and how often each stands there: for mechanisms only, never for people.
 
     A row that lacks a value in a column whose axis has no cell for that is left out.
@@ -312,7 +305,5 @@ def _code(value: Any, axis: CodedAxis) -> Any:
         code = value.ifelse(literal(1), literal(0))
     else:
         assert axis.labels is not None
-        code = ibis.cases(
-            *((value == literal(label), literal(place)) for place, label in enumerate(axis.labels))
-        )
+        code = ibis.cases(*((value == literal(label), literal(place)) for place, label in enumerate(axis.labels)))
     return ibis.cases((value.isnull(), literal(axis.present)), else_=code).cast("int64")

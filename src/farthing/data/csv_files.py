@@ -68,9 +68,7 @@ def header(path: str) -> tuple[list[str], str]:
     except UnicodeDecodeError:
         line = None
     if line is None:  # raised here, where no context holds the bytes that could not be decoded
-        raise InvalidValue(
-            "source", path, "must be UTF-8 text, and its first line is not", "save it as UTF-8"
-        )
+        raise InvalidValue("source", path, "must be UTF-8 text, and its first line is not", "save it as UTF-8")
     separator = delimiter(line)
     names: list[str] = []
     # A longer one is a file whose lines end otherwise, rows and all; an odd quote opens a name that goes on below.
@@ -79,14 +77,13 @@ def header(path: str) -> tuple[list[str], str]:
             names = next(csv.reader([line.strip("\r\n")], delimiter=separator, strict=True), [])
     if names and all(names) and len(set(map(folded, names))) != len(names):
         raise InvalidValue(
-            "source", path,
+            "source",
+            path,
             "must not have two columns of one name in its first line, capitals aside (age and AGE are one)",
             "rename one of the two, or add a header line if the first line is a row",
-        )  # fmt: skip
-    if not names or not all(names):
-        raise InvalidValue(
-            "source", path, "must start with a line of column names, each once", "add a header line"
         )
+    if not names or not all(names):
+        raise InvalidValue("source", path, "must start with a line of column names, each once", "add a header line")
     return names, separator
 
 

@@ -19,7 +19,6 @@ from farthing.data.aggregates.aggregate import (
     names_of,
 )
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
-from farthing.data.base_table import Base, based, fresh_key
 from farthing.data.engines.engine import Progress, rows_of
 from farthing.data.expressions import read
 from farthing.data.schema import (
@@ -37,6 +36,7 @@ from farthing.data.sources import Source
 from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, defined
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, lookup, narrowed
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
+from farthing.data.unit_rows import Base, based, fresh_key
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 
@@ -168,9 +168,7 @@ class Dataset:
 
     def stability(self) -> Stability:
         """The chain of transformations, each with its factor; print it."""
-        return Stability(
-            self._links(), self.unit, self.neighbours, self.rows_per_unit, self._group, self._probability
-        )
+        return Stability(self._links(), self.unit, self.neighbours, self.rows_per_unit, self._group, self._probability)
 
     def sensitivity(self, aggregate: Aggregate) -> Sensitivity:
         """How far neighbours move an aggregate, in whole steps of its grid.
@@ -241,9 +239,7 @@ class Dataset:
         """One row for each of the first `limit` elements of a column of lists: stability `limit`."""
         most = checked_count(limit, "limit")
         if column not in self._lists():
-            raise InvalidValue(
-                "column", column, "must be a declared column of lists that was not exploded yet"
-            )
+            raise InvalidValue("column", column, "must be a declared column of lists that was not exploded yet")
         if not most >= 1:
             raise InvalidValue("limit", limit, "must be a whole number >= 1")
         base = self._base
@@ -265,9 +261,7 @@ class Dataset:
                 "amplification is priced for that",
             )
         if self._group > 1:
-            raise InvalidValue(
-                "group", self._group, "must be 1 for a sample", "members are sampled one by one"
-            )
+            raise InvalidValue("group", self._group, "must be 1 for a sample", "members are sampled one by one")
         if not self.unit and any(isinstance(step, Union) for step in self._steps):
             raise InvalidValue(
                 "unit",
@@ -290,14 +284,10 @@ class Dataset:
         """The rows of both; a unit that is in both reaches as far as in the two together."""
         self._refuse_unlike(other, "union")
         if other.schema != self.schema:
-            raise InvalidValue(
-                "other", list(other.schema), "must have the same columns and domains", "use select"
-            )
+            raise InvalidValue("other", list(other.schema), "must have the same columns and domains", "use select")
         return self._then(Union(other))
 
-    def join(
-        self, other: Any, *, on: str | Sequence[str] | None = None, how: str = "inner", **schema: Any
-    ) -> Dataset:
+    def join(self, other: Any, *, on: str | Sequence[str] | None = None, how: str = "inner", **schema: Any) -> Dataset:
         """Another dataset on the unit, or a public table on columns whose values stand there once.
 
         With a `Dataset` and no `on`, each row meets the rows of the same unit. With a public table (a frame, an Arrow
@@ -314,9 +304,7 @@ class Dataset:
         self._refuse_unlike(other, "join")
         both = [name for name in other.schema if name in self.schema]
         if both:
-            raise InvalidValue(
-                "other", both, "must not have columns of the same name", "use select or derive"
-            )
+            raise InvalidValue("other", both, "must not have columns of the same name", "use select or derive")
         return self._then(JoinOnUnit(other, keep=how == "left"))
 
     def split(self, by: str) -> Parts:
@@ -327,9 +315,7 @@ class Dataset:
         elif isinstance(domain, Flags):
             values = (False, True)
         else:
-            raise InvalidValue(
-                "by", by, "must be a column of categories or flags", f"bin it first: bin({by}=10)"
-            )
+            raise InvalidValue("by", by, "must be a column of categories or flags", f"bin it first: bin({by}=10)")
         self._refuse_sampled("split")
         return Parts(self, by, {value: self.where(_equals(by, value)) for value in values})
 
@@ -398,9 +384,7 @@ class Dataset:
         return table
 
     def __repr__(self) -> str:
-        whose = (
-            "one row" if not self.unit else f"unit={', '.join(self.unit)}, at most {self.rows_per_unit} rows"
-        )
+        whose = "one row" if not self.unit else f"unit={', '.join(self.unit)}, at most {self.rows_per_unit} rows"
         return f"Dataset({self.name}, {whose}, columns={', '.join(self.schema)})"
 
     def _gatherings(self, aggregates: Mapping[str, Aggregate]) -> list[Gathering]:
@@ -447,9 +431,7 @@ class Dataset:
         """Replacing rows leaves their number as it is; `rows` says that it is public."""
         from farthing.data.aggregates.counts_and_sums import Count
 
-        plain = (
-            isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None
-        )
+        plain = isinstance(aggregate, Count) and not aggregate.by and aggregate.where is aggregate.column is None
         # A malformed line of a text file is dropped, so there the number of rows may move after all.
         fixed = self.rows is not None and not self._base.source.text_file
         return plain and self.neighbours == REPLACE and not self.unit and fixed
@@ -467,14 +449,10 @@ class Dataset:
                 way_out = f"declare the other one with the same {name}"
                 raise InvalidValue(name, right, f"must be the same in both datasets, here {left!r}", way_out)
         if mine.source.engine is not theirs.source.engine:
-            raise InvalidValue(
-                "other", other.name, "must be in the same engine", "move one of the two tables"
-            )
+            raise InvalidValue("other", other.name, "must be in the same engine", "move one of the two tables")
         for name, left, right in zip(self.unit, mine.unit_types, theirs.unit_types, strict=True):
             if left != right:  # an engine that casts one to the other may fail at a row
-                raise InvalidValue(
-                    "unit", name, f"must be {left} in both datasets, not {right}", "convert one"
-                )
+                raise InvalidValue("unit", name, f"must be {left} in both datasets, not {right}", "convert one")
         self._refuse_sampled(what)
         other._refuse_sampled(what)
 

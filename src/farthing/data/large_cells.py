@@ -28,11 +28,12 @@ def refuse_large_cells(engine: Engine, table: Any, names: Sequence[str]) -> None
             continue
         if _bytes_at_a_time(engine, table, name) > LARGEST_BLOCK:
             raise InvalidValue(
-                "source", table.op().name,
+                "source",
+                table.op().name,
                 f"has cells in column {name!r} of which {CELLS_AT_A_TIME:,} may have more than "
                 f"{LARGEST_BLOCK >> 20} MiB",
                 "shorten such cells in the source",
-            )  # fmt: skip
+            )
     for path in files_of_view(engine, table.op().name):
         if not path.lower().endswith((".parquet", ".pq")):
             continue

@@ -58,10 +58,11 @@ def refuse_large_blocks(path: str, names: Sequence[str], *, shown: str | None = 
             large = block.physical_type == "BYTE_ARRAY" and block.total_uncompressed_size > LARGEST_BLOCK
             if large and (not names or column in names):
                 refusal = InvalidValue(
-                    "source", shown or path,
+                    "source",
+                    shown or path,
                     f"has a row group with more than {LARGEST_BLOCK >> 20} MiB in column {column!r}",
                     "write it with fewer rows in a group, and shorten large cells in the source",
-                )  # fmt: skip
+                )
     except Exception as problem:  # Arrow's errors are of many classes
         refusal = _unreadable(shown or path, problem)
     if refusal is not None:

@@ -64,9 +64,7 @@ class Categories:
     trim: bool = field(default=False, compare=False)
     lowered: bool = field(default=False, compare=False)
 
-    def __init__(
-        self, values: Iterable[str | int | bool], *, trim: bool = False, lower: bool = False
-    ) -> None:
+    def __init__(self, values: Iterable[str | int | bool], *, trim: bool = False, lower: bool = False) -> None:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "trim", bool(trim))
         object.__setattr__(self, "lowered", bool(lower))
@@ -79,28 +77,26 @@ class Categories:
 
     def _check(self) -> None:
         if isinstance(self.values, str | bytes) or not isinstance(self.values, list | tuple):
-            raise InvalidValue(
-                "categories", self.values, "must be a list of values", "for example ['F', 'M']"
-            )
+            raise InvalidValue("categories", self.values, "must be a list of values", "for example ['F', 'M']")
         if not 1 <= len(self.values) <= MOST_CATEGORIES:
             raise InvalidValue(
-                "number of categories", len(self.values), f"must be between 1 and {MOST_CATEGORIES}",
+                "number of categories",
+                len(self.values),
+                f"must be between 1 and {MOST_CATEGORIES}",
                 "list every category once, and merge rare ones before",
-            )  # fmt: skip
+            )
         values = tuple(_category(value) for value in self.values)
         kinds = {type(value) for value in values}
         if len(kinds) > 1:
             raise InvalidValue(
                 "categories", values, "must be of one kind", "use only text, only whole numbers or only true/false"
-            )  # fmt: skip
+            )
         seen: set[str | int | bool] = set()
         for value in values:
             # Two spellings of one text look the same in every report, and only one of them matches the cells.
             same = unicodedata.normalize("NFC", value) if isinstance(value, str) else value
             if same in seen:
-                raise InvalidValue(
-                    "categories", value, "must not stand in the list twice", "remove one of the two"
-                )
+                raise InvalidValue("categories", value, "must not stand in the list twice", "remove one of the two")
             seen.add(same)
         object.__setattr__(self, "values", values)
         if (self.trim or self.lowered) and not isinstance(values[0], str):
@@ -111,9 +107,7 @@ class Categories:
                     "categories", value, "must have no blanks around it with trim", "write it without them"
                 )
             if self.lowered and value != value.lower():
-                raise InvalidValue(
-                    "categories", value, "must be in lower case with lower", f"write {value.lower()!r}"
-                )
+                raise InvalidValue("categories", value, "must be in lower case with lower", f"write {value.lower()!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +153,13 @@ class Reals:
                 raise InvalidValue(name, value, "must be a number")
             if not abs(value) <= LARGEST_REAL:  # NaN and infinity fail here too
                 raise InvalidValue(
-                    name, value, "must be a finite number within 2^53",
+                    name,
+                    value,
+                    "must be a finite number within 2^53",
                     "choose a bound from what is known in public, or measure in larger units",
-                )  # fmt: skip
-            if not (value == 0 or abs(value) >= SMALLEST_REAL):
-                raise InvalidValue(
-                    name, value, "must be 0 or at least 2^-60 in size", "measure in smaller units"
                 )
+            if not (value == 0 or abs(value) >= SMALLEST_REAL):
+                raise InvalidValue(name, value, "must be 0 or at least 2^-60 in size", "measure in smaller units")
             object.__setattr__(self, name, float(value) + 0.0)  # -0.0 becomes 0.0
         _refuse_reversed(self.lower, self.upper)
         if self.decimal not in ("", ".", ","):
@@ -229,9 +223,7 @@ class Schema:
         for name, domain in self.columns.items():
             _refuse_bad_name(name)
             if not isinstance(domain, Domain):
-                raise InvalidValue(
-                    f"schema[{name!r}]", domain, "must be a domain", "use Schema.read for literals"
-                )
+                raise InvalidValue(f"schema[{name!r}]", domain, "must be a domain", "use Schema.read for literals")
         refuse_alike(self.columns)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
@@ -293,9 +285,11 @@ def read_domain(name: str, literal: object) -> Domain:
     except InvalidValue as error:
         raise InvalidValue(f"schema[{name!r}]", literal, _inner_rule(error), error.way_out) from None
     raise InvalidValue(
-        f"schema[{name!r}]", literal, "must be a list of categories, a pair (lower, upper) or bool",
+        f"schema[{name!r}]",
+        literal,
+        "must be a list of categories, a pair (lower, upper) or bool",
         "for example ['F', 'M'], (0, 110), (10.0, 60.0) or bool",
-    )  # fmt: skip
+    )
 
 
 def _range(lower: object, upper: object) -> Domain:
@@ -332,9 +326,11 @@ def _category(value: object) -> str | int | bool:
     if _is_whole(value) and abs(int(value)) <= LARGEST_INTEGER:  # type: ignore[call-overload]
         return int(value)  # type: ignore[call-overload,no-any-return]
     raise InvalidValue(
-        "categories", value, "must be text, a whole number within 2^62 or true/false",
+        "categories",
+        value,
+        "must be text, a whole number within 2^62 or true/false",
         "give (lower, upper) for a range of numbers",
-    )  # fmt: skip
+    )
 
 
 def refuse_alike(names: Iterable[str], argument: str = "column") -> None:
@@ -350,9 +346,7 @@ def refuse_alike(names: Iterable[str], argument: str = "column") -> None:
     for name in names:
         other = seen.setdefault(folded(name), name)
         if other != name:
-            raise InvalidValue(
-                argument, name, f"must differ from {other!r} by more than case", "choose another name"
-            )
+            raise InvalidValue(argument, name, f"must differ from {other!r} by more than case", "choose another name")
 
 
 def folded(name: str) -> str:

@@ -135,9 +135,7 @@ class CsvFiles:
         with self._turn:
             changed = any(stamp(path) != self._seen.get(path) for path in self.paths)
         if changed:
-            raise EngineError(
-                self._engine.name, "a file changed while it was read", "ask again when it is complete"
-            )
+            raise EngineError(self._engine.name, "a file changed while it was read", "ask again when it is complete")
 
     def _can_unpack(self, path: str) -> bool:
         """Whether DuckDB can, which knows fewer kinds of gzip than Python: none with a comment, or zeros at the end."""
@@ -197,9 +195,7 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         if "://" in part:
             # An address may hold a password, so it is not shown whole.
             scheme = part.partition("://")[0]
-            opener = {"postgresql": "postgres_table", "postgres": "postgres_table", "sc": "spark_table"}.get(
-                scheme
-            )
+            opener = {"postgresql": "postgres_table", "postgres": "postgres_table", "sc": "spark_table"}.get(scheme)
             way_out = f"open it with farthing.data.{opener}(...)" if opener else "download it first"
             raise InvalidValue("source", f"{scheme}://...", "must be a file on this machine", way_out)
         matches = [part] if os.path.exists(part) else sorted(glob.glob(part, recursive=True))
@@ -211,9 +207,7 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
             raise InvalidValue("source", path, "is a directory", f"write {path}/*.parquet")
         if not path.lower().endswith(CSV + PARQUET):
             endings = ", ".join(CSV + PARQUET)
-            raise InvalidValue(
-                "source", path, f"must end in one of {endings}", "or pass a frame or Ibis table"
-            )
+            raise InvalidValue("source", path, f"must end in one of {endings}", "or pass a frame or Ibis table")
         if not os.access(path, os.R_OK):
             raise InvalidValue("source", path, "cannot be read", "check its permissions")
     seen: dict[tuple[int, int], str] = {}
@@ -223,9 +217,7 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         number = (facts.st_dev, facts.st_ino)
         if number in seen:
             same = "" if seen[number] == path else f": it is the same file as {seen[number]}"
-            raise InvalidValue(
-                "source", path, f"must not be given twice{same}", "correct the list or the patterns"
-            )
+            raise InvalidValue("source", path, f"must not be given twice{same}", "correct the list or the patterns")
         seen[number] = path
     return found
 
@@ -253,9 +245,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
     paths = paths_of(source)
     endings = {path.lower().endswith(PARQUET) for path in paths}
     if len(endings) > 1:
-        raise InvalidValue(
-            "source", source, "must be all CSV or all Parquet", "make two datasets and union them"
-        )
+        raise InvalidValue("source", source, "must be all CSV or all Parquet", "make two datasets and union them")
     engine, real = default_engine(), [os.path.realpath(path) for path in paths]
     csv = CsvFiles(paths) if endings == {False} else None
     for path in paths if csv is None else ():
@@ -278,9 +268,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
 
 def _parquet(backend: Any, paths: list[str]) -> Any:
     _refuse_different({path: tuple(parquet_schema(path)) for path in paths})
-    return backend.read_parquet(
-        list(map(glob.escape, paths)), table_name=_fresh_name(), hive_partitioning=False
-    )
+    return backend.read_parquet(list(map(glob.escape, paths)), table_name=_fresh_name(), hive_partitioning=False)
 
 
 def _header(path: str) -> tuple[tuple[str, ...], str]:
@@ -341,9 +329,11 @@ def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | Non
         )
     if table is None:
         raise InvalidValue(
-            "source", type(source), "must be a path, a pandas, polars or Arrow table, or an Ibis table",
+            "source",
+            type(source),
+            "must be a path, a pandas, polars or Arrow table, or an Ibis table",
             "for a lazy frame, collect() it",
-        )  # fmt: skip
+        )
     engine, name = default_engine(), _fresh_name()
 
     def registered(backend: Any) -> Any:
@@ -378,9 +368,11 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
     if not isinstance(operation, ops.DatabaseTable):
         # A limit, a window or an aggregate in there could let one person's rows decide about another's.
         raise InvalidValue(
-            "source", type(operation).__name__, "must be a table or a view of the engine, not a computation on one",
+            "source",
+            type(operation).__name__,
+            "must be a table or a view of the engine, not a computation on one",
             "pass the table, and use where, derive and join of the dataset",
-        )  # fmt: skip
+        )
     engine = engine_of(ibis.get_backend(table))
     _refuse_text_scan(table, engine)
     place = (operation.namespace.catalog, operation.namespace.database, operation.name)
@@ -401,10 +393,11 @@ def _refuse_text_scan(table: Any, engine: Engine) -> None:
     plan = rows_of(engine, f"{explain} {engine.sql(table)}")
     if any(re.search(scan, str(cell)) for row in plan for cell in row):
         raise InvalidValue(
-            "source", table.get_name(),
+            "source",
+            table.get_name(),
             "must not be a view of a text file, in which one row can change how others are read",
             "pass the path of a CSV file itself, or store it as a table or as Parquet",
-        )  # fmt: skip
+        )
 
 
 _TEXT_SCANS = {

@@ -12,14 +12,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farthing.data.base_table import Base, typed
 from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import rows_of
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
+from farthing.data.unit_rows import Base, typed
 
 NOT_PRIVATE = (
-    "NOT PRIVATE: a look at the rows themselves, for those who may see them. "
-    "Nothing of it enters a plan or a release."
+    "NOT PRIVATE: a look at the rows themselves, for those who may see them. Nothing of it enters a plan or a release."
 )
 MOST_EXAMPLES = 8
 _LONGEST_EXAMPLE = 40
@@ -169,9 +168,7 @@ def _columns(base: Base) -> tuple[int, tuple[ColumnCheck, ...]]:
         domain = base.declared[name]
         listed = isinstance(domain, Categories)
         tidier = _tidier(domain, [cell for cell, _ in examples]) if isinstance(domain, Categories) else ()
-        checks.append(
-            ColumnCheck(name, _words(domain), **counts, examples=examples, listed=listed, tidier=tidier)
-        )
+        checks.append(ColumnCheck(name, _words(domain), **counts, examples=examples, listed=listed, tidier=tidier))
     return int(numbers["rows"]), tuple(checks)
 
 
@@ -214,9 +211,7 @@ class _Look:
         odd = table.filter(self.unread).select(cell=text.substr(0, _LONGEST_EXAMPLE))
         counted = odd.group_by("cell").agg(number=odd.count())
         first = counted.order_by(ibis.desc("number"), "cell").limit(MOST_EXAMPLES)
-        return tuple(
-            (str(cell), int(number)) for cell, number in rows_of(self.engine, self.engine.sql(first))
-        )
+        return tuple((str(cell), int(number)) for cell, number in rows_of(self.engine, self.engine.sql(first)))
 
 
 def _is_label(domain: Any, text: str) -> bool:
@@ -298,9 +293,7 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     advice = "".join(f"; {bound:,} would keep {share:.0%}" for bound, share in best.items())
     lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")
     if unit.kept < 0.9:
-        lines.append(
-            "  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise"
-        )
+        lines.append("  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise")
     if unit.without:
         lines.append(f"  {_part(unit.without, rows)} name no unit and are dropped")
     return lines

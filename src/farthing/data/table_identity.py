@@ -167,9 +167,7 @@ def _duckdb(source: Source) -> list[Piece]:
     """A table of a database file; one in memory goes with its process. Of a view, also what it reads."""
     catalog, schema = _namespace(source)
     named: Any = source.table.op().name
-    files = dict(
-        source.engine.rows("SELECT database_name, path FROM duckdb_databases() WHERE path IS NOT NULL")
-    )
+    files = dict(source.engine.rows("SELECT database_name, path FROM duckdb_databases() WHERE path IS NOT NULL"))
     if catalog is None:
         ((catalog,),) = source.engine.rows("SELECT current_database()")
     pieces = []

@@ -250,9 +250,7 @@ class Answer:
         level = checked_confidence(confidence)
         flat = np.atleast_1d(np.asarray(values, dtype=float))
         if flat.shape != (len(labels) or 1,):
-            raise InvalidValue(
-                "values", flat.shape, f"must be {len(labels) or 1} number(s), one for each label"
-            )
+            raise InvalidValue("values", flat.shape, f"must be {len(labels) or 1} number(s), one for each label")
         errors = np.broadcast_to(np.asarray(standard_errors, dtype=float), flat.shape)
         plain = np.broadcast_to(np.asarray(flat if raw is None else raw, dtype=float).reshape(-1), flat.shape)
         low, high = interval_at(level)

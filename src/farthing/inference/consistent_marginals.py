@@ -206,9 +206,7 @@ def checked_tables(tables: Mapping[Subset, ArrayLike]) -> tuple[Tables, tuple[in
             raise InvalidValue("tables", subset, "must be finite")
         for column, length in zip(subset, table.shape, strict=True):
             if lengths.setdefault(column, length) != length or not length:
-                raise InvalidValue(
-                    "tables", subset, "must have the same number of values for a column everywhere"
-                )
+                raise InvalidValue("tables", subset, "must have the same number of values for a column everywhere")
     return arrays, tuple(lengths.get(column, 1) for column in range(max(lengths, default=-1) + 1))
 
 
@@ -312,14 +310,10 @@ def rounded_marginals(tables: Mapping[Subset, ArrayLike]) -> dict[Subset, Whole]
         for axis, column in enumerate(subset):
             others = tuple(other for other in range(table.ndim) if other != axis)
             if not np.allclose(table.sum(axis=others), real[column], rtol=1e-6, atol=1e-6):
-                raise InvalidValue(
-                    "tables", subset, "must agree with the others", "use consistent_marginals first"
-                )
+                raise InvalidValue("tables", subset, "must agree with the others", "use consistent_marginals first")
     single = {column: rounded(values, total) for column, values in real.items()}
     return {
-        subset: _filled(table, [single[column] for column in subset])
-        if subset
-        else np.array(total, dtype=np.int64)
+        subset: _filled(table, [single[column] for column in subset]) if subset else np.array(total, dtype=np.int64)
         for subset, table in arrays.items()
     }
 
@@ -358,9 +352,7 @@ def _filled(table: NDArray[np.float64], margins: list[Whole]) -> Whole:
 def _missing(cells: Whole, margins: list[Whole]) -> list[Whole]:
     """By how much the sums along each axis fall short."""
     axes = range(cells.ndim)
-    return [
-        margin - cells.sum(axis=tuple(o for o in axes if o != axis)) for axis, margin in enumerate(margins)
-    ]
+    return [margin - cells.sum(axis=tuple(o for o in axes if o != axis)) for axis, margin in enumerate(margins)]
 
 
 def _lower(cells: Whole, table: NDArray[np.float64], axis: int, value: int) -> None:

@@ -103,9 +103,7 @@ class Ratio:
     @cached_property
     def values(self) -> Floats:
         """The quotients, within the bounds; a denominator below 1 counts as 1."""
-        return np.clip(
-            self.numerator.values / np.maximum(self.denominator.values, 1.0), self.least, self.most
-        )
+        return np.clip(self.numerator.values / np.maximum(self.denominator.values, 1.0), self.least, self.most)
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -115,9 +113,7 @@ class Ratio:
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        return fieller_ends(
-            self.numerator, self.denominator, checked_confidence(confidence), self.least, self.most
-        )
+        return fieller_ends(self.numerator, self.denominator, checked_confidence(confidence), self.least, self.most)
 
 
 def fieller_ends(
@@ -179,9 +175,7 @@ def _sums(top: Measured | None, bottom: Measured, factor: Floats) -> list[Parts]
 
 _MOST_KINDS = 64  # of cells, when coverage is averaged over unequal ones
 _PRECISION = 3e-5
-_ALIKE = (
-    2.0  # of two sums of noises at one confidence, the one with half the standard error is not the wider one
-)
+_ALIKE = 2.0  # of two sums of noises at one confidence, the one with half the standard error is not the wider one
 
 
 class ErrorDistribution:
@@ -200,10 +194,7 @@ class ErrorDistribution:
     def __init__(self, terms: Iterable[Term], cells: int | None = None) -> None:
         self.terms = tuple(terms)
         shapes = [
-            part.shape
-            for term in self.terms
-            for part in (term.coefficient, term.count)
-            if isinstance(part, np.ndarray)
+            part.shape for term in self.terms for part in (term.coefficient, term.count) if isinstance(part, np.ndarray)
         ]
         if not shapes:
             self.cells: int = 1 if cells is None else cells
@@ -291,19 +282,14 @@ class ErrorDistribution:
         if self.cells == 0:
             return [], np.zeros(0, dtype=np.intp), np.zeros(0)
         if all(np.size(t.coefficient) == np.size(t.count) == 1 for t in self.terms):
-            one = parts_of(
-                (t.kind, t.scale, float(_at(t.coefficient, 0)), int(_at(t.count, 0))) for t in self.terms
-            )
+            one = parts_of((t.kind, t.scale, float(_at(t.coefficient, 0)), int(_at(t.count, 0))) for t in self.terms)
             return [one], np.zeros(self.cells, dtype=np.intp), np.array([float(self.cells)])
         rows = np.empty((2 * len(self.terms), self.cells))
         for i, term in enumerate(self.terms):
             rows[2 * i], rows[2 * i + 1] = np.abs(term.coefficient), term.count
         distinct, place, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
         kinds = [
-            parts_of(
-                (t.kind, t.scale, float(column[2 * i]), int(column[2 * i + 1]))
-                for i, t in enumerate(self.terms)
-            )
+            parts_of((t.kind, t.scale, float(column[2 * i]), int(column[2 * i + 1])) for i, t in enumerate(self.terms))
             for column in distinct.T
         ]
         return kinds, place.reshape(-1), counts.astype(float)
@@ -398,9 +384,7 @@ def _least(tail: Callable[[float], float], target: float, low: float, high: floa
             break
         # Secants on the logarithm, which is nearly straight; they pile up on one side, so every third step halves.
         drop = math.log(at_low / max(at_high, 1e-300))
-        share = (
-            0.5 if round_ % 3 == 2 or drop <= 0 else min(max(math.log(at_low / target) / drop, 0.02), 0.98)
-        )
+        share = 0.5 if round_ % 3 == 2 or drop <= 0 else min(max(math.log(at_low / target) / drop, 0.02), 0.98)
         middle = low + share * (high - low)
         at = tail(middle)
         if at <= target:
@@ -468,9 +452,7 @@ def noise_at(kind: str, scale: float, shares: Floats) -> Floats:
 
     if kind == "laplace":
         away = shares - 0.5
-        return np.asarray(
-            np.rint(-scale * np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12)))
-        )
+        return np.asarray(np.rint(-scale * np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12))))
     return np.asarray(np.rint(scale * ndtri(shares)))
 
 
@@ -487,9 +469,7 @@ class SampledDistribution(StatedDistribution):
     (0.95, 0.577)
     """
 
-    def __init__(
-        self, errors: NDArray[np.float64], beyond: ErrorDistribution, most: ArrayLike = np.inf
-    ) -> None:
+    def __init__(self, errors: NDArray[np.float64], beyond: ErrorDistribution, most: ArrayLike = np.inf) -> None:
         self._sizes = np.sort(np.abs(np.asarray(errors, dtype=float)), axis=0)
         self._beyond, self._most = beyond, np.asarray(most, dtype=float)
         super().__init__(np.sqrt(np.mean(self._sizes**2, axis=0)), self._at)

@@ -59,9 +59,7 @@ def rounded_tree(parents: ArrayLike, values: ArrayLike) -> Whole:
     if above.shape != raw.shape or above.ndim != 1:
         raise InvalidValue("values", raw.shape, f"must be one number for each of the {above.size} nodes")
     if not (np.all(above < np.arange(len(above))) and np.all(above >= -1)):
-        raise InvalidValue(
-            "parents", parents, "must each come before their children", "number nodes from the root"
-        )
+        raise InvalidValue("parents", parents, "must each come before their children", "number nodes from the root")
     sums = np.zeros_like(raw)
     np.add.at(sums, above[above >= 0], raw[above >= 0])
     inner = np.unique(above[above >= 0])

@@ -104,9 +104,7 @@ def nearest_increasing_in_norm(
     if not np.all(np.isfinite(goal)):
         raise InvalidValue("values", "an array", "must be finite")
     if own.shape != goal.shape or not (np.all(own >= 0) and np.all(np.isfinite(own)) and np.any(own > 0)):
-        raise InvalidValue(
-            "weights", "an array", "must be finite numbers >= 0, one for each value, not all 0"
-        )
+        raise InvalidValue("weights", "an array", "must be finite numbers >= 0, one for each value, not all 0")
     units = np.maximum(own, _LEAST_WEIGHT * own.max())
     pooled = _pooled_at_once(goal, units)
     if np.array_equal(pooled, goal):

@@ -88,9 +88,7 @@ def _largest_eigenvalue(sizes: tuple[int, ...], tables: Tables) -> float:
     for part in closure(tables):
         if part:
             holding = (subset for subset in tables if set(part) <= set(subset))
-            eigenvalue = max(
-                eigenvalue, sum(math.prod(sizes) / math.prod(sizes[c] for c in own) for own in holding)
-            )
+            eigenvalue = max(eigenvalue, sum(math.prod(sizes) / math.prod(sizes[c] for c in own) for own in holding))
     return eigenvalue
 
 

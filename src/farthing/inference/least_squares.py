@@ -56,9 +56,7 @@ def implicit_least_squares(
     if not (np.all(spread > 0) and np.all(np.isfinite(spread))):
         raise InvalidValue("variances", "an array", "must be finite numbers > 0")
     root = 1.0 / np.sqrt(spread)
-    first = np.asarray(transposed(np.zeros_like(numbers)) if start is None else start, dtype=float).reshape(
-        -1
-    )
+    first = np.asarray(transposed(np.zeros_like(numbers)) if start is None else start, dtype=float).reshape(-1)
     cells = len(first)
     design = LinearOperator(
         (len(numbers), cells),
@@ -190,9 +188,7 @@ def sums_matrix(members: Places) -> Floats:
     return matrix
 
 
-def tree_least_squares(
-    parents: ArrayLike, measured: ArrayLike, variances: ArrayLike
-) -> tuple[Floats, Floats]:
+def tree_least_squares(parents: ArrayLike, measured: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
     """Least squares on a tree in two passes: estimates of all nodes that add up, and their variances.
 
     `parents[i] < i` is the parent of node i, -1 for a root. A node is the sum of its children. A variance of infinity
@@ -217,9 +213,7 @@ def tree_least_squares(
     if not (above.shape == own.shape == noise.shape and above.ndim == 1):
         raise InvalidValue("measured", own.shape, f"must be one number for each of the {len(above)} nodes")
     if not (np.all(above < np.arange(len(above))) and np.all(above >= -1)):
-        raise InvalidValue(
-            "parents", parents, "must each come before their children", "number nodes from the root"
-        )
+        raise InvalidValue("parents", parents, "must each come before their children", "number nodes from the root")
     if not np.all(noise > 0):
         raise InvalidValue("variances", variances, "must be > 0")
     has_children = np.zeros(len(above), dtype=bool)

@@ -83,9 +83,7 @@ def series_sum(parts: Parts) -> SeriesSum:
     weights[1 : terms + 1] = -1j * blurred / (math.pi * k)
     sines = np.fft.irfft(weights, 2 * points)[: points + 1] * 2 * points
     within = np.linspace(0, 1, points + 1) + sines - _SLACK
-    return SeriesSum(
-        period / points, _REACH * blur, np.maximum.accumulate(np.clip(within, 0.0, 1.0 - _SLACK))
-    )
+    return SeriesSum(period / points, _REACH * blur, np.maximum.accumulate(np.clip(within, 0.0, 1.0 - _SLACK)))
 
 
 def _frequency_limit(part: tuple[str, float, float, int], blur: float) -> float:
@@ -200,8 +198,7 @@ def _fine_tails(fine: Sequence[FineNoise], z: Floats) -> Floats:
     """
     rows = np.arange(len(fine))
     first, second, normal, steps = (
-        np.array([getattr(one, name) for one in fine])[:, None]
-        for name in ("first", "second", "normal", "steps")
+        np.array([getattr(one, name) for one in fine])[:, None] for name in ("first", "second", "normal", "steps")
     )
     z = z - steps
     y = np.abs(z)
@@ -459,7 +456,5 @@ def checked_confidence(confidence: object) -> float:
 
 def _scalar(term: Term) -> tuple[Kind, float, float, int]:
     if np.ndim(term.coefficient) or np.ndim(term.count):
-        raise InvalidValue(
-            "term", term, "must be one number, not an array", "use ErrorDistribution for several cells"
-        )
+        raise InvalidValue("term", term, "must be one number, not an array", "use ErrorDistribution for several cells")
     return term.kind, term.scale, float(term.coefficient), int(term.count)

@@ -47,9 +47,7 @@ class RegularTree:
             raise InvalidValue("variances", self.variances, "must be finite for the cells")
 
     @classmethod
-    def of_precisions(
-        cls, cells: int, sizes: Sequence[int], precisions: Sequence[float]
-    ) -> RegularTree | None:
+    def of_precisions(cls, cells: int, sizes: Sequence[int], precisions: Sequence[float]) -> RegularTree | None:
         """The tree whose least squares has precision precisions[j] for what blocks of sizes[j] add to coarser ones.
 
         None where no tree has: precisions must not rise towards the cells.
@@ -176,9 +174,7 @@ class RegularTree:
             if size == 1 and len(own) == self.cells:
                 own = np.concatenate([own, np.zeros(self.padded - self.cells)])
             if len(own) != self.padded // size:
-                raise InvalidValue(
-                    "measured", len(own), f"must be {self.padded // size} numbers for size {size}"
-                )
+                raise InvalidValue("measured", len(own), f"must be {self.padded // size} numbers for size {size}")
             if not np.all(np.isfinite(own)):
                 raise InvalidValue("measured", "an array", "must be finite")
             levels.append(own)

@@ -275,9 +275,7 @@ class Account:
     def to_dict(self) -> dict[str, Any]:
         """The state as whole numbers, ready for JSON; -1 is infinite."""
         data = {name: getattr(self, name) for name in self.__slots__}
-        return {
-            name: [*map(_written, v)] if name == "divergences" else _written(v) for name, v in data.items()
-        }
+        return {name: [*map(_written, v)] if name == "divergences" else _written(v) for name, v in data.items()}
 
     def text(self) -> str:
         """What `canonical` makes of `to_dict`, written at once: every charge writes it.
@@ -415,11 +413,7 @@ class Account:
         return self._plain_fits() or self._renyi_fits()
 
     def _plain_fits(self) -> bool:
-        return (
-            self.sum_nano is not None
-            and self.sum_nano <= self.epsilon_nano
-            and self.sum_units <= self._plain_units
-        )
+        return self.sum_nano is not None and self.sum_nano <= self.epsilon_nano and self.sum_units <= self._plain_units
 
     def _renyi_fits(self) -> bool:
         order = self._order
@@ -507,9 +501,7 @@ class Holding:
     waiting: int = 0
     waiting_nano: int = 0
     unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
-    sources: frozenset[str] | None = (
-        None  # signatures of the tables it stands for; None: an older version did not say
-    )
+    sources: frozenset[str] | None = None  # signatures of the tables it stands for; None: an older version did not say
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
@@ -629,9 +621,7 @@ def _known(amount: int | None, otherwise: int) -> int:
     return otherwise if amount is None else amount
 
 
-def _with(
-    reserves: dict[str, tuple[int, int]], name: str, amounts: tuple[int, int]
-) -> dict[str, tuple[int, int]]:
+def _with(reserves: dict[str, tuple[int, int]], name: str, amounts: tuple[int, int]) -> dict[str, tuple[int, int]]:
     others = {other: kept for other, kept in reserves.items() if other != name}
     return {**others, name: amounts} if any(amounts) else others
 
@@ -683,9 +673,7 @@ class Budget:
         """
         if not self.count:
             return Bounds(0.0, self.spent_upper)
-        return Bounds(
-            min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper
-        )
+        return Bounds(min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper)
 
 
 def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> Budget:

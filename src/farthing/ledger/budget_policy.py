@@ -29,9 +29,7 @@ def register(
     """Open the account of a dataset; `sources` are signatures of its tables, None as older versions had it."""
     if tx.whole() is not None:
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
-    holding = Holding(
-        Account.of(epsilon, delta), unit=unit, sources=None if sources is None else frozenset(sources)
-    )
+    holding = Holding(Account.of(epsilon, delta), unit=unit, sources=None if sources is None else frozenset(sources))
     unit_data = unit.to_dict() if isinstance(unit, Unit) else unit
     return _appended(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit_data)
 
@@ -123,6 +121,4 @@ def _appended(
 ) -> Entry:
     # The whole state is in the entry, so that a replay reads it and never works out a budget again.
     body = {"epsilon": epsilon, "delta": delta, **words, "state": json.loads(holding.text())}
-    return tx.append(
-        kind, dataset, canonical(body), analyst=analyst, keep={(dataset, analyst): holding}, new=new
-    )
+    return tx.append(kind, dataset, canonical(body), analyst=analyst, keep={(dataset, analyst): holding}, new=new)

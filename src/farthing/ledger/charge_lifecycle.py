@@ -66,9 +66,7 @@ class Quote:
         return all(self.others[name].holds(*accounts) for name, accounts in others.items())
 
 
-def quoted(
-    request: Request, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})
-) -> Quote:
+def quoted(request: Request, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})) -> Quote:
     """What a request costs in these accounts; `others` are those of the other datasets."""
     account = whole.account
     price = account.priced(request.event, request.delta)
@@ -80,9 +78,7 @@ def quoted(
     return Quote(account.pricing, own.account.pricing, price, own_price, body, parts)
 
 
-def _body(
-    request: Request, price: ChargePrice, own_price: ChargePrice | None, others: Mapping[str, Quote]
-) -> str:
+def _body(request: Request, price: ChargePrice, own_price: ChargePrice | None, others: Mapping[str, Quote]) -> str:
     """The body of the entry in its canonical spelling; events and prices come again and again."""
     paid = f'"others":{canonical({name: _terms(quote) for name, quote in others.items()})},' if others else ""
     own = ""
@@ -188,11 +184,7 @@ class Limit:
 
     @property
     def _called(self) -> str:
-        return (
-            f"the grant of {self.analyst!r} in {self.dataset!r}"
-            if self.analyst
-            else f"budget {self.dataset!r}"
-        )
+        return f"the grant of {self.analyst!r} in {self.dataset!r}" if self.analyst else f"budget {self.dataset!r}"
 
 
 def refusal(limits: Iterable[Limit], request: Request, place: str) -> BudgetExceeded:
@@ -242,9 +234,7 @@ def total_for(account: Account, epsilon: float, withheld: Withheld) -> ApproxDP 
     return _total(account, lambda under: _used(under, withheld), lack, 2 * (account.sum_units + withheld[1]))
 
 
-def command_for_more(
-    place: str, dataset: str, analyst: str, total: ApproxDP | None, before: ApproxDP | None
-) -> str:
+def command_for_more(place: str, dataset: str, analyst: str, total: ApproxDP | None, before: ApproxDP | None) -> str:
     """What a curator types to give more: of a dataset's budget, or of somebody's grant in it.
 
     `before` is the total that it has, None for a grant that is not there. Without a `place` nobody can type it.
@@ -408,9 +398,7 @@ def _charged(
     return limits
 
 
-def settle(
-    tx: Transaction, kind: str, charge: Charge, words: dict[str, Any], answer: str | None = None
-) -> Entry:
+def settle(tx: Transaction, kind: str, charge: Charge, words: dict[str, Any], answer: str | None = None) -> Entry:
     """Give a waiting charge its outcome; the outcome it already has, if it has one."""
     made = tx.charge()
     mine = charge.sequence, charge.mac, charge.dataset, charge.analyst
@@ -425,8 +413,7 @@ def settle(
     keep: dict[Whose, Holding] = {}
     body |= _settled(made, made.dataset, (known(tx, made.dataset), tx.own()), terms, keep)
     others = {
-        name: _settled(made, name, _accounts(tx, name), part, keep)
-        for name, part in terms.get("others", {}).items()
+        name: _settled(made, name, _accounts(tx, name), part, keep) for name, part in terms.get("others", {}).items()
     }
     if others:
         body["others"] = others

@@ -146,9 +146,7 @@ class ChargePrice:
     @property
     def is_nothing(self) -> bool:
         """Whether the charge is (0, 0)-DP: it costs nothing in any currency."""
-        return not (
-            self.delta_units or self.leak_units or any(x != 0 for x in (self.epsilon_nano, *self.divergences))
-        )
+        return not (self.delta_units or self.leak_units or any(x != 0 for x in (self.epsilon_nano, *self.divergences)))
 
     def to_dict(self) -> dict[str, Any]:
         """Whole numbers and lists of them; -1 is infinite."""
@@ -188,9 +186,7 @@ def price_in_budget(event: Event, delta: float | None, epsilon_nano: int, plain_
         units = units_up(exact(delta))
         epsilon = alone_in_nano(event, units)
         if epsilon is None:
-            raise InvalidValue(
-                "delta", delta, "no epsilon exists for this event at this delta", "use a larger one"
-            )
+            raise InvalidValue("delta", delta, "no epsilon exists for this event at this delta", "use a larger one")
     else:
         units, epsilon = leak, pure
         if pure is None or _is_plan(event):

@@ -48,9 +48,7 @@ def _printable(value: object, name: str) -> str:
         raise InvalidValue(name, value, f"must be text, not {type(value).__name__}")
     text = str.__str__(value)  # only plain text is signed, and NumPy and enums have kinds of their own
     if not (0 < len(text) <= _LONGEST_NAME and text.isprintable() and text.strip() == text):
-        raise InvalidValue(
-            name, value, f"must be 1 to {_LONGEST_NAME} printable characters, no spaces around"
-        )
+        raise InvalidValue(name, value, f"must be 1 to {_LONGEST_NAME} printable characters, no spaces around")
     return text
 
 
@@ -334,9 +332,7 @@ class Receipt:
             try:
                 Receipt.load(place)
             except (InvalidValue, UnicodeDecodeError):
-                raise InvalidValue(
-                    "path", str(path), "is a file of something else", "choose another"
-                ) from None
+                raise InvalidValue("path", str(path), "is a file of something else", "choose another") from None
         place.write_text(self.to_json(), encoding="utf-8")
         return place
 

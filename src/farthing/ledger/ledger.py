@@ -192,9 +192,7 @@ class OpenLedger:
                 "analyst",
                 who,
                 f"must have a grant in {name!r}",
-                command_for_more(
-                    self.place, name, who, whole.account.remaining_beside(whole.withheld()), None
-                ),
+                command_for_more(self.place, name, who, whole.account.remaining_beside(whole.withheld()), None),
             )
         account = holding.account
         return Budget(
@@ -224,8 +222,7 @@ class OpenLedger:
         return (
             entry
             for entry in self._entries(first)
-            if (name is None or entry.is_about(name))
-            and (self.role != "analyst" or entry.analyst == self.actor)
+            if (name is None or entry.is_about(name)) and (self.role != "analyst" or entry.analyst == self.actor)
         )
 
     def verify(self, receipt: Receipt | None = None, progress: Progress | None = None) -> Verification:
@@ -284,9 +281,7 @@ class OpenLedger:
         while True:
             # A page at a time: a reader that is left half way must not hold up the database.
             with self._store.reading() as link:
-                page = [
-                    entry_of(self._chain, row) for row in rows(self._store, link.run, since, one_page=True)
-                ]
+                page = [entry_of(self._chain, row) for row in rows(self._store, link.run, since, one_page=True)]
             yield from page
             if not page:
                 return
@@ -414,9 +409,7 @@ class Ledger(OpenLedger):
         if isinstance(words, str):
             words = Unit.read(words) or words
         signatures = self.source_signatures(sources)
-        return self._changed(
-            Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures)
-        )
+        return self._changed(Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures))
 
     def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
         """Let the budget of a dataset stand for the people in further tables too; None if it does already.
@@ -449,9 +442,7 @@ class Ledger(OpenLedger):
         budget = checked_change(epsilon, delta)
         return self._changed(Question(name, who), lambda tx: budget_policy.grant(tx, name, who, *budget))
 
-    def reserve(
-        self, dataset: str, epsilon: float, delta: float | None = None, name: str = "reserve"
-    ) -> Entry:
+    def reserve(self, dataset: str, epsilon: float, delta: float | None = None, name: str = "reserve") -> Entry:
         """Set aside a part of a budget under a name, for charges that name it; 0 frees it.
 
         If delta is left out, a reserve that is there keeps its own unless it is freed, and a new one has 0.
@@ -516,9 +507,7 @@ class Ledger(OpenLedger):
         if request.reserve is not None:
             self._only("use a reserve", "curator")
         quote = self._quoted(request)
-        question = Question(
-            request.dataset, request.analyst, request.request_id, fresh=True, others=request.others
-        )
+        question = Question(request.dataset, request.analyst, request.request_id, fresh=True, others=request.others)
         outcome = self._changed(question, lambda tx: charge_lifecycle.charge(tx, request, quote))
         if isinstance(outcome, tuple):
             raise refusal(outcome, request, self.place)
@@ -568,9 +557,7 @@ class Ledger(OpenLedger):
         """Mark a charge that will never have an answer; it stays spent. A released charge stays released."""
         return self._receipt(self._settle("forfeited", charge, {"reason": checked_name(reason, "reason")}))
 
-    def _settle(
-        self, kind: str, charge: Charge, words: dict[str, object], answer: str | None = None
-    ) -> Entry:
+    def _settle(self, kind: str, charge: Charge, words: dict[str, object], answer: str | None = None) -> Entry:
         self._only("settle a charge", "curator", "analyst")
         _id_of(charge)
         question = Question(charge.dataset, charge.analyst, charge.request_id, others=charge.others)

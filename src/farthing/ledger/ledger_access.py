@@ -119,9 +119,7 @@ def store_of(url: object, timeout: float) -> Store:
         raise InvalidValue("url", shy, "must be the path or the address of a ledger", _FORMS)
     if "://" not in url:
         if url == ":memory:":
-            raise InvalidValue(
-                "url", url, "must be a file: a ledger in memory forgets what was spent", _FORMS
-            )
+            raise InvalidValue("url", url, "must be a file: a ledger in memory forgets what was spent", _FORMS)
         return SQLiteStore(Path(url), timeout)
     return _addressed(url, timeout)
 

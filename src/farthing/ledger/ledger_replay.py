@@ -184,9 +184,7 @@ class Replay:
         if standing is None:
             budget = _with_budget_of(Account.of(0.0), after)
             expected = Holding(budget, unit=after.unit, sources=after.sources)
-            allowed = entry.kind == "dataset" or (
-                entry.kind == "grant" and (entry.dataset, "") in self._standings
-            )
+            allowed = entry.kind == "dataset" or (entry.kind == "grant" and (entry.dataset, "") in self._standings)
             standing = Standing(entry.sequence, expected)
         else:
             before = standing.holding

@@ -196,9 +196,7 @@ class Store(ABC):
 
     def snapshot_of(self, link: Link, question: Question) -> Snapshot | None:
         """The answer to a question, in whatever transaction there is."""
-        return self.with_others(
-            link, question, snapshot_in(link.run(self.sql(ASK), question.parameters).fetchall())
-        )
+        return self.with_others(link, question, snapshot_in(link.run(self.sql(ASK), question.parameters).fetchall()))
 
     def with_others(self, link: Link, question: Question, snapshot: Snapshot | None) -> Snapshot | None:
         """And the accounts of the other datasets, which few questions are about."""

@@ -105,10 +105,7 @@ class PostgresStore(Store):
             # A client that was stopped in the middle must not hold up everybody else.
             "idle_in_transaction_session_timeout": 6 * wait,
         }
-        run(
-            "SELECT "
-            + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
-        )
+        run("SELECT " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items()))
 
     def place(self, link: Link) -> str:
         """Where the ledger is, or would be made: another server, database or schema is another place."""

@@ -268,9 +268,7 @@ class SQLiteStore(Store):
 
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
-    list_tables = (
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    )
+    list_tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     list_shape = (
         "SELECT type, name, sql FROM sqlite_master WHERE tbl_name LIKE 'farthing\\_%' ESCAPE '\\' "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"

@@ -26,9 +26,7 @@ from farthing.errors import InvalidValue, LedgerUnavailable
 
 GENESIS = "0" * 64  # what stands before the first entry
 _BLOCK = 64  # bytes that SHA-256 takes in at a time
-_CANONICAL = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-).encode
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
 def canonical(value: object) -> str:

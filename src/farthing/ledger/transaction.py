@@ -208,9 +208,7 @@ class Reader:
         """The stored answer of a released request."""
         return checked_answer_of(self._chain, outcome, self._snapshot.answer)
 
-    def _holding(
-        self, analyst: str, row: tuple[Any, ...] | None, dataset: str | None = None
-    ) -> Holding | None:
+    def _holding(self, analyst: str, row: tuple[Any, ...] | None, dataset: str | None = None) -> Holding | None:
         whose = (self._question.dataset if dataset is None else dataset, analyst)
         if whose not in self._checked:
             self._checked[whose] = self._believed(whose, row)
@@ -303,9 +301,7 @@ def entry_of(chain: Chain, row: tuple[Any, ...]) -> Entry:
         genuine = False
     if not genuine:
         sequence = row[0] if isinstance(row[0], int) else None
-        raise LedgerTampered(
-            f"entry {sequence} does not carry the signature it was written with", sequence=sequence
-        )
+        raise LedgerTampered(f"entry {sequence} does not carry the signature it was written with", sequence=sequence)
     return Entry._make(row)
 
 

@@ -17,9 +17,7 @@ from farthing.ledger.transaction import Memory, Question, Reader, checked_accoun
 
 def shape_of(store: Store, run: Run) -> dict[str, str]:
     """What stands on the ledger's tables, by kind and name, each with a fingerprint of its definition."""
-    shape = {
-        f"{kind} {name}": fingerprint(str(text)) for kind, name, text in run(store.list_shape).fetchall()
-    }
+    shape = {f"{kind} {name}": fingerprint(str(text)) for kind, name, text in run(store.list_shape).fetchall()}
     return dict(sorted(shape.items()))
 
 
@@ -124,9 +122,7 @@ def _check(
     notes: list[str],
 ) -> None:
     question = Question()
-    last, mac = Reader(
-        question, store.snapshot_of(link, question), chain, known.memory or Memory(0, GENESIS)
-    ).last
+    last, mac = Reader(question, store.snapshot_of(link, question), chain, known.memory or Memory(0, GENESIS)).last
     damage = store.integrity(link.run)
     if damage:
         raise LedgerTampered(damage)

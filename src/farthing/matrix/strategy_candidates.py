@@ -218,9 +218,7 @@ def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = 
         noise = " (Gaussian noise)" if weighed_ones.found[name].kind == "gaussian" else ""
         if name == chosen and why:
             reason = why
-        rows.append(
-            Candidate(name, rmse_of(weighed_ones.found[name], workload), reason + noise, name == chosen)
-        )
+        rows.append(Candidate(name, rmse_of(weighed_ones.found[name], workload), reason + noise, name == chosen))
     rows += [Candidate(name, None, reason) for name, reason in weighed_ones.refused.items()]
     return Candidates(rows)
 

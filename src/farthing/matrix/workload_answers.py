@@ -209,9 +209,7 @@ class WorkloadAnswers:
             for place in places
         ]
         base = altair.Chart(altair.Data(values=rows)).encode(x=altair.X("query:Q", title="query"))
-        band = base.mark_area(opacity=0.3, color="#56B4E9").encode(
-            y=altair.Y("lower:Q", title="answer"), y2="upper:Q"
-        )
+        band = base.mark_area(opacity=0.3, color="#56B4E9").encode(y=altair.Y("lower:Q", title="answer"), y2="upper:Q")
         line = base.mark_line(color="#0072B2").encode(
             y="answer:Q", tooltip=["label:N", "answer:Q", "lower:Q", "upper:Q"]
         )
@@ -401,9 +399,7 @@ def _counts(histogram: Any) -> Any:
     return np.clip(doubles, -(2.0**53), 2.0**53).astype(np.int64)
 
 
-def _chosen(
-    strategy: str | Strategy, workload: Workload, epsilon: float, delta: float
-) -> tuple[Priced, Candidates]:
+def _chosen(strategy: str | Strategy, workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:
     """What is measured, and the table that says why; nothing private is looked at."""
     if isinstance(strategy, Strategy):
         if strategy.cells != workload.cells:

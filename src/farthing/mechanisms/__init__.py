@@ -3,14 +3,15 @@
 Every mechanism is a frozen value made of public parameters, with an `event` for the accountant and a
 `release(value)`. Where it adds noise it knows its exact `variance` and its `error(confidence)`.
 
-    randomness, exact, samplers      where noise comes from; single draws and whole vectors, the same distributions
-    distributions, grid                       masses, tails and variances; real numbers in whole steps
-    additive, sums                   noise on numbers and vectors; a private sum of bounded rows
-    randomized_response              one person's answer, and proportions from many
-    exponential, noisy_max, permute_and_flip, top_k, quantiles    choosing
-    sparse_vector                    many questions, few of them above a threshold
-    smooth_median, smooth_sensitivity  noise for the data at hand
-    key_selection                    which groups exist
+randomness, samplers      where noise comes from; single draws and whole vectors, of the same distributions
+noise_distributions, value_grid  masses, tails and variances; real numbers in whole steps
+additive, private_sum     noise on numbers and vectors; a private sum of bounded rows
+randomized_response       one person's answer, and proportions from many
+exponential, noisy_max    choosing: the exponential mechanism, top k, report noisy max, permute and flip
+quantiles, many_quantiles, counted_quantiles  choosing a quantile, or many at once
+sparse_vector, threshold_session  many questions, few of them above a threshold
+smooth_median, smooth_noise  noise for the data at hand, by smooth sensitivity
+key_selection             which groups exist
 """
 
 from farthing.mechanisms.additive import DiscreteGaussian, DiscreteLaplace

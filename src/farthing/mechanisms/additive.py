@@ -349,9 +349,7 @@ class DiscreteGaussian(_Additive):
         return float(math.floor(self.l2_sensitivity)) if self.cells == 1 else self.l2_sensitivity
 
     def _answer(self, value: Any, source: Source) -> Any:
-        return self._with_noise(
-            value, lambda size: discrete_gaussian_noise(self._sigma_squared, size, source)
-        )
+        return self._with_noise(value, lambda size: discrete_gaussian_noise(self._sigma_squared, size, source))
 
 
 def _check_shape(mechanism: DiscreteLaplace | DiscreteGaussian, name: str) -> None:
@@ -366,13 +364,9 @@ def _check_shape(mechanism: DiscreteLaplace | DiscreteGaussian, name: str) -> No
         object.__setattr__(mechanism, "grid", Grid(mechanism.grid).step)
         object.__setattr__(mechanism, name, number)
     elif name == "l1_sensitivity" and not number.is_integer():
-        raise InvalidValue(
-            name, sensitivity, "must be a whole number for whole values", "use grid= for real values"
-        )
+        raise InvalidValue(name, sensitivity, "must be a whole number for whole values", "use grid= for real values")
     elif not number >= 1:
-        raise InvalidValue(
-            name, sensitivity, "must be at least 1 for whole values", "use grid= for real values"
-        )
+        raise InvalidValue(name, sensitivity, "must be at least 1 for whole values", "use grid= for real values")
     else:
         object.__setattr__(mechanism, name, int(number) if number.is_integer() else number)
     cells = checked_count(mechanism.cells, "cells")

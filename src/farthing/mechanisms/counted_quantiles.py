@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.mechanism import Mechanism, checked_integers
 from farthing.mechanisms.quantiles import NeighboringRelation, checked_share, decimal, positive_count
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point_of_counts
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.selection_scores import checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.numerics.bounds import rounded_down, rounded_up

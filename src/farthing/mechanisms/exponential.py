@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.selection_scores import Selection, checked_candidates, checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import Ballot, event_of_bounded_range
 from farthing.privacy import Event

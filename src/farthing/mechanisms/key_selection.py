@@ -26,9 +26,9 @@ import flint
 import numpy as np
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
 from farthing.mechanisms.mechanism import Mechanism
 from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.samplers.single_draws import Bits, bernoulli, discrete_laplace
 from farthing.numerics.bounds import down, precision
 from farthing.privacy.events import (
     ApproxDP,
@@ -185,9 +185,7 @@ def laplace_threshold(epsilon: Fraction, delta: Fraction) -> KeepDistribution:
     >>> laplace_threshold(Fraction(1), Fraction(1, 10**6)).threshold
     15
     """
-    return KeepDistribution(
-        epsilon, 1 + _least(lambda m: bool(_laplace_tail(epsilon, m) <= _ball(delta)), delta)
-    )
+    return KeepDistribution(epsilon, 1 + _least(lambda m: bool(_laplace_tail(epsilon, m) <= _ball(delta)), delta))
 
 
 def _least(meets: Any, delta: Fraction) -> int:
@@ -278,9 +276,7 @@ class KeySelection(Mechanism):
         object.__setattr__(self, "epsilon", checked_mechanism_epsilon(self.epsilon))
         delta = checked_delta(self.delta)
         if not delta > 0:
-            raise InvalidValue(
-                "delta", self.delta, "must be > 0", "without a delta, keys must be named in advance"
-            )
+            raise InvalidValue("delta", self.delta, "must be > 0", "without a delta, keys must be named in advance")
         object.__setattr__(self, "delta", delta)
         keys = checked_count(self.max_keys_per_unit, "max_keys_per_unit")
         if not 1 <= keys <= 2**20:
@@ -337,9 +333,7 @@ class KeySelection(Mechanism):
         if isinstance(distribution, tuple):
             return bisect_left(distribution, Fraction(wanted))
         if wanted == 1 and distribution.reach is None:
-            raise InvalidValue(
-                "probability", probability, "must be < 1 for rule='laplace', whose noise has no end"
-            )
+            raise InvalidValue("probability", probability, "must be < 1 for rule='laplace', whose noise has no end")
         low, high = 0, 1  # not enough, perhaps enough
         while not distribution.keep_probability(high) >= wanted:
             low, high = high, 2 * high

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.quantiles import GridQuantiles, NeighboringRelation, checked_share, decimal
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.selection_scores import checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.numerics.bounds import rounded_up
@@ -121,9 +121,7 @@ class Quantiles(GridQuantiles):
     def _place(self, node: _Node) -> Fraction:
         """The wanted probability within the rows of the node."""
         low = decimal(self.probabilities[node.left]) if node.left >= 0 else Fraction(0)
-        high = (
-            decimal(self.probabilities[node.right]) if node.right < len(self.probabilities) else Fraction(1)
-        )
+        high = decimal(self.probabilities[node.right]) if node.right < len(self.probabilities) else Fraction(1)
         return (decimal(self.probabilities[node.middle]) - low) / (high - low)
 
     def _rate(self, node: _Node) -> Fraction:

@@ -81,9 +81,7 @@ def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
     """
     reals = checked_rows(value, name)
     if not bool(np.all(np.isfinite(reals))):
-        raise InvalidData(
-            name, "must be finite", "drop or replace missing and infinite values by a public rule first"
-        )
+        raise InvalidData(name, "must be finite", "drop or replace missing and infinite values by a public rule first")
     return reals
 
 

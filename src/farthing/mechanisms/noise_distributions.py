@@ -53,9 +53,7 @@ class NoiseDistribution(ABC):
         """The least integer e with P[all of `cells` independent noises are within +-e] >= confidence."""
         level = checked_real(confidence, "confidence")
         if not 0 < level < 1:
-            raise InvalidValue(
-                "confidence", confidence, "must be above 0 and below 1", "0.95 is a common choice"
-            )
+            raise InvalidValue("confidence", confidence, "must be above 0 and below 1", "0.95 is a common choice")
         if not checked_count(cells, "cells") >= 1:
             raise InvalidValue("cells", cells, "must be a whole number >= 1")
         with precision(_BITS):

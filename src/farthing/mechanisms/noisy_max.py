@@ -11,9 +11,9 @@ import flint
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact_samplers import Bits, bernoulli_exp, geometric
 from farthing.mechanisms.mechanism import nearest_double
 from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.samplers.single_draws import Bits, bernoulli_exp, geometric
 from farthing.mechanisms.selection_scores import (
     Selection,
     checked_candidates,
@@ -64,9 +64,7 @@ class PermuteAndFlip(Selection):
 
         It holds for any scores of so many candidates, and some scores attain it; on a grid it includes the rounding.
         """
-        return self._in_units(
-            steps_lost(self.rate, checked_candidates(candidates), checked_confidence(confidence))
-        )
+        return self._in_units(steps_lost(self.rate, checked_candidates(candidates), checked_confidence(confidence)))
 
     def _answer(self, value: Any, source: Source) -> int:
         gaps, bits = self._gaps(value).tolist(), Bits(source)

@@ -57,9 +57,7 @@ class BoundedSum(Mechanism):
             if not math.isfinite(number):
                 raise InvalidValue(name, given, "must be finite")
             if self.grid is None and not number.is_integer():
-                raise InvalidValue(
-                    name, number, "must be a whole number for whole rows", "use grid= for real rows"
-                )
+                raise InvalidValue(name, number, "must be a whole number for whole rows", "use grid= for real rows")
             # Plain numbers from here on: a fraction made of NumPy's integers wraps around like them.
             whole = self.grid is None or isinstance(given, numbers.Integral)
             object.__setattr__(self, name, int(given) if whole else number)
@@ -68,9 +66,7 @@ class BoundedSum(Mechanism):
         if self.grid is not None:
             object.__setattr__(self, "grid", Grid(self.grid).step)
         if not self._sensitivity_steps <= 2**53:
-            raise InvalidValue(
-                "grid", self.grid, "makes the sensitivity exceed 2^53 steps", "use a coarser grid"
-            )
+            raise InvalidValue("grid", self.grid, "makes the sensitivity exceed 2^53 steps", "use a coarser grid")
         _ = self._noise  # noise that would be too wide is refused now, not at the release
 
     @property
@@ -151,9 +147,7 @@ def _doubles(rows: Any) -> NDArray[np.float64]:
     if array is None:
         raise InvalidData("rows", "must be numbers")
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8 or isinstance(rows, np.ma.MaskedArray):
-        raise InvalidData(
-            "rows", "must be real numbers", "pass floats or a float64 array; NaN stands for missing"
-        )
+        raise InvalidData("rows", "must be real numbers", "pass floats or a float64 array; NaN stands for missing")
     return array.astype(np.float64)
 
 

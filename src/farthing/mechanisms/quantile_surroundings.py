@@ -67,9 +67,7 @@ class QuantileSurroundings(Mechanism):
     def __post_init__(self) -> None:
         total = Fraction(checked_mechanism_epsilon(self.epsilon))
         share = rounded_down(total * CHOICE_SHARE)
-        choosing = CountedQuantiles(
-            self.probabilities, share, self.points, self.groups, self.max_rows, self.neighbours
-        )
+        choosing = CountedQuantiles(self.probabilities, share, self.points, self.groups, self.max_rows, self.neighbours)
         object.__setattr__(self, "choosing", choosing)
 
     def counting(self, cells: int = 1) -> DiscreteLaplace:

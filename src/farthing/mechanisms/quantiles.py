@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.mechanism import Mechanism, checked_rows
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.selection_scores import checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.numerics.bounds import rounded_up
@@ -52,9 +52,7 @@ class GridQuantiles(Mechanism):
         if not first <= last:
             raise InvalidValue("grid", self.grid, "must have a multiple between lower and upper")
         if not (last - first < most_points and max(abs(first), abs(last)) < _MOST_POINTS):
-            raise InvalidValue(
-                "grid", self.grid, f"must leave at most {most_points:.3g} points", "use a coarser grid"
-            )
+            raise InvalidValue("grid", self.grid, f"must leave at most {most_points:.3g} points", "use a coarser grid")
         object.__setattr__(self, "max_rows", positive_count(self.max_rows, "max_rows"))
         if self.neighbours not in ("add-remove", "replace"):
             raise InvalidValue("neighbours", self.neighbours, "must be 'add-remove' or 'replace'")

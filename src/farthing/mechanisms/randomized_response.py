@@ -121,9 +121,7 @@ class RandomizedResponse(Mechanism):
         if isinstance(given, str | bytes) or not isinstance(given, Sequence):
             raise InvalidValue("categories", given, "must be a list of at least two different values")
         if not 2 <= len(given) <= _MOST_CATEGORIES or len({type(item) for item in given}) != 1:
-            raise InvalidValue(
-                "categories", given, f"must be 2 to {_MOST_CATEGORIES} different values of one type"
-            )
+            raise InvalidValue("categories", given, f"must be 2 to {_MOST_CATEGORIES} different values of one type")
         if not isinstance(given[0], bool | int | str) or len(set(given)) != len(given):
             raise InvalidValue("categories", given, "must be different bools, ints or strings")
         object.__setattr__(self, "categories", tuple(given))
@@ -133,9 +131,7 @@ class RandomizedResponse(Mechanism):
         object.__setattr__(self, "epsilon", checked_mechanism_epsilon(epsilon))
 
     @classmethod
-    def warner(
-        cls, probability: Fraction | float | str, categories: Sequence[Hashable] = (0, 1)
-    ) -> RandomizedResponse:
+    def warner(cls, probability: Fraction | float | str, categories: Sequence[Hashable] = (0, 1)) -> RandomizedResponse:
         """Warner's own parameter: the truth with exactly this probability, above 1 / k and below 1.
 
         Epsilon is log(p (k - 1) / (1 - p)), rounded up; the coin is p itself. A fraction may be written "3/4".
@@ -247,18 +243,14 @@ class RandomizedResponse(Mechanism):
         places = {category: place for place, category in enumerate(self.categories)}
         known = [places.get(item, -1) for item in distinct.tolist()]
         if -1 in known:
-            raise InvalidData(
-                name, rule, "give every possible answer, also 'other' and 'missing', a category"
-            )
+            raise InvalidData(name, rule, "give every possible answer, also 'other' and 'missing', a category")
         return np.array(known, dtype=np.int64)[inverse] if known else np.zeros(0, np.int64)
 
 
 def _epsilon_of(probability: Fraction, k: int) -> float:
     """log(p (k - 1) / (1 - p)), rounded up."""
     if not Fraction(1, k) < probability < 1:
-        raise InvalidValue(
-            "probability", str(probability), f"must be above 1/{k} and below 1", 'for example "3/4"'
-        )
+        raise InvalidValue("probability", str(probability), f"must be above 1/{k} and below 1", 'for example "3/4"')
     odds = probability * (k - 1) / (1 - probability)
     with precision(192):
         return up(flint.arb(flint.fmpq(odds.numerator, odds.denominator)).log())

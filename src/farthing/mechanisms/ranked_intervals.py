@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.exact_samplers import Bits
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.weighted_choice import Group, choose_label
 
 

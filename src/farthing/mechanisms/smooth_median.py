@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
 from farthing.mechanisms.mechanism import SATURATION, Mechanism, checked_integers, checked_rows
 from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.smooth_noise import SmoothNoise
 from farthing.mechanisms.value_grid import Grid
 from farthing.privacy.events import (
@@ -128,9 +128,7 @@ Relation = Literal["add-remove", "replace"]
 Integers = NDArray[np.int64]
 
 
-def median_sensitivity_at(
-    ordered: Integers, lower: int, upper: int, relation: Relation
-) -> Callable[[int], int]:
+def median_sensitivity_at(ordered: Integers, lower: int, upper: int, relation: Relation) -> Callable[[int], int]:
     """t -> how far the median moves between a data set within t changes of these and a neighbour of it.
 
     Statement:

@@ -18,8 +18,8 @@ import flint
 from flint import acb, arb, fmpq
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact_samplers import Bits, bernoulli, discrete_laplace
 from farthing.mechanisms.noise_distributions import DiscreteLaplaceDistribution, NoiseDistribution
+from farthing.mechanisms.samplers.single_draws import Bits, bernoulli, discrete_laplace
 from farthing.numerics.bounds import down, precision, up
 
 

@@ -247,9 +247,7 @@ class AboveThreshold(Mechanism):
         if not self.with_gap:
             return None
         grid = self.grid
-        return (
-            (lambda steps: steps) if grid is None else (lambda steps: nearest_double(steps * Fraction(grid)))
-        )
+        return (lambda steps: steps) if grid is None else (lambda steps: nearest_double(steps * Fraction(grid)))
 
     def _values(self, value: object) -> NDArray[Any]:
         """Private values in whole steps, as Python integers."""

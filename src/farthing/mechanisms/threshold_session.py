@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import NoReturn
 
 from farthing.errors import BudgetExceeded, FarthingError
-from farthing.mechanisms.exact_samplers import Bits, geometric
 from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.samplers.single_draws import Bits, geometric
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,7 @@ class ThresholdSession:
 
     def _ask_steps(self, value: int) -> Above | Below:
         if os.getpid() != self._process:
-            raise FarthingError(
-                "this session belongs to the process that started it; start and pay for another."
-            )
+            raise FarthingError("this session belongs to the process that started it; start and pay for another.")
         with self._lock:
             if self._left == 0:
                 raise BudgetExceeded(

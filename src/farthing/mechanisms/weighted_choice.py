@@ -1,7 +1,7 @@
 """An exact draw among very many candidates with exponential weights, looking only at those that matter.
 
-`exact.choose` takes every weight. Here candidates come in groups of equal weight, best first, and those so far below
-the best that their share is smaller than the drawn bits can show are only counted. The distribution is the same.
+`single_draws.choose` takes every weight. Here candidates come in groups of equal weight, best first, and those so far
+below the best that their share is smaller than the drawn bits can show are only counted. The distribution is the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.mechanisms.exact_samplers import Bits
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.numerics.bounds import precision, rounded_up
 from farthing.privacy import BoundedRange, Composed, Event
 
@@ -87,9 +87,7 @@ def choose_label(rate: Fraction, groups: Groups, candidates: int, bits: Bits) ->
         width += _WORD
 
 
-def _inverted(
-    rate: Fraction, inside: Sequence[Group], outside: int, limit: int, prefix: int, width: int
-) -> int | None:
+def _inverted(rate: Fraction, inside: Sequence[Group], outside: int, limit: int, prefix: int, width: int) -> int | None:
     slope = -flint.arb(flint.fmpq(rate.numerator, rate.denominator))
     borders: list[Any] = []
     total = flint.arb(0)

@@ -210,9 +210,7 @@ class Bounds:
             return f"{self.estimate:.9g} (estimated in [{low}, {high}])"
         # Enough digits that rounding outward does not blow the interval up.
         size = max(abs(self.lower), abs(self.upper))
-        digits = (
-            9 if not 0 < self.width < size else min(17, max(9, 2 - math.floor(math.log10(self.width / size))))
-        )
+        digits = 9 if not 0 < self.width < size else min(17, max(9, 2 - math.floor(math.log10(self.width / size))))
         lower, upper = _rounded(self.lower, digits, ROUND_FLOOR), _rounded(self.upper, digits, ROUND_CEILING)
         return f"{_rounded(self.upper, 9, ROUND_CEILING)} (proven in [{lower}, {upper}])"
 

@@ -1,8 +1,7 @@
 """What-if: dividing a budget over the measurements of a design. Public facts only, never rows.
 
 planning_problem    a design, a budget, and what was asked of it: `Problem`, `Requirement`
-allocation          `allocate`, and `fit` for the least budget: `Allocation`
-theorem_prices      the same plan under the composition theorems: `TheoremPrices`
+allocation          `allocate`, and `fit` for the least budget: `Allocation`, and its `TheoremPrices`
 design_arrays       the design as arrays, and every slot's best noise at one order and one price of privacy
 allocation_search   the composed cost, estimated; price, order and weights brought to agree
 requirements        errors that must not be exceeded

@@ -91,9 +91,7 @@ class TheoremPrices:
         return {theorem.key: getattr(self, theorem.key) for theorem in COMPARED}
 
 
-def price_of(
-    problem: Problem, noises: Mapping[str, Noise], cost: Bounds, *, proof: bool = True
-) -> TheoremPrices:
+def price_of(problem: Problem, noises: Mapping[str, Noise], cost: Bounds, *, proof: bool = True) -> TheoremPrices:
     """The theorems at the problem's delta; `cost` is the proven cost by the mechanisms' own transforms.
 
     Without `proof` the epsilons of Gaussian noise and the optimum are estimates: for looking at, at once.
@@ -147,9 +145,7 @@ def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -
             of[noise.kind].append(noise.parameter)
         if not of["exponential"] and len(of["laplace"]) + len(of["gaussian"]) == 1:
             return (
-                _laplace_alone(of["laplace"][0], delta)
-                if of["laplace"]
-                else _gaussian_alone(of["gaussian"][0], delta)
+                _laplace_alone(of["laplace"][0], delta) if of["laplace"] else _gaussian_alone(of["gaussian"][0], delta)
             )
         chosen = float(CHOICE_SHARE)  # the rest of the epsilon of a choice is Laplace noise
         beside = [(1 - chosen) * epsilon for epsilon in of["exponential"]]
@@ -207,9 +203,7 @@ def _to_first_order(
 ) -> float:
     """What steers the search, by itself; Laplace noise of one step is a black box."""
     shared = sum(multiplier**-2.0 for multiplier in gaussian)
-    losses = Losses(
-        shared, np.array(laplace), np.full(len(laplace), steps), np.array(ranges), np.ones(len(ranges))
-    )
+    losses = Losses(shared, np.array(laplace), np.full(len(laplace), steps), np.array(ranges), np.ones(len(ranges)))
     return saddle_cost(losses, delta)[0] if losses.pure > 0 else 0.0
 
 
@@ -422,9 +416,7 @@ def _proven(problem: Problem, model: Model, search: Search, admits: Admits | Non
     raise _too_dear(problem, made.inner_cost.upper)
 
 
-def _divided(
-    problem: Problem, model: Model, search: Search, before: Division | None
-) -> tuple[Division, bool]:
+def _divided(problem: Problem, model: Model, search: Search, before: Division | None) -> tuple[Division, bool]:
     """The best division of the search's target, and whether nothing cheaper meets what is required.
 
     `before` is that of a target which proved too large.
@@ -454,9 +446,11 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
     """
     if not problem.requirements:
         raise InvalidValue(
-            "require", {}, "must hold at least one requirement to fit",
+            "require",
+            {},
+            "must hold at least one requirement to fit",
             'say how exact a statistic must be, such as require("count", within=50)',
-        )  # fmt: skip
+        )
     model = _model(problem, start)
     requirements = Requirements(problem, model, search_of(problem, model))
     try:
@@ -479,22 +473,17 @@ def search_of(problem: Problem, model: Model) -> Search:
             free[place] = False
     pure = problem.inner_delta == 0
     for place, name in enumerate(model.names):
-        can = (
-            model.allowed[place, [LAPLACE, EXPONENTIAL]].any()
-            if free[place]
-            else held.kinds[place] != GAUSSIAN
-        )
+        can = model.allowed[place, [LAPLACE, EXPONENTIAL]].any() if free[place] else held.kinds[place] != GAUSSIAN
         if pure and not can:
             raise InvalidValue(
-                "delta", problem.delta, f"must be > 0 for the Gaussian noise of {name!r}",
+                "delta",
+                problem.delta,
+                f"must be > 0 for the Gaussian noise of {name!r}",
                 "give the study a small delta such as 1e-9, or do not hold that noise",
-            )  # fmt: skip
+            )
     # What is required of a statistic is its limit's business; beyond it, the others come first.
     weights = np.array(
-        [
-            problem.weight_of(name) * (_SATED if name in problem.requirements else 1.0)
-            for name in model.outputs
-        ]
+        [problem.weight_of(name) * (_SATED if name in problem.requirements else 1.0) for name in model.outputs]
     )
     limits = np.full(len(model.outputs), math.inf)
     return Search(Divider(model, held, free, pure), problem.inner_delta, problem.target, weights, limits)
@@ -549,9 +538,7 @@ def _near(problem: Problem, search: Search, start: Allocation) -> Division:
     alike = replace(search, divider=replace(divider, kinds=kinds), rough=True)
     if not problem.requirements:
         return alike.divided()
-    same = [
-        name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked
-    ]
+    same = [name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked]
     return Requirements(problem, start.model, alike).met_near(start.division, same)
 
 
@@ -574,11 +561,15 @@ def _too_dear(problem: Problem, cost: float) -> Infeasible:
             f"all measurements together, each with as much noise as there is, cost epsilon={exact_text(needed)}, "
             f"reserve included, and the plan has {exact_text(problem.epsilon)}; raise epsilon, or ask for fewer "
             "statistics.",
-            blocking=(), closest=None, epsilon=needed,
-        )  # fmt: skip
+            blocking=(),
+            closest=None,
+            epsilon=needed,
+        )
     quoted_names = " and ".join(map(repr, names))
     return Infeasible(
         f"the noise held for {quoted_names} alone costs epsilon={exact_text(needed)}, reserve included, and the plan "
         f"has {exact_text(problem.epsilon)}; hold less, reserve less, or raise epsilon.",
-        blocking=tuple(names), closest=None, epsilon=needed,
-    )  # fmt: skip
+        blocking=tuple(names),
+        closest=None,
+        epsilon=needed,
+    )

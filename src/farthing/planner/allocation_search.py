@@ -126,9 +126,7 @@ class Search:
         divisions = [search.divided()]
         if self.delta > 0 and narrowed.without_gaussian is not None:
             divisions.append(replace(search, divider=narrowed.without_gaussian).divided(pure=True))
-        return min(
-            divisions, key=lambda each: float(model.errors(each.shares.kinds, each.shares.strengths)[row])
-        )
+        return min(divisions, key=lambda each: float(model.errors(each.shares.kinds, each.shares.strengths)[row]))
 
     # --- the division of the target -----------------------------------------------------------------------------
 
@@ -235,9 +233,7 @@ class Search:
         before = np.zeros(len(self.divider.free))
         for _ in range(60):
             shares = self.divider.shares(weights, saddle, price)
-            gap = np.log(
-                self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active]
-            )
+            gap = np.log(self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active])
             raised = weights[active] > self.weights[active]
             # What others ask for leaves it well within its limit: its weight falls and falls, and moves nothing.
             if (np.abs(shares.strengths - before) < 1e-9 * before).all():
@@ -354,11 +350,7 @@ class Search:
         for _ in range(3):
             shares = self.divider.shares(self.weights, saddle, price)
             losses = self.divider.model.losses(shares.kinds, shares.strengths, free)
-            total = (
-                losses.pure
-                if math.isinf(saddle)
-                else float(losses.log_moment(np.array([saddle]))[0]) / saddle
-            )
+            total = losses.pure if math.isinf(saddle) else float(losses.log_moment(np.array([saddle]))[0]) / saddle
             price *= min(max(total / budget, 1e-3), 1e3) ** 3.3
         return price
 
@@ -374,9 +366,7 @@ LEAST_DELTA = 1e-6
 
 _STEP = 0.01
 _POLISH_ROUNDS = 4
-_WORTHWHILE = (
-    1e-4  # of the sum of pure epsilons: where composing saves less, the cube-root law is the answer already
-)
+_WORTHWHILE = 1e-4  # of the sum of pure epsilons: where composing saves less, the cube-root law is the answer already
 
 
 def objective(search: Search, division: Division) -> float:

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 LAPLACE, GAUSSIAN, EXPONENTIAL = 0, 1, 2
-"""Places of the kinds in arrays, in the order of `release.noise.KINDS`."""
+"""Places of the kinds in arrays, in the order of `farthing.statistics.measurements.KINDS`."""
 
 GRID = np.exp(np.linspace(math.log(1e-6), math.log(50.0), 321))
 """The epsilons at which the errors of choices by exponential weights are tabulated (between: cubic, in logarithms)."""
@@ -121,14 +121,14 @@ class Model:
             slots[slot] |= bool(rows[row])
         return slots
 
-    def losses(
-        self, kinds: NDArray[np.int64], strengths: Floats, only: NDArray[np.bool_] | None = None
-    ) -> Losses:
+    def losses(self, kinds: NDArray[np.int64], strengths: Floats, only: NDArray[np.bool_] | None = None) -> Losses:
         """The noises (`only` some of them) as the accountant will see them."""
         here = np.ones(len(kinds), dtype=bool) if only is None else only
         laplace, gaussian, choice = (
-            here & (kinds == LAPLACE), here & (kinds == GAUSSIAN), here & (kinds == EXPONENTIAL)
-        )  # fmt: skip
+            here & (kinds == LAPLACE),
+            here & (kinds == GAUSSIAN),
+            here & (kinds == EXPONENTIAL),
+        )
         parts = self.parts[choice]
         noisy = choice & (self.beside > 0)
         return Losses(
@@ -227,10 +227,7 @@ def _gaussian_multiplier(event: Event) -> float:
     """The multiplier of the one Gaussian part; beside it there may be a leak too small to matter to a search."""
     for part, _ in _parts(event):
         match part:
-            case (
-                GaussianNoise(noise_multiplier=multiplier)
-                | DiscreteGaussianNoise(noise_multiplier=multiplier)
-            ):
+            case GaussianNoise(noise_multiplier=multiplier) | DiscreteGaussianNoise(noise_multiplier=multiplier):
                 return float(multiplier)
             case ApproxDP(epsilon=0.0):
                 continue
@@ -254,9 +251,7 @@ def _choices(event: Event, epsilon: float) -> tuple[float, float, float]:
 def _limits(facts: Floats) -> tuple[Floats, Floats]:
     """Least and largest strengths for each slot and kind: what the mechanisms accept, with a little room."""
     l1, l2, vector = facts[:, 0], facts[:, 2], (facts[:, 3] > 0) & (facts[:, 4] == 0)
-    least = np.stack(
-        (np.maximum(l1 * 2.0**-55, 1e-12), np.maximum(l2 * 2.0**-55, 1e-11), np.full(len(l1), 1e-6)), 1
-    )
+    least = np.stack((np.maximum(l1 * 2.0**-55, 1e-12), np.maximum(l2 * 2.0**-55, 1e-11), np.full(len(l1), 1e-6)), 1)
     most = np.full((len(l1), 3), _LARGEST_EPSILON)
     most[:, GAUSSIAN] = np.where(vector, np.minimum(l2 / math.sqrt(_NARROWEST), 8.0), 90.0)
     return least, most
@@ -283,9 +278,7 @@ Kinds = NDArray[np.int64]
 
 _STEP = 1e-20  # of derivatives by a complex step: exact to rounding
 _SECANTS = 16
-_SLOT_SHARES_FAINTEST = (
-    1e-13  # least importance relative to the largest: what no output asks for gets next to nothing
-)
+_SLOT_SHARES_FAINTEST = 1e-13  # least importance relative to the largest: what no output asks for gets next to nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,9 +291,7 @@ class Shares:
     def scaled(self, factor: float, model: Model, free: NDArray[np.bool_]) -> Shares:
         """The free slots' strengths times `factor`, as far as mechanisms go."""
         place = np.arange(len(self.kinds))
-        wanted = np.clip(
-            self.strengths * factor, model.least[place, self.kinds], model.most[place, self.kinds]
-        )
+        wanted = np.clip(self.strengths * factor, model.least[place, self.kinds], model.most[place, self.kinds])
         return Shares(self.kinds, np.where(free, wanted, self.strengths))
 
 
@@ -344,9 +335,7 @@ class Divider:
         model, place = self.model, np.arange(len(self.free))
         # Small: threads of a product would cost more.
         importance = np.einsum("i,ij->j", weights, model.driving)
-        importance = np.maximum(
-            importance, _SLOT_SHARES_FAINTEST * _largest(importance * model.l1**2) / model.l1**2
-        )
+        importance = np.maximum(importance, _SLOT_SHARES_FAINTEST * _largest(importance * model.l1**2) / model.l1**2)
         objectives = np.full((len(place), 3), np.inf)
         strengths = np.ones((len(place), 3))
         for kind, solve in ((LAPLACE, self._laplace), (GAUSSIAN, self._gaussian)):
@@ -406,9 +395,7 @@ class Divider:
         variance = np.exp(math.log(2.0) - epsilon / l1 - 2 * np.log(-np.expm1(-epsilon / l1)))
         return epsilon, importance * variance + price * _laplace_divergence(epsilon, saddle, steps)
 
-    def _choices(
-        self, weights: Floats, saddle: float, price: float, strengths: Floats, objectives: Floats
-    ) -> None:
+    def _choices(self, weights: Floats, saddle: float, price: float, strengths: Floats, objectives: Floats) -> None:
         wanted = self._may(EXPONENTIAL)
         totals = np.zeros((len(wanted), len(GRID)))
         for row, (slot, table) in self.model.curves.items():
@@ -475,7 +462,6 @@ def noises_of(model: Model, shares: Shares, held: object) -> dict[str, Noise]:
     """Shares as noises in the terms of the design; held ones as they were given."""
     held_noises = held if isinstance(held, dict) else dict(held)  # type: ignore[call-overload]
     return {
-        name: held_noises.get(name)
-        or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
+        name: held_noises.get(name) or model.noise(place, int(shares.kinds[place]), float(shares.strengths[place]))
         for place, name in enumerate(model.names)
     }

@@ -64,9 +64,7 @@ class Offers:
         for name, error in errors.items():
             asked = problem.requirements[name]
             others = [other for other in problem.requirements if other != name]
-            conditions = [f"{listed(others)} as required"] * bool(others) + [
-                "next to nothing for the rest"
-            ] * rest
+            conditions = [f"{listed(others)} as required"] * bool(others) + ["next to nothing for the rest"] * rest
             parts.append(
                 f"the closest that fits for {name!r} is within {exact_text(error)} "
                 f"({100 * asked.confidence:g}%, not {exact_text(asked.within)})"
@@ -156,9 +154,7 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     rests = f" {output.condition}" if subject else ""
     ways = [f"say what you expect of {subject}"] * bool(subject) + ["drop the hold"] * bool(held)
     # More epsilon alone does not help below what the narrowest noise leaves, and a larger error alone does.
-    ways.append(
-        f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {exact_text(closest)}"
-    )
+    ways.append(f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {exact_text(closest)}")
     return Infeasible(
         f"{name!r} within {exact_text(asked.within)} cannot be met{rests}: {why} leaves an error of "
         f"{ceiling(refused.error, 4)}; {', or '.join(ways)}.",

@@ -95,9 +95,7 @@ class Requirements:
     def met(self, first: Division) -> Division:
         """The best division that meets them all; `first` is the best without any."""
         self._check_reach()
-        return self._closed(
-            first, lambda limits, start: replace(self.search, limits=limits).divided(start), {}
-        )
+        return self._closed(first, lambda limits, start: replace(self.search, limits=limits).divided(start), {})
 
     def met_near(self, start: Division, same: Iterable[str]) -> Division:
         """The same from a division at which the requirements `same` are met already: their limits are near."""
@@ -108,9 +106,7 @@ class Requirements:
         for name, limit in known.items():
             limits[self._rows[name]] = limit
         first = replace(self.search, limits=limits).divided(start if known else None)
-        return self._closed(
-            first, lambda limits, found: replace(self.search, limits=limits).divided(found), known
-        )
+        return self._closed(first, lambda limits, found: replace(self.search, limits=limits).divided(found), known)
 
     def least(self) -> Division:
         """The cheapest division that meets them all."""
@@ -165,9 +161,7 @@ class Requirements:
                 division, drawn_near = nearer, True
         return self._held(division, limits, solve)
 
-    def _held(
-        self, division: Division, limits: Floats, solve: Callable[[Floats, Division], Division]
-    ) -> Division:
+    def _held(self, division: Division, limits: Floats, solve: Callable[[Floats, Division], Division]) -> Division:
         """A division that meets them all where no limits were found at which they are just met: tighter than asked.
 
         What is returned is checked here as everywhere; what still misses is refused.
@@ -185,9 +179,7 @@ class Requirements:
             squares = self.model.errors(division.shares.kinds, division.shares.strengths)
             for name, row in missed.items():
                 ratio = max(self.problem.requirements[name].within / errors[name], 0.1)
-                limits[row] = (
-                    min(float(squares[row]), limits[row]) * min(ratio, 1.0) ** 2 * (1 - 1e-3 * 1.3**turn)
-                )
+                limits[row] = min(float(squares[row]), limits[row]) * min(ratio, 1.0) ** 2 * (1 - 1e-3 * 1.3**turn)
             if not (limits > 0).all():
                 break
             try:

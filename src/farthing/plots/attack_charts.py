@@ -21,9 +21,7 @@ def holdout_claims(naive: Sequence[float], reusable: Sequence[float], truth: flo
     >>> chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"]
     ['naive reuse', 'reusable holdout']
     """
-    rows = [
-        row for name, claims in zip(_NAMES, (naive, reusable), strict=True) for row in _bars(name, claims)
-    ]
+    rows = [row for name, claims in zip(_NAMES, (naive, reusable), strict=True) for row in _bars(name, claims)]
     alt = altair()
     bars = (
         alt.Chart(data_of(rows))
@@ -34,15 +32,15 @@ def holdout_claims(naive: Sequence[float], reusable: Sequence[float], truth: flo
             y=alt.Y("count:Q", title="repetitions"),
             y2=alt.datum(0),
             color=alt.Color(
-                "analyst:N", sort=list(_NAMES), scale=alt.Scale(domain=list(_NAMES), range=[VERMILLION, BLUE]),
+                "analyst:N",
+                sort=list(_NAMES),
+                scale=alt.Scale(domain=list(_NAMES), range=[VERMILLION, BLUE]),
                 legend=alt.Legend(title=None, orient="top"),
             ),
             tooltip=[alt.Tooltip("analyst:N"), alt.Tooltip("from:Q", format=".3f"), alt.Tooltip("count:Q")],
         )
-    )  # fmt: skip
-    line = alt.Chart(data_of([{"truth": float(truth)}])).mark_rule(
-        color=BLACK, strokeDash=[4, 3], strokeWidth=1.5
     )
+    line = alt.Chart(data_of([{"truth": float(truth)}])).mark_rule(color=BLACK, strokeDash=[4, 3], strokeWidth=1.5)
     return finished(
         alt.layer(bars, line.encode(x="truth:Q")).properties(width=520, height=260),
         "A holdout that is read freely finds structure in pure noise",
@@ -78,9 +76,7 @@ def share_recovered(
     5
     """
     if len(noise) != len(shares) or not noise:
-        raise InvalidValue(
-            "shares", len(shares), f"must be as many as noises, {len(noise)}, and at least one"
-        )
+        raise InvalidValue("shares", len(shares), f"must be as many as noises, {len(noise)}, and at least one")
     alt = altair()
     line_rows = [{"noise": float(n), "share": float(s)} for n, s in zip(noise, shares, strict=True)]
     point_rows = [{"name": name, "noise": float(n), "share": float(s)} for name, n, s in marked]
@@ -104,11 +100,7 @@ def share_recovered(
     names = points.mark_text(dy=-26, color=VERMILLION, fontSize=12).encode(text="name:N")
     return finished(
         (
-            blind
-            + line
-            + dots
-            + points.mark_point(color=VERMILLION, filled=True, size=90, shape="diamond")
-            + names
+            blind + line + dots + points.mark_point(color=VERMILLION, filled=True, size=90, shape="diamond") + names
         ).properties(width=560, height=340),
         "Answers that are too accurate give the whole column away",
         [

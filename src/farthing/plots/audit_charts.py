@@ -56,9 +56,7 @@ def audit_region(report: Audited) -> Any:
     alt = altair()
     grid = np.concatenate([np.linspace(0.0, 0.2, 81), np.linspace(0.21, 1.0, 80)])
     boundary = intersection(report.claimed_points, grid)
-    rows = [
-        {"what": _NAMES[0], "P_FA": float(a), "P_MD": float(b)} for a, b in zip(grid, boundary, strict=True)
-    ]
+    rows = [{"what": _NAMES[0], "P_FA": float(a), "P_MD": float(b)} for a, b in zip(grid, boundary, strict=True)]
     tests = [{"what": _NAMES[1], "P_FA": a, "P_MD": b} for a, b in report.region]
     bound = [{"what": _NAMES[2], "P_FA": report.bound[0], "P_MD": report.bound[1]}]
     colours = alt.Scale(domain=list(_NAMES), range=["#000000", BLUE, VERMILLION])

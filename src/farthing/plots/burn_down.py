@@ -86,9 +86,7 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
     ]
     if refusals:
         crosses = alt.Chart(data_of([_cross_of(moment) for moment in refusals]))
-        layers.append(
-            crosses.mark_point(shape="cross", angle=45, size=90, filled=True, opacity=1).encode(**encodings)
-        )
+        layers.append(crosses.mark_point(shape="cross", angle=45, size=90, filled=True, opacity=1).encode(**encodings))
     return finished(
         alt.layer(*layers).properties(width=560, height=320),
         _claim(drawn[-1], dataset),
@@ -101,9 +99,7 @@ def _lines_of(moment: Moment, reserves: bool) -> list[Row]:
     if reserves:
         levels[_OPEN] = max(0.0, moment.budget - moment.withheld)
     about = {"sequence": moment.sequence, "kind": moment.kind, "who": moment.who, "requested": ""}
-    return [
-        {"what": what, "epsilon": level, **about} for what, level in levels.items() if math.isfinite(level)
-    ]
+    return [{"what": what, "epsilon": level, **about} for what, level in levels.items() if math.isfinite(level)]
 
 
 def _cross_of(moment: Moment) -> Row:

@@ -52,9 +52,7 @@ def save(chart: Any, path: str | Path) -> Path:
     try:
         place.write_bytes(drawn)
     except OSError as problem:
-        raise InvalidValue(
-            "path", str(path), f"cannot be written ({problem.strerror})", "choose another"
-        ) from None
+        raise InvalidValue("path", str(path), f"cannot be written ({problem.strerror})", "choose another") from None
     return place
 
 
@@ -77,9 +75,7 @@ def png_of(chart: Any, pixels_per_inch: int = 144) -> bytes:
 def html_of(chart: Any) -> str:
     """`chart` as one HTML page with hover texts, its viewer inside; it asks no server for anything."""
     require_renderer()
-    page = chart.to_html(
-        inline=True, embed_options={"actions": {"export": True, "source": False, "editor": False}}
-    )
+    page = chart.to_html(inline=True, embed_options={"actions": {"export": True, "source": False, "editor": False}})
     # The viewer knows the address of an online editor. Its menu entry is off; the address goes too, so that nobody
     # who reads the file has to wonder.
     return str(page).replace("https://vega.github.io/editor/", "about:blank")

@@ -29,14 +29,15 @@ def synthesis_rounds(rounds: Sequence[Mapping[str, Any]]) -> Any:
     encodings = {
         "x": alt.X("round:Q", title="round", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
         "y": alt.Y("error:Q", title="total variation", axis=alt.Axis(format="%"), scale=alt.Scale(zero=True)),
-        "color": alt.Color(
-            "what:N", title=None, scale=alt.Scale(domain=[_BEFORE, _NOISE], range=[BLUE, ORANGE])
-        ),
+        "color": alt.Color("what:N", title=None, scale=alt.Scale(domain=[_BEFORE, _NOISE], range=[BLUE, ORANGE])),
         "tooltip": [
-            alt.Tooltip("round:Q", format="d"), alt.Tooltip("columns:N"), alt.Tooltip("cells:Q", format="d"),
-            alt.Tooltip("what:N"), alt.Tooltip("error:Q", format=".2%"),
+            alt.Tooltip("round:Q", format="d"),
+            alt.Tooltip("columns:N"),
+            alt.Tooltip("cells:Q", format="d"),
+            alt.Tooltip("what:N"),
+            alt.Tooltip("error:Q", format=".2%"),
         ],
-    }  # fmt: skip
+    }
     chart = alt.Chart(data_of(rows))
     layers = alt.layer(
         chart.mark_line(strokeWidth=2.2).encode(**encodings),
@@ -106,15 +107,18 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
     points = [_row(step, rows) for step in _thinned(history)]
     unit = "rows" if rows is None else "% of the rows"
     x = alt.X(
-        "question:Q", title="questions", scale=alt.Scale(zero=False, nice=False),
+        "question:Q",
+        title="questions",
+        scale=alt.Scale(zero=False, nice=False),
         axis=alt.Axis(tickMinStep=1, format=",d"),
-    )  # fmt: skip
+    )
     tooltip = [
-        alt.Tooltip("question:Q", format=",d"), alt.Tooltip("kind:N"),
+        alt.Tooltip("question:Q", format=",d"),
+        alt.Tooltip("kind:N"),
         alt.Tooltip("promised:Q", title=f"promised error, {unit}", format=".3~g"),
         alt.Tooltip("correction:Q", title=f"correction, {unit}", format=".3~g"),
         alt.Tooltip("updates:Q", format=",d"),
-    ]  # fmt: skip
+    ]
     kinds = [_FREE, _PAID]
     promised = (
         # Hundreds of points read aloud would tell less than the title.
@@ -136,13 +140,11 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
     spent = _updates(data_of(points), used, updates, x, tooltip)
     number = f"{used:,} update{'s' * (used != 1)}" if updates is None else f"{used:,} of {updates:,} updates"
     return finished(
-        alt.vconcat(
-            alt.layer(corrections, promised).properties(width=560, height=160), spent, spacing=24
-        ),
+        alt.vconcat(alt.layer(corrections, promised).properties(width=560, height=160), spent, spacing=24),
         f"{len(history):,} question{'s' * (len(history) != 1)} used up {number}",
         "Points: promised errors, which hold for all answers at once. Bars: how far paid answers moved the guess."
         + ("" if updates is None else " Dashed: where paying ends."),
-    )  # fmt: skip
+    )
 
 
 def _updates(points: Any, used: int, updates: int | None, x: Any, tooltip: list[Any]) -> Any:
@@ -154,13 +156,15 @@ def _updates(points: Any, used: int, updates: int | None, x: Any, tooltip: list[
         .encode(
             x=x,
             y=alt.Y(
-                "updates:Q", title="updates used up", axis=alt.Axis(tickMinStep=1, format="d"),
+                "updates:Q",
+                title="updates used up",
+                axis=alt.Axis(tickMinStep=1, format="d"),
                 scale=alt.Scale(domain=[0, max(used, updates or 0, 1)]),
             ),
             tooltip=tooltip,
         )
         .properties(width=560, height=140)
-    )  # fmt: skip
+    )
     limit = (
         alt.Chart(data_of([] if updates is None else [{"updates": updates}]))
         .mark_rule(strokeDash=[6, 3], color=GREY)

@@ -63,17 +63,21 @@ def error_growth(rows: Sequence[Row]) -> Any:
     order = list(names.values())
     legend = alt.Legend(title=None, orient="top-left", fillColor="white", padding=6, strokeColor="#ddd")
     colour = alt.Color(
-        "strategy:N", sort=order, legend=legend,
+        "strategy:N",
+        sort=order,
+        legend=legend,
         scale=alt.Scale(domain=order, range=list(_COLOURS[: len(order)])),
-    )  # fmt: skip
+    )
     dash = alt.StrokeDash(
         "strategy:N", sort=order, legend=legend, scale=alt.Scale(domain=order, range=list(_DASHES[: len(order)]))
-    )  # fmt: skip
+    )
     sizes = sorted({int(row["k"]) for row in rows})
     x = alt.X(
-        "k:Q", title="cells k (log scale)", scale=alt.Scale(type="log", base=2, nice=False),
+        "k:Q",
+        title="cells k (log scale)",
+        scale=alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(values=sizes, format="~d"),
-    )  # fmt: skip
+    )
     y_scale = alt.Scale(type="log", nice=True)
     axis = alt.Axis(format="~e", tickCount=8)
     tips = [alt.Tooltip("strategy:N"), alt.Tooltip("k:Q"), alt.Tooltip("predicted:Q", format=".4g")]

@@ -84,8 +84,7 @@ def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
         rows = [
             {**record, "cell": record["cell"] or name}
             for record in answers
-            if record["statistic"] == name
-            and all(_finite(record[key]) for key in ("value", "lower", "upper"))
+            if record["statistic"] == name and all(_finite(record[key]) for key in ("value", "lower", "upper"))
         ]
         base = alt.Chart(data_of(rows[:_MOST_CELLS])).encode(
             y=alt.Y("cell:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),

@@ -88,9 +88,7 @@ def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] 
     rows = [row for k in folds for row in _polygon_rows(epsilon, delta, k)]
     alt = altair()
     names = [_fold_name(k) for k in folds]
-    shades = [
-        _SHADES[round(place * (len(_SHADES) - 1) / max(1, len(folds) - 1))] for place in range(len(folds))
-    ]
+    shades = [_SHADES[round(place * (len(_SHADES) - 1) / max(1, len(folds) - 1))] for place in range(len(folds))]
     scale, title = alt.Scale(domain=names, range=shades), "mechanisms composed"
     regions = (
         alt.Chart(data_of(rows))

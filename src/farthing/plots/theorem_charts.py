@@ -88,12 +88,13 @@ def dominated_gap(
     """
     return [
         {
-            "largest": top, "k": k,
+            "largest": top,
+            "k": k,
             **_gap(np.array([top, root / math.sqrt(checked_count(k, "k"))]), np.array([1.0, k]), delta),
         }
         for top in largest
         for k in ks
-    ]  # fmt: skip
+    ]
 
 
 def heterogeneous_gap(
@@ -145,9 +146,7 @@ def _panel(rows: Sequence[Row], title: str, x_title: str, legend: Any) -> Any:
     alt = altair()
     names = list(dict.fromkeys(row["list"] for row in rows))
     colours = alt.Scale(domain=names, range=[BLACK, BLUE, VERMILLION, GREEN, PURPLE, ORANGE][: len(names)])
-    dashes = alt.Scale(
-        domain=names, range=[[1, 0], [7, 3], [8, 3, 2, 3], [2, 3], [4, 2], [1, 3]][: len(names)]
-    )
+    dashes = alt.Scale(domain=names, range=[[1, 0], [7, 3], [8, 3, 2, 3], [2, 3], [4, 2], [1, 3]][: len(names)])
     ks = [math.log10(row["k"]) for row in rows]
     ticks = [10.0**power for power in range(round(min(ks)), round(max(ks)) + 1)]
     heading = alt.TitleParams(title, fontSize=12, fontWeight="normal", anchor="start")
@@ -202,19 +201,13 @@ def theorem_bars(rows: Iterable[NamedEpsilon], optimal: Bounds, subtitle: str = 
     """
     bars = [_bar("optimal", optimal.upper, 0.0)] if math.isfinite(optimal.upper) else []
     bars += sorted(
-        (
-            _bar(row.name, row.epsilon, optimal.upper)
-            for row in rows
-            if row.applies and math.isfinite(row.epsilon)
-        ),
+        (_bar(row.name, row.epsilon, optimal.upper) for row in rows if row.applies and math.isfinite(row.epsilon)),
         key=lambda bar: bar["epsilon"],
     )
     alt = altair()
     names = [bar["theorem"] for bar in bars]
     base = alt.Chart(data_of(bars)).encode(
-        y=alt.Y(
-            "theorem:N", sort=names, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=12, ticks=False)
-        ),
+        y=alt.Y("theorem:N", sort=names, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=12, ticks=False)),
         x=alt.X("epsilon:Q", title="epsilon charged for all mechanisms together", scale=alt.Scale(zero=True)),
     )
     drawn = base.mark_bar(height={"band": 0.7}).encode(
@@ -267,9 +260,7 @@ def epsilon_against_k(
     log = alt.Scale(type="log", nice=False)
     chart = _lines(rows).encode(
         x=alt.X("k:Q", scale=log, title="number of mechanisms k (log scale)", axis=_decades(rows, "k")),
-        y=alt.Y(
-            "epsilon:Q", scale=log, title="epsilon of the whole (log scale)", axis=_decades(rows, "epsilon")
-        ),
+        y=alt.Y("epsilon:Q", scale=log, title="epsilon of the whole (log scale)", axis=_decades(rows, "epsilon")),
     )
     return finished(
         chart,
@@ -291,19 +282,17 @@ def epsilon_against_delta(
     [4.775, 8.665]
     """
     epsilon, k, delta = checked_epsilon(epsilon), checked_count(k, "k"), checked_delta(delta)
-    rows = [
-        row
-        for delta_g in deltas
-        for row in four_theorems(epsilon, delta, k, checked_delta(delta_g, "delta_g"))
-    ]
+    rows = [row for delta_g in deltas for row in four_theorems(epsilon, delta, k, checked_delta(delta_g, "delta_g"))]
     alt = altair()
     chart = _lines(rows).encode(
         x=alt.X(
-            "delta:Q", scale=alt.Scale(type="log", reverse=True), axis=_power_axis(),
+            "delta:Q",
+            scale=alt.Scale(type="log", reverse=True),
+            axis=_power_axis(),
             title="delta of the whole (log scale; smaller to the right)",
         ),
         y=alt.Y("epsilon:Q", title="epsilon of the whole", scale=alt.Scale(zero=True)),
-    )  # fmt: skip
+    )
     return finished(
         chart,
         "The optimum stays below every closed form as delta shrinks",

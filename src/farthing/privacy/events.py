@@ -35,9 +35,7 @@ def checked_delta(value: object, name: str = "delta") -> float:
 
 def checked_real(value: object, name: str) -> float:
     """`value` as a float; anything that is not a real number is refused (a bool is not a number here)."""
-    scalar_array = (
-        getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "-") in "iuf"
-    )
+    scalar_array = getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "-") in "iuf"
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or scalar_array):
         raise InvalidValue(name, value, f"must be a real number, not {type(value).__name__}")
     try:
@@ -205,9 +203,7 @@ class DiscreteLaplaceNoise(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
-        object.__setattr__(
-            self, "l1_sensitivity", _checked_sensitivity(self.l1_sensitivity, "l1_sensitivity")
-        )
+        object.__setattr__(self, "l1_sensitivity", _checked_sensitivity(self.l1_sensitivity, "l1_sensitivity"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +222,7 @@ class DiscreteGaussianNoise(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", _checked_multiplier(self.noise_multiplier))
-        object.__setattr__(
-            self, "l2_sensitivity", _checked_sensitivity(self.l2_sensitivity, "l2_sensitivity")
-        )
+        object.__setattr__(self, "l2_sensitivity", _checked_sensitivity(self.l2_sensitivity, "l2_sensitivity"))
 
 
 @dataclass(frozen=True, slots=True)

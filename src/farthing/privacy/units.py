@@ -74,9 +74,7 @@ class Unit:
         columns = data.get("columns", [])
         named = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
         if named:
-            unit = cls(
-                tuple(columns), data.get("neighbours", ""), data.get("group", 1), data.get("sampling_rate")
-            )
+            unit = cls(tuple(columns), data.get("neighbours", ""), data.get("group", 1), data.get("sampling_rate"))
             if unit.neighbours in NEIGHBOURS and unit.to_dict() == dict(data):
                 return unit
         raise InvalidValue("unit", data, "must be a unit as Unit.to_dict writes it")

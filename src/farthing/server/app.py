@@ -20,7 +20,9 @@ from farthing.server.auth.api_tokens import SCOPES_OF_ROLE
 from farthing.server.auth.permissions import Caller, GuardedRoute, check_every
 from farthing.server.http.access_log import AccessLog, Failures
 from farthing.server.http.error_envelope import refused_by_farthing, refused_by_pydantic, refused_by_starlette
-from farthing.server.http.origin_checks import BodyLimit, Forwarded, OriginChecks, SafeHeaders
+from farthing.server.http.origin_checks import Forwarded, OriginChecks
+from farthing.server.http.request_limits import BodyLimit
+from farthing.server.http.security_headers import SafeHeaders
 from farthing.server.jobs.job_worker import WorkerProcesses
 from farthing.server.routes import (
     accountant_routes,
@@ -133,7 +135,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _calls(routes: list[BaseRoute]) -> Iterator[tuple[str, str]]:
     for route in routes:
         if not isinstance(route, GuardedRoute):
-            raise TypeError(
-                f"{getattr(route, 'path', route)} is not behind the guard; make its router with guarded()"
-            )
+            raise TypeError(f"{getattr(route, 'path', route)} is not behind the guard; make its router with guarded()")
         yield from ((method, route.path) for method in route.methods or ())

@@ -41,9 +41,7 @@ class Started:
     url: str
     login: str | None  # a one-time link, where only this machine can reach the server
     user: str | None  # whom it signs in
-    is_new: bool = (
-        False  # whether the link makes that user: before it is opened nobody can make a token for them
-    )
+    is_new: bool = False  # whether the link makes that user: before it is opened nobody can make a token for them
 
 
 def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], None]) -> None:
@@ -116,7 +114,6 @@ class Server(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
         await super().startup(sockets)
         link = login_link(self._state) if allows_links(self._settings) else None
         user = login_name() if link else None
@@ -136,11 +133,7 @@ class Server(uvicorn.Server):
 
 def people(settings: Settings) -> int:
     """How many people can sign in."""
-    counted = (
-        sa.select(sa.func.count())
-        .select_from(users)
-        .where(users.c.disabled.is_(False), users.c.role.in_(ROLES))
-    )
+    counted = sa.select(sa.func.count()).select_from(users).where(users.c.disabled.is_(False), users.c.role.in_(ROLES))
     store = Store.beside(settings.ledger)
     try:
         with store.reading() as connection:

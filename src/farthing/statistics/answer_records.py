@@ -58,11 +58,7 @@ def too_few_rows(statistic: Statistic, whole: int, cells: int) -> str:
     >>> too_few_rows(median("age", by="sex"), 1, 2).rpartition("or ")[2]
     'the categories of sex do not match the file: farthing check'
     """
-    which = (
-        "the interval is"
-        if cells == 1
-        else f"{whole:,} of {cells:,} intervals {'is' if whole == 1 else 'are'}"
-    )
+    which = "the interval is" if cells == 1 else f"{whole:,} of {cells:,} intervals {'is' if whole == 1 else 'are'}"
     text = f"{which} as wide as the bounds: there are too few rows for this epsilon"
     if not statistic.by:
         return text
@@ -214,9 +210,7 @@ def restored(form: Mapping[str, Any]) -> Answer:
 def records_of(answer: Answer, together: Answer | None = None) -> Iterator[dict[str, Any]]:
     """One flat record for each cell; `together` is the same answer with intervals that hold for everything at once."""
     wide = answer if together is None else together
-    columns = [
-        answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper, wide.lower, wide.upper
-    ]  # fmt: skip
+    columns = [answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper, wide.lower, wide.upper]
     cells = zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True)
     names = label_texts(answer.labels) or [""]
     for name, (value, raw, error, lower, upper, least, most) in zip(names, cells, strict=True):

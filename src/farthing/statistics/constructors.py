@@ -109,9 +109,7 @@ def sum(
     >>> sum("income").name
     'sum of income'
     """
-    return statistic(
-        "sum", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
-    )
+    return statistic("sum", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded)
 
 
 def mean(
@@ -214,9 +212,7 @@ def std(
     >>> std("bmi").name
     'std of bmi'
     """
-    return statistic(
-        "std", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
-    )
+    return statistic("std", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded)
 
 
 def histogram(
@@ -459,9 +455,11 @@ def marginals(
         raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
     if len(named) == 1 and way == 2:
         raise InvalidValue(
-            "columns", columns, "must be two or more, from which tables of way=2 are made",
+            "columns",
+            columns,
+            "must be two or more, from which tables of way=2 are made",
             f"way=1 or histogram({named[0]!r}) counts one column",
-        )  # fmt: skip
+        )
     return statistic(
         "marginals",
         named,
@@ -550,9 +548,7 @@ def quantiles(
     """
     listed = tuple(probabilities) if isinstance(probabilities, Sequence) else ()
     if not listed or any(not a < b for a, b in pairwise(listed)):
-        raise InvalidValue(
-            "probabilities", probabilities, "must be a rising list", "for example [0.25, 0.5, 0.75]"
-        )
+        raise InvalidValue("probabilities", probabilities, "must be a rising list", "for example [0.25, 0.5, 0.75]")
     return statistic(
         "quantiles",
         _one(column),
@@ -593,9 +589,7 @@ def median(
     >>> median("bmi", by="sex").name
     'median of bmi by sex'
     """
-    return quantile(
-        column, 0.5, where=where, by=by, name=name, for_population=for_population, rounded=rounded
-    )
+    return quantile(column, 0.5, where=where, by=by, name=name, for_population=for_population, rounded=rounded)
 
 
 def linear_regression(

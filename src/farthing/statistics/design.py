@@ -59,9 +59,11 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
     elif statistic.kind in (*COUNT_FAMILY, *RANGES):
         if statistic.ranges and isinstance(schema[statistic.column], Categories | Flags):
             raise InvalidValue(
-                "ranges", statistic.ranges[0], f"must be left out for {statistic.column!r}, which has categories",
+                "ranges",
+                statistic.ranges[0],
+                f"must be left out for {statistic.column!r}, which has categories",
                 "without them, any of its categories can be asked for",
-            )  # fmt: skip
+            )
         if statistic.ranges:
             statistic = replace(statistic, ranges=_within_bounds(statistic, schema[statistic.column]))
         own = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in statistic.columns)
@@ -82,7 +84,7 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
             if not isinstance(schema[name], numbers):
                 raise InvalidValue(
                     "column", name, f"must hold numbers for a {statistic.kind}", "count or histogram takes any column"
-                )  # fmt: skip
+                )
         if groups:
             refuse_too_many(statistic.name, groups)
     return replace(statistic, where=where)
@@ -101,9 +103,11 @@ def _within_bounds(statistic: Statistic, domain: Domain) -> tuple[tuple[Any, Any
             ) from None
         if not good:
             raise InvalidValue(
-                "ranges", given,
-                f"must lie within the bounds of {statistic.column!r}, {domain.lower} to {domain.upper}", PAIRS,
-            )  # fmt: skip
+                "ranges",
+                given,
+                f"must lie within the bounds of {statistic.column!r}, {domain.lower} to {domain.upper}",
+                PAIRS,
+            )
     if len(set(found)) != len(found):
         raise InvalidValue("ranges", statistic.ranges, "must not hold the same range twice", PAIRS)
     return found

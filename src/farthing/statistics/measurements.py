@@ -246,9 +246,7 @@ def checked_rate(sampling_rate: object) -> float:
     """
     rate = checked_real(sampling_rate, "sampling_rate")
     if not 0 < rate <= 1:
-        raise InvalidValue(
-            "sampling_rate", sampling_rate, "must be above 0 and at most 1", "0.01 for one in a hundred"
-        )
+        raise InvalidValue("sampling_rate", sampling_rate, "must be above 0 and at most 1", "0.01 for one in a hundred")
     return rate
 
 
@@ -286,14 +284,10 @@ class Measurements:
         """The private numbers of every slot, with its noise: call only after the charge."""
         return self.measure(self.exact(dataset, progress))
 
-    def exact(
-        self, dataset: Dataset, progress: Callable[[float], None] | None = None
-    ) -> dict[str, NDArray[Any]]:
+    def exact(self, dataset: Dataset, progress: Callable[[float], None] | None = None) -> dict[str, NDArray[Any]]:
         """What the engine adds up, without noise: private, for `measure` alone."""
         prepared = dataset.derive(**dict(self.derived)) if self.derived else dataset
-        return prepared.exact(
-            {name: part for slot in self.slots for name, part in slot.aggregates.items()}, progress
-        )
+        return prepared.exact({name: part for slot in self.slots for name, part in slot.aggregates.items()}, progress)
 
     def measure(self, exact: Mapping[str, NDArray[Any]]) -> dict[str, Integers]:
         """The numbers of every slot with fresh noise: each call is one release, to be charged for."""
@@ -424,9 +418,7 @@ class Output(ABC):
         return None
 
     @abstractmethod
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The statistic from noisy numbers: post-processing only."""
 
 

@@ -44,9 +44,7 @@ class ColumnModel:
     def normal(cls, mean: float, spread: float, lower: float, upper: float) -> ColumnModel:
         """A bell curve cut off at the bounds, whose rows beyond them sit on the bounds as clipping puts them."""
         points = np.unique(
-            np.concatenate(
-                (np.linspace(lower, upper, 257), np.linspace(mean - 5 * spread, mean + 5 * spread, 513))
-            )
+            np.concatenate((np.linspace(lower, upper, 257), np.linspace(mean - 5 * spread, mean + 5 * spread, 513)))
         )
         points = points[(points >= lower) & (points <= upper)]
         shares = np.array([0.5 * math.erfc((mean - x) / (spread * math.sqrt(2))) for x in points])
@@ -95,9 +93,7 @@ class ColumnModel:
 
     def share_below(self, x: Any) -> NDArray[np.float64]:
         """The share of rows at or below x."""
-        return np.asarray(
-            np.interp(np.asarray(x, dtype=float), self.points, self.shares, left=0.0, right=1.0)
-        )
+        return np.asarray(np.interp(np.asarray(x, dtype=float), self.points, self.shares, left=0.0, right=1.0))
 
     @property
     def mean(self) -> float:
@@ -133,9 +129,11 @@ def without_missing(column: str, given: Any) -> Any:
         names = {"mean", "sd"}
         if not names <= set(given) <= names | {"missing"}:
             raise InvalidValue(
-                f"expected[{column!r}]", dict(given), "must have mean and sd, and may have missing",
+                f"expected[{column!r}]",
+                dict(given),
+                "must have mean and sd, and may have missing",
                 'write {"mean": 40, "sd": 12, "missing": 0.1}',
-            )  # fmt: skip
+            )
         return given["mean"], given["sd"]
     return [value for value in given if value is not None] if isinstance(given, list) else given
 
@@ -149,9 +147,7 @@ def present_share(column: str, given: Any) -> float:
     if isinstance(given, Mapping) and "missing" in given:
         missing = checked_real(given["missing"], f"expected[{column!r}]['missing']")
         if not 0 <= missing < 1:
-            raise InvalidValue(
-                f"expected[{column!r}]['missing']", missing, "must be a share of the rows, below 1"
-            )
+            raise InvalidValue(f"expected[{column!r}]['missing']", missing, "must be a share of the rows, below 1")
         return 1.0 - missing
     if isinstance(given, list) and given:
         return sum(value is not None for value in given) / len(given) or 1.0
@@ -279,9 +275,7 @@ class Facts:
     dataset: Dataset
     expected: Mapping[str, Any] = field(default_factory=dict)
     pure: bool = False  # delta = 0: only noise that is epsilon-DP by itself
-    counted: Counted | None = (
-        None  # a private count, for where the number of rows is neither public nor expected
-    )
+    counted: Counted | None = None  # a private count, for where the number of rows is neither public nor expected
 
     @property
     def schema(self) -> Schema:

@@ -172,9 +172,7 @@ class Statistic:
 
     def __repr__(self) -> str:
         by_place = ("column", "columns", "target", "features", "probability", "probabilities")
-        words = (
-            repr(value) if name in by_place else f"{name}={value!r}" for name, value in self.arguments.items()
-        )
+        words = (repr(value) if name in by_place else f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.kind}({', '.join(words)})"
 
 
@@ -244,9 +242,7 @@ def _read_where(where: Any) -> Any:
     if isinstance(where, str):
         return written(parse(where))
     if type(where).__name__ != "Deferred":
-        raise InvalidValue(
-            "where", where, "must be text or an Ibis deferred expression", 'for example "age >= 18"'
-        )
+        raise InvalidValue("where", where, "must be text or an Ibis deferred expression", 'for example "age >= 18"')
     return where
 
 
@@ -256,9 +252,7 @@ def _read_by(by: str | Sequence[str] | None) -> tuple[str, ...]:
     if not isinstance(by, str | list | tuple):
         raise InvalidValue("by", by, "must be a column or a list of columns", 'for example by="sex"')
     if not by:
-        raise InvalidValue(
-            "by", by, "must name at least one column", "leave it out for one group of all rows"
-        )
+        raise InvalidValue("by", by, "must name at least one column", "leave it out for one group of all rows")
     return names_of(by)
 
 
@@ -276,9 +270,7 @@ def _read_bins(kind: Kind, columns: tuple[str, ...], bins: Any) -> tuple[tuple[s
     if kind not in ("contingency", "marginals"):
         return ((columns[0], _one_bins(bins)),)
     if not isinstance(bins, Mapping):
-        raise InvalidValue(
-            "bins", bins, "must say which column is cut how", f"for example bins={{{columns[0]!r}: 10}}"
-        )
+        raise InvalidValue("bins", bins, "must say which column is cut how", f"for example bins={{{columns[0]!r}: 10}}")
     for name in bins:
         if name not in columns:
             raise InvalidValue("bins", name, "must name columns of the table", f"they are {_listed(columns)}")
@@ -301,9 +293,11 @@ def _one_bins(bins: Any) -> Bins:
             raise InvalidValue("bins", bins, "must be edges of one kind that rise", "sort them, each once")
         return edges
     raise InvalidValue(
-        "bins", bins, "must be a number of equal parts or a list of rising edges",
+        "bins",
+        bins,
+        "must be a number of equal parts or a list of rising edges",
         "for example bins=10 or bins=[0, 18, 65, 110]",
-    )  # fmt: skip
+    )
 
 
 def _read_ranges(ranges: Any) -> tuple[tuple[Any, Any], ...]:
@@ -338,9 +332,11 @@ def _read_way(way: Any, columns: int) -> int:
     whole = isinstance(way, int) and not isinstance(way, bool)
     if not (whole and 1 <= way <= columns):
         raise InvalidValue(
-            "way", way, f"must be a whole number from 1 to {columns}, the number of columns",
+            "way",
+            way,
+            f"must be a whole number from 1 to {columns}, the number of columns",
             "2 for all pairs of columns",
-        )  # fmt: skip
+        )
     return int(way)
 
 

@@ -1,7 +1,7 @@
 """The face people meet: a study of a dataset, its plans, what was released, and synthetic tables."""
 
 from farthing.study.plan import Plan
-from farthing.study.planned_statistic import PlannedStatistic
+from farthing.study.plan_statistic import PlannedStatistic
 from farthing.study.release import Release
 from farthing.study.study import Study
 from farthing.study.synthesis.synthetic_quality import MarginalQuality, Quality

@@ -66,9 +66,7 @@ def odds_sentence(epsilon: float, delta: float = 0.0, *, after: str = "this rele
     """
     thought = "Somebody who thought it 1 in 2 that a person is in the table"
     text = f"{thought} can be at most {_percent(0.5, epsilon, delta)}% sure after {after}"
-    return (
-        f"{text}, except with a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
-    )
+    return f"{text}, except with a chance of at most {chance_words(delta)} (delta)." if delta > 0 else f"{text}."
 
 
 def _percent(prior: float, epsilon: float, delta: float = 0.0) -> str:
@@ -193,11 +191,7 @@ class Risk:
     def economic(self) -> str:
         """The expected harm."""
         factor = factor_of(self.epsilon)
-        most = (
-            f"is at most e^epsilon = {number_text(factor)}"
-            if factor <= MOST_ODDS
-            else "can be more than a million"
-        )
+        most = f"is at most e^epsilon = {number_text(factor)}" if factor <= MOST_ODDS else "can be more than a million"
         return (
             f"Whatever may come of the release for you (an offer, a premium, a rumour), its expected harm {most} times "
             "what it would be without your rows."

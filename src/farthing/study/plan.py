@@ -22,6 +22,14 @@ from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Counted
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.plan_statistic import (
+    AtOnce,
+    PlannedStatistic,
+    about_rows,
+    errors_rest_on,
+    planned_statistic,
+    rows_known,
+)
 from farthing.study.plan_text import (
     call_lines,
     control_line,
@@ -30,14 +38,6 @@ from farthing.study.plan_text import (
     plan_explanation,
     plan_table,
     study_lines,
-)
-from farthing.study.planned_statistic import (
-    AtOnce,
-    PlannedStatistic,
-    about_rows,
-    errors_rest_on,
-    planned_statistic,
-    rows_known,
 )
 from farthing.study.release import Release, release_of_plan
 from farthing.study.request import (
@@ -111,9 +111,7 @@ class Plan:
             _ = plan.allocation
             return plan
         except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
-            return cls.again(
-                study, asked, expected, epsilon, request, earlier_or_raise(study, request, refusal)
-            )
+            return cls.again(study, asked, expected, epsilon, request, earlier_or_raise(study, request, refusal))
 
     @classmethod
     def draft(
@@ -197,9 +195,7 @@ class Plan:
         if name in names:
             return
         near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:5]
-        raise InvalidValue(
-            "name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}"
-        )
+        raise InvalidValue("name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}")
 
     __getitem__ = named
 
@@ -456,9 +452,7 @@ class Plan:
                 found = self._allocated(problem, self.allocation)
         return replace(self, problem=found.problem, request=self.request.then(*control), _given=found)
 
-    def _allocated(
-        self, problem: Problem, start: Allocation | None = None, *, quick: bool = False
-    ) -> Allocation:
+    def _allocated(self, problem: Problem, start: Allocation | None = None, *, quick: bool = False) -> Allocation:
         """The noises that the ledger would admit now; it is not asked about what was released, or is only looked at."""
         new = self.earlier is None and not quick
         admits = admitting(self.study, problem.delta) if new else None
@@ -503,9 +497,7 @@ class Plan:
         try:
             yield
         except Infeasible as refusal:
-            own = errors_rest_on(
-                self.asked, refusal.blocking, self.study.dataset, self.expected, self.design.counted
-            )
+            own = errors_rest_on(self.asked, refusal.blocking, self.study.dataset, self.expected, self.design.counted)
             assumed = tuple(one.in_toml if self.from_file else str(one) for one in own)
             if not assumed:
                 raise

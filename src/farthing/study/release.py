@@ -52,9 +52,7 @@ class Release(Mapping[str, Answer]):
 
     def __getitem__(self, name: str) -> Answer:
         if name not in self.answers:
-            raise InvalidValue(
-                "name", name, "must be a statistic of the release", f"there are: {', '.join(self)}"
-            )
+            raise InvalidValue("name", name, "must be a statistic of the release", f"there are: {', '.join(self)}")
         return self.answers[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -91,9 +89,11 @@ class Release(Mapping[str, Answer]):
         at_once = self.plan.get("at_once")
         if at_once is None:
             raise InvalidValue(
-                "request_id", self.request_id, "was released before intervals were kept for all numbers at once",
+                "request_id",
+                self.request_id,
+                "was released before intervals were kept for all numbers at once",
                 "take a confidence of 1 - 0.05 / numbers with at()",
-            )  # fmt: skip
+            )
         if name is None:
             return {name: answer.at(at_once["level"]) for name, answer in self.answers.items()}
         (level,) = [one["level_at_once"] for one in self.plan["statistics"] if one["name"] == self[name].name]
@@ -107,11 +107,7 @@ class Release(Mapping[str, Answer]):
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each cell of each statistic."""
         together = self.at_once() if self.plan.get("at_once") is not None else {}
-        return [
-            record
-            for name, answer in self.answers.items()
-            for record in records_of(answer, together.get(name))
-        ]
+        return [record for name, answer in self.answers.items() for record in records_of(answer, together.get(name))]
 
     def to_frame(self) -> Any:
         """A tidy pandas table: statistic, cell, value, raw, standard_error, lower, upper, and both ends at once."""
@@ -171,9 +167,7 @@ def release_of_plan(
         name = request_id or fresh_name(study, plan.request)
     stored = awaited_answer(study, name)
     if stored is not None and fresh:
-        raise InvalidValue(
-            "request_id", name, "was charged before", "a fresh release needs a new one, or none"
-        )
+        raise InvalidValue("request_id", name, "was charged before", "a fresh release needs a new one, or none")
     if stored is not None:
         changed = study.table_changed(name)
         if request_id is None and (stored.answer is None or changed):
@@ -363,9 +357,11 @@ def _read(answered: Answered) -> Release:
     found = answered.finished
     if not _is_release(answered):
         raise InvalidValue(
-            "request_id", answered.request_id, "must be that of a release of statistics",
+            "request_id",
+            answered.request_id,
+            "must be that of a release of statistics",
             "a session, a monitor or a synthetic table is taken up by the call that made it",
-        )  # fmt: skip
+        )
     answers = [restored(entry) for entry in found["answers"]]
     return Release(
         {answer.name: answer for answer in answers},

@@ -164,9 +164,7 @@ def own_name(study: StudyAccount, name: str) -> str:
     own, others = f"{name}.{first[:_LETTERS]}", re.compile(rf"{re.escape(name)}\.[0-9a-f]{{{_LETTERS}}}")
     if _stored(study, own) is None:  # it may have had another path when it asked
         for request_id, _ in _charged(study):
-            if others.fullmatch(request_id) and not study.curator.is_of_other_table(
-                study.dataset, request_id
-            ):
+            if others.fullmatch(request_id) and not study.curator.is_of_other_table(study.dataset, request_id):
                 return request_id
     return own
 
@@ -362,16 +360,16 @@ def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:
     if needed > limit:
         enough = float(ceiling(needed, 4))  # typed back, it does
         left = (
-            f"{exact_text(limit)} is left"
-            if limit > 0
-            else "that is more than the ledger admits after what was spent"
+            f"{exact_text(limit)} is left" if limit > 0 else "that is more than the ledger admits after what was spent"
         )
         raise Infeasible(
             f"the errors required of {' and '.join(map(repr, names))} would cost epsilon={exact_text(enough)}, and "
             f"{left}; "
             "allow a larger error, or raise the budget.",
-            blocking=names, closest=None, epsilon=enough,
-        )  # fmt: skip
+            blocking=names,
+            closest=None,
+            epsilon=enough,
+        )
 
 
 def checked_weight(weight: Any) -> float:

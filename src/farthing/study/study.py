@@ -104,9 +104,7 @@ class Study:
         self.epsilon = checked_epsilon(epsilon)
         self.delta = checked_delta(delta)
         if not self.epsilon > 0:
-            raise InvalidValue(
-                "epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be released"
-            )
+            raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be released")
         self.sampling_rate = sampling_rate_of(dataset, sampling_rate)
         if ledger is None:
             raise InvalidValue(
@@ -348,9 +346,7 @@ class Study:
         confidence: float = 0.95,
     ) -> MonitorPlan:
         """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent."""
-        asked = monitor_sessions.MonitorOptions(
-            series, threshold, alerts, steps, by, epsilon, mute, confidence
-        )
+        asked = monitor_sessions.MonitorOptions(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return monitor_sessions.monitor_plan(self, asked)
 
     def monitor(
@@ -375,9 +371,7 @@ class Study:
         not asked about again unless `mute=False`. The same arguments, or the same `request_id`, resume
         the monitor: its alerts are known, and the round that was running is lost.
         """
-        asked = monitor_sessions.MonitorOptions(
-            series, threshold, alerts, steps, by, epsilon, mute, confidence
-        )
+        asked = monitor_sessions.MonitorOptions(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return monitor_sessions.open_monitor(self, asked, request_id, timeout, progress)
 
     def holdout(

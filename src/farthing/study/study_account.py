@@ -106,9 +106,7 @@ def left_of(budget: Budget, whole: Budget | None = None) -> tuple[ApproxDP, bool
     return left, not left.epsilon > _CRUMB * budget.total.epsilon
 
 
-def allowances_of(
-    budgets: Iterable[tuple[Budget, Budget | None]], epsilon: float | None = None
-) -> list[Allowance]:
+def allowances_of(budgets: Iterable[tuple[Budget, Budget | None]], epsilon: float | None = None) -> list[Allowance]:
     """What each account that pays allows; all that allow too little are named in one refusal."""
     found = [_allowance(budget, epsilon, whole) for budget, whole in budgets]
     short = {_id(each): each for part in found if isinstance(part, list) for each in part}
@@ -164,9 +162,7 @@ def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
         spent = " and ".join(f"{_called(each)} (epsilon={each.total.epsilon:g})" for each in short)
         message = f"nothing is left of {spent}{crumb}; {ways}."
     else:
-        lefts = " and ".join(
-            f"the {shown_down(each.remaining.epsilon)} left of {_called(each)}" for each in short
-        )
+        lefts = " and ".join(f"the {shown_down(each.remaining.epsilon)} left of {_called(each)}" for each in short)
         most = "that" if len(short) == 1 else shown_down(left.epsilon)
         lower = f"plan with no more than {most}, or " if left.epsilon > 0 else ""
         message = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
@@ -176,9 +172,7 @@ def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
 def _way_out(budget: Budget, epsilon: float | None) -> str:
     """How a budget that has too little comes to have enough: for the plan that was asked for, or for as much again."""
     wanted = budget.total.epsilon or 1.0 if epsilon is None else epsilon
-    more = command_for_more(
-        budget.place, budget.dataset, budget.analyst, budget.total_for(wanted), budget.total
-    )
+    more = command_for_more(budget.place, budget.dataset, budget.analyst, budget.total_for(wanted), budget.total)
     kept = sum(amount.epsilon for amount in budget.withheld.values())
     enough = kept > 0 if epsilon is None else budget.remaining.epsilon + kept >= epsilon
     if not (kept and enough):

@@ -87,9 +87,7 @@ def persist(task: dict[str, Any], say: Say) -> None:
             except LedgerUnavailable:
                 say({"unavailable": request})
                 tries += 1
-                if (
-                    tries % 3 == 0 and ledger is not None
-                ):  # a handle must come back to life; a new one must work too
+                if tries % 3 == 0 and ledger is not None:  # a handle must come back to life; a new one must work too
                     ledger.close()
                     ledger = None
                 time.sleep(random.uniform(0.01, 0.1))
@@ -109,8 +107,7 @@ def interrupted(task: dict[str, Any], say: Say) -> None:
     charges = [f"first {n}" for n in range(9)]
     # The least of them: on a busy machine the others are longer than what is interrupted later.
     typical = min(
-        _seconds(lambda name=name: ledger.charge(DATASET, task["epsilon"], request_id=name))
-        for name in charges
+        _seconds(lambda name=name: ledger.charge(DATASET, task["epsilon"], request_id=name)) for name in charges
     )
     for n in range(task["attempts"]):
         charged = None
@@ -208,9 +205,7 @@ def main() -> None:
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
-            ctypes.CDLL(None).prctl(
-                _PR_SET_PDEATHSIG, signal.SIGKILL
-            )  # nobody outlives a harness that was killed
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody outlives a harness that was killed
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             random.seed(os.getpid())
             try:

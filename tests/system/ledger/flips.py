@@ -55,9 +55,7 @@ def add_a_row(rows: Rows, _: Rows, chance: random.Random) -> str:
     table = _table(rows, chance)
     row = dict(chance.choice(rows[table]))
     first = next(iter(row))
-    row[first] = (
-        row[first] + chance.choice((1000, -1000)) if isinstance(row[first], int) else f"{row[first]}-again"
-    )
+    row[first] = row[first] + chance.choice((1000, -1000)) if isinstance(row[first], int) else f"{row[first]}-again"
     rows[table].append(row)
     return f"{table}: a copy as {row[first]!r}"
 
@@ -105,9 +103,7 @@ def _other(value: Any, column: list[Any], chance: random.Random) -> Any:
     if chance.random() < 0.05:
         return None if value is not None else ""
     if isinstance(value, int):
-        return chance.choice(
-            [value + 1, value - 1, -value, 0, 2 * value, value ^ (1 << chance.randrange(30))]
-        )
+        return chance.choice([value + 1, value - 1, -value, 0, 2 * value, value ^ (1 << chance.randrange(30))])
     if isinstance(value, bytes):
         return _one_bit(value, chance)
     if not value:

@@ -42,10 +42,12 @@ def killed(
             _end(nursery, place, victims[lane], chance)
         said = lines_of(nursery.file(place, lane))
         task = {
-            "variant": variant, "epsilon": EPSILON, "opening": opening,
+            "variant": variant,
+            "epsilon": EPSILON,
+            "opening": opening,
             "first": max((line["begun"] for line in said if "begun" in line), default=0),
             "lines": int(MOST_LINES * chance.random() ** 2) if at_line else None,
-        }  # fmt: skip
+        }
         client = nursery.start(place, "spend", lane, **task)
         victims[lane] = Victim(client, lane, len(said), at_line, opening)
     for victim in victims.values():

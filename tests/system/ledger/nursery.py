@@ -51,9 +51,7 @@ class Forker:
     """The process that forks clients. It imports farthing, which takes longer than most tests: one serves many."""
 
     def __init__(self) -> None:
-        path = os.pathsep.join(
-            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        )
+        path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
             [sys.executable, "-m", "system.ledger.clients"], env=os.environ | {"PYTHONPATH": path},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,

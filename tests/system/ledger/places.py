@@ -46,6 +46,4 @@ def postgres_place(facts: dict[str, Any], folder: Path) -> Place:
     with psycopg.connect(**administrator, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name} OWNER owner")
     password = facts["passwords"]["owner"]
-    return Place(
-        f"postgresql://owner:{password}@{facts['host']}:{facts['port']}/{name}", str(folder / f"{name}.key")
-    )
+    return Place(f"postgresql://owner:{password}@{facts['host']}:{facts['port']}/{name}", str(folder / f"{name}.key"))

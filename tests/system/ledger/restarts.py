@@ -25,9 +25,7 @@ def restarted(
     """
     fits = WRITERS * attempts * 9 // 10
     place.prepare(fits * EPSILON)
-    clients = [
-        nursery.start(place, "persist", lane, attempts=attempts, epsilon=EPSILON) for lane in range(WRITERS)
-    ]
+    clients = [nursery.start(place, "persist", lane, attempts=attempts, epsilon=EPSILON) for lane in range(WRITERS)]
     for n in range(restarts):  # by how far the writers are and not by the clock: machines differ
         _wait_for_charges(nursery, place, int(fits * (n + chance.uniform(0.1, 0.7)) / restarts))
         wish(server, "restart")

@@ -29,9 +29,7 @@ def administrator(place: Place, facts: dict[str, Any]) -> Iterator[psycopg.Conne
 def rows_on_server(place: Place, facts: dict[str, Any]) -> Rows:
     """All that the tables hold, in an order that does not depend on when it was written."""
     with administrator(place, facts) as server:
-        names = server.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
-        ).fetchall()
+        names = server.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1").fetchall()
         return {
             row["tablename"]: server.execute(
                 sql.SQL("SELECT * FROM {} ORDER BY 1, 2").format(sql.Identifier(row["tablename"]))

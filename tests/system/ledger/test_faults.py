@@ -108,9 +108,7 @@ def test_a_read_only_ledger_refuses_charges_cleanly(what: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-def test_a_database_locked_by_somebody_else_is_unavailable_and_then_available(
-    how: str, tmp_path: Path
-) -> None:
+def test_a_database_locked_by_somebody_else_is_unavailable_and_then_available(how: str, tmp_path: Path) -> None:
     place = sqlite_place(tmp_path)
     place.prepare(1.0)
     with place.open(timeout=0.2) as ledger:

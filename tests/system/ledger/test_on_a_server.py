@@ -62,9 +62,7 @@ def test_edits_by_the_administrator_are_found(postgres_server: dict[str, Any], t
 
 
 @pytest.mark.slow
-def test_an_older_state_of_the_whole_database_is_refused(
-    postgres_server: dict[str, Any], tmp_path: Path
-) -> None:
+def test_an_older_state_of_the_whole_database_is_refused(postgres_server: dict[str, Any], tmp_path: Path) -> None:
     place = postgres_place(postgres_server, tmp_path)
     history = made(place, 3)
     older = rows_on_server(place, postgres_server)
@@ -78,18 +76,14 @@ def test_an_older_state_of_the_whole_database_is_refused(
         assert ledger.verify().ok and not ledger.verify(receipt=history.receipts[-1]).ok
 
 
-def test_a_row_put_back_while_the_ledger_is_open_is_refused(
-    place: Place, postgres_server: dict[str, Any]
-) -> None:
+def test_a_row_put_back_while_the_ledger_is_open_is_refused(place: Place, postgres_server: dict[str, Any]) -> None:
     """An account as it was, with its genuine mark: spending would begin again from there."""
     with place.open() as ledger:
         ledger.charge(DATASET, EPSILON, request_id="one")
         older = rows_on_server(place, postgres_server)
         ledger.charge(DATASET, EPSILON, request_id="two")
         newer = rows_on_server(place, postgres_server)
-        write_rows_on_server(
-            place, postgres_server, newer | {"farthing_accounts": older["farthing_accounts"]}
-        )
+        write_rows_on_server(place, postgres_server, newer | {"farthing_accounts": older["farthing_accounts"]})
         with pytest.raises(LedgerTampered):
             ledger.charge(DATASET, EPSILON, request_id="three")
 
@@ -107,9 +101,7 @@ def test_somebody_who_holds_the_head_makes_it_unavailable_and_not_for_ever(
 
 
 @pytest.mark.slow
-def test_connections_that_are_cut_again_and_again_lose_nothing(
-    place: Place, postgres_server: dict[str, Any]
-) -> None:
+def test_connections_that_are_cut_again_and_again_lose_nothing(place: Place, postgres_server: dict[str, Any]) -> None:
     stop = threading.Event()
 
     def cut() -> None:
@@ -164,9 +156,7 @@ def test_a_ledger_that_was_dropped_is_not_begun_anew(place: Place, postgres_serv
         assert ledger.datasets() == []
 
 
-def test_another_schema_of_the_database_is_another_place(
-    place: Place, postgres_server: dict[str, Any]
-) -> None:
+def test_another_schema_of_the_database_is_another_place(place: Place, postgres_server: dict[str, Any]) -> None:
     with administrator(place, postgres_server) as server:
         server.execute("CREATE SCHEMA second AUTHORIZATION owner")
     other = Place(f"{place.url}?options=-csearch_path%3Dsecond", f"{place.key}.second")
@@ -193,9 +183,7 @@ def test_the_first_charge_after_a_lost_connection_can_be_repeated(
         assert not ledger.charge(DATASET, EPSILON, request_id="one").repeated
 
 
-def test_names_and_answers_of_every_script_and_quote_come_back(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_and_answers_of_every_script_and_quote_come_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
     words = [
         "a'b",
@@ -218,9 +206,7 @@ def test_names_and_answers_of_every_script_and_quote_come_back(
             assert ledger.verify().ok
 
 
-def test_a_server_that_may_lose_what_it_confirmed_is_noted(
-    place: Place, postgres_server: dict[str, Any]
-) -> None:
+def test_a_server_that_may_lose_what_it_confirmed_is_noted(place: Place, postgres_server: dict[str, Any]) -> None:
     with administrator(place, postgres_server) as server:
         found = server.execute("SHOW fsync").fetchone()
     assert found is not None

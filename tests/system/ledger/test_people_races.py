@@ -98,9 +98,7 @@ def test_a_link_and_a_sign_in_elsewhere_are_used_once(instances: list[Store]) ->
 
 
 def test_attempts_through_two_instances_count_together(instances: list[Store]) -> None:
-    calls = [
-        lambda n=n: counted_attempt(instances[n % 2], "bob", f"192.0.2.{n}") for n in range(3 * PER_USER)
-    ]
+    calls = [lambda n=n: counted_attempt(instances[n % 2], "bob", f"192.0.2.{n}") for n in range(3 * PER_USER)]
     ended = at_once(calls)
     passed = [end for end in ended if not isinstance(end, RequestRefused)]
     assert len(passed) <= PER_USER and not any(isinstance(end, Exception) for end in passed), ended

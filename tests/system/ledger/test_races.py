@@ -61,14 +61,10 @@ def test_one_request_of_many_processes_is_charged_and_answered_once(
 
 @pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
-def test_many_who_make_the_same_new_ledger_make_one(
-    clients: Nursery, new_place: NewPlace, tmp_path: Path
-) -> None:
+def test_many_who_make_the_same_new_ledger_make_one(clients: Nursery, new_place: NewPlace, tmp_path: Path) -> None:
     """The first processes of a study all find no ledger: there must be one, with one key, that holds all of them."""
     place = new_place()
-    with pytest.raises(
-        AssertionError, match="people"
-    ):  # nobody registered the dataset: each says so, at its charge
+    with pytest.raises(AssertionError, match="people"):  # nobody registered the dataset: each says so, at its charge
         raced(clients, place, tmp_path, processes=12, attempts=1)
     with place.open() as ledger:
         assert [entry.kind for entry in ledger.entries()].count("created") == 1

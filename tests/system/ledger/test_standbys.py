@@ -35,9 +35,7 @@ def _standby_that_never_comes(place: Place, facts: dict[str, Any]) -> Iterator[N
         with administrator(place, facts) as server:
             server.autocommit = True
             while not stop.wait(0.05):
-                server.execute(
-                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-                )
+                server.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 
     ending = threading.Thread(target=end_waits)
     ending.start()

@@ -66,9 +66,7 @@ def test_each_kind_of_edit_is_found(archive: Archive) -> None:
         assert verdict(place, archive.history, same=False) == "refused", told
 
 
-def test_the_same_edits_pass_where_nothing_is_verified(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_edits_pass_where_nothing_is_verified(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """The power of the edits: with the verification taken out, they go unnoticed."""
 
     def nothing(*_: object) -> tuple[Verification, Replay]:
@@ -87,9 +85,7 @@ def test_an_older_ledger_is_refused_where_a_newer_one_was_seen(archive: Archive,
         place.open()
 
 
-def test_a_receipt_finds_the_cut_tail_where_even_the_witness_was_put_back(
-    archive: Archive, tmp_path: Path
-) -> None:
+def test_a_receipt_finds_the_cut_tail_where_even_the_witness_was_put_back(archive: Archive, tmp_path: Path) -> None:
     place = copied(archive.older, tmp_path / "restored")
     with place.open(role="auditor") as ledger:
         assert ledger.verify().ok

@@ -120,9 +120,7 @@ class Site:
             ledger.grant(body["name"], user, epsilon, delta)
         with self.state.store.begin() as connection:
             connection.execute(
-                declarations.insert().values(
-                    name=body["name"], body=json.dumps(body), created_by="ada", created=now()
-                )
+                declarations.insert().values(name=body["name"], body=json.dumps(body), created_by="ada", created=now())
             )
 
 
@@ -138,8 +136,7 @@ def people_csv(rows: int = 400) -> str:
 def visits_csv(rows: int = 90, people: int = 40) -> str:
     """Visits of people who do not exist; one has several."""
     lines = [
-        f"p{n % people},{18 + n % 70},{('ward', 'clinic')[n % 2]},{'true' if n % 5 else 'false'}"
-        for n in range(rows)
+        f"p{n % people},{18 + n % 70},{('ward', 'clinic')[n % 2]},{'true' if n % 5 else 'false'}" for n in range(rows)
     ]
     return "\n".join(["person,age,place,insured", *lines]) + "\n"
 
@@ -161,9 +158,7 @@ def serving(
         listening.listen()  # whoever asks too soon waits instead of being refused
         port = listening.getsockname()[1]
         told = {"ledger": str(folder / "study.db"), **told}
-        settings = Settings(
-            data=data, port=port, cheap_passwords=True, log_requests=False, workers=processes, **told
-        )
+        settings = Settings(data=data, port=port, cheap_passwords=True, log_requests=False, workers=processes, **told)
         app = create_app(settings)
         site = Site(f"http://127.0.0.1:{port}", app.state.farthing, settings, folder)
         for user, role in PEOPLE.items():
@@ -226,7 +221,7 @@ def _add_shell() -> None:
         return
     version = subprocess.run(
         ["dpkg-query", "--show", "--showformat=${Version}", "chromium"], capture_output=True, text=True, check=False
-    ).stdout  # fmt: skip
+    ).stdout
     install = ["apt-get", "-qq", "install", "--yes", "--no-install-recommends", "--no-remove"]
     subprocess.run(
         [*install, f"chromium-headless-shell={version}"], env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},

@@ -189,9 +189,7 @@ class History:
         for one in self.told:
             if one.is_released:
                 answers[f"{one.name}:{one.request_id}"].add(json.dumps(one.body["answers"]))
-        found += [
-            f"{request} has {len(drawn)} answers" for request, drawn in answers.items() if len(drawn) > 1
-        ]
+        found += [f"{request} has {len(drawn)} answers" for request, drawn in answers.items() if len(drawn) > 1]
         entries = list(ledger.entries(dataset))
         charged = [entry.request_id for entry in entries if entry.kind == "charge"]
         released = [entry.request_id for entry in entries if entry.kind == "released"]
@@ -206,9 +204,7 @@ class History:
         return found
 
 
-def race(
-    clients: Sequence[Asks], people: dict[str, dict[str, str]], body: dict[str, Any], history: History
-) -> None:
+def race(clients: Sequence[Asks], people: dict[str, dict[str, str]], body: dict[str, Any], history: History) -> None:
     """Everybody asks at the same time at one server, loses the connection, and asks again at another."""
     start = threading.Barrier(len(people))
 

@@ -27,8 +27,6 @@ def test_the_page_about_the_client_runs(
         code = "\n".join(blocks).replace("http://127.0.0.1:8642", site.url)
         space: dict[str, Any] = {}
         exec(compile(code, str(PAGE), "exec"), space)
-        assert (
-            1.4 < site.state.root.budget(DATASET).spent_upper <= 1.5
-        )  # the release and the session, each once
+        assert 1.4 < site.state.root.budget(DATASET).spent_upper <= 1.5  # the release and the session, each once
     assert "mean of income" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "100 mechanisms together cost epsilon 4.775" in capsys.readouterr().out

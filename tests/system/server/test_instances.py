@@ -95,8 +95,7 @@ class Town:
     def analysts(self, count: int, dataset: str) -> dict[str, dict[str, str]]:
         """So many people with a grant of one release each, and their tokens."""
         found = {
-            f"{dataset}-{number}": with_token(self.store, f"{dataset}-{number}", "analyst")
-            for number in range(count)
+            f"{dataset}-{number}": with_token(self.store, f"{dataset}-{number}", "analyst") for number in range(count)
         }
         for name in found:
             self.ledger.grant(dataset, name, EPSILON)
@@ -187,9 +186,7 @@ def test_killing_a_server_in_the_middle_of_a_release_loses_nothing(town: Town) -
         first = town.begun(town.instances(2)[0].client, "killed", "server")
         (other,) = [one for one in town.instances(2) if one is not first]
         first.kill()
-        waits = other.client.post(
-            f"{API}/releases", json=request("killed", "server", wait=0), headers=town.ada
-        )
+        waits = other.client.post(f"{API}/releases", json=request("killed", "server", wait=0), headers=town.ada)
         assert (waits.status_code, waits.json()["state"]) == (202, "running")
     history, asked = History(), request("killed", "server")
     for _ in range(2):

@@ -15,11 +15,7 @@ pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise th
 # In the table of `browser.people_csv` sex and region follow from the age, which no first guess can know.
 SURPRISES = [
     *(f"sex = '{sex}' and age % 2 = {rest}" for sex in "FM" for rest in (0, 1)),
-    *(
-        f"region = '{region}' and age % 3 = {rest}"
-        for region in ("north", "south", "east")
-        for rest in (0, 1, 2)
-    ),
+    *(f"region = '{region}' and age % 3 = {rest}" for region in ("north", "south", "east") for rest in (0, 1, 2)),
     *(f"age >= {age}" for age in range(20, 60, 5)),
 ]
 
@@ -61,9 +57,7 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     assert pointed.splitlines() == ["age >= 50 and height > 180", " " * 14 + "^"]
     assert _left(page, "updates left") == updates
     _ask(page, "income > 30000")  # which the dataset has, and the session has not
-    expect(
-        page.get_by_text("income is a column of people, but this session was opened without it")
-    ).to_be_visible()
+    expect(page.get_by_text("income is a column of people, but this session was opened without it")).to_be_visible()
 
     ended = page.get_by_text("The updates of this session are used up")
     for question in SURPRISES:

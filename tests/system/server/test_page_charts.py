@@ -48,9 +48,7 @@ def test_axes_have_few_round_numbers(page: Page) -> None:
 
 def test_a_number_that_is_missing_is_a_dash(page: Page) -> None:
     assert _called(page, "charts/scale", "tickText", None) == "—"
-    assert (
-        _called(page, "charts/scale", "pathOf", [[0, 0], None, [1, 1], [2, 1]]) == "M0.0,0.0M1.0,1.0L2.0,1.0"
-    )
+    assert _called(page, "charts/scale", "pathOf", [[0, 0], None, [1, 1], [2, 1]]) == "M0.0,0.0M1.0,1.0L2.0,1.0"
     assert _called(page, "ask/column_cells", "giveOrTake", None) == "—"
 
 
@@ -69,16 +67,12 @@ def test_a_region_reaches_from_one_blind_guess_to_the_other(page: Page) -> None:
 def test_a_condition_that_is_added_means_what_it_looks_like(page: Page) -> None:
     assert _called(page, "ask/column_cells", "joinedBy", "and", " ", "a = 1") == "a = 1"
     assert (
-        _called(page, "ask/column_cells", "joinedBy", "and", "a = 1 or b = 2", "c = 3")
-        == "(a = 1 or b = 2) and c = 3"
+        _called(page, "ask/column_cells", "joinedBy", "and", "a = 1 or b = 2", "c = 3") == "(a = 1 or b = 2) and c = 3"
     )
     assert _called(page, "ask/column_cells", "joinedBy", "and", "(a or b) and (c or d)", "e") == (
         "((a or b) and (c or d)) and e"
     )
-    assert (
-        _called(page, "ask/column_cells", "joinedBy", "or", "a = 1 and b = 2", "c = 3")
-        == "a = 1 and b = 2 or c = 3"
-    )
+    assert _called(page, "ask/column_cells", "joinedBy", "or", "a = 1 and b = 2", "c = 3") == "a = 1 and b = 2 or c = 3"
 
 
 def test_the_caret_counts_letters_as_people_do(page: Page) -> None:
@@ -106,8 +100,6 @@ def test_examples_fit_the_columns(page: Page) -> None:
 def test_a_receipt_is_found_in_what_was_saved(page: Page) -> None:
     exact = '{"a": 1.0, "b": 12345678901234567890}'
     assert _called(page, "ledger/verify", "readReceipt", exact) == exact  # JavaScript would round it
-    assert (
-        _called(page, "ledger/verify", "readReceipt", json.dumps({"receipt": exact, "answers": []})) == exact
-    )
+    assert _called(page, "ledger/verify", "readReceipt", json.dumps({"receipt": exact, "answers": []})) == exact
     for text in ("", "[1]", "3", "null", "{"):
         assert _called(page, "ledger/verify", "readReceipt", text) is None

@@ -82,9 +82,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     declared = declaration_of(site.state.store, "visits 2024")
     assert declared is not None
     place = {"categories": ["ward", "clinic"], "trim": True, "lower": True}
-    assert {
-        key: value for key, value in declared.words["columns"]["place"].items() if value is not None
-    } == place
+    assert {key: value for key, value in declared.words["columns"]["place"].items() if value is not None} == place
     page.get_by_role("link", name="Plan a release").press("Enter")
     page.wait_for_url("**/#/plan/visits%202024")
 
@@ -112,9 +110,7 @@ def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: Ne
     expect(page.get_by_label("age: Highest")).to_have_value("a lot")
     page.get_by_label("age: Highest").fill("1,000")
     press_next(page)
-    expect(page.get_by_role("group", name="One thing is missing or not right")).to_contain_text(
-        "without a comma"
-    )
+    expect(page.get_by_role("group", name="One thing is missing or not right")).to_contain_text("without a comma")
     page.get_by_label("age: Highest").fill("-1")
     press_next(page)
     expect(page.get_by_role("link", name="age: the highest value is not above the lowest.")).to_be_visible()
@@ -215,9 +211,7 @@ def test_a_curator_divides_a_budget(new_page: NewPage, site: Site) -> None:
     page.get_by_label("For what?").fill("next wave")
     page.locator("#reserve-epsilon").fill("0.25")
     page.get_by_role("button", name="Set it aside").click()
-    expect(
-        page.get_by_role("img", name="Budget: 0 spent, 0.25 set aside, 2.75 free, of 3 in all")
-    ).to_be_visible()
+    expect(page.get_by_role("img", name="Budget: 0 spent, 0.25 set aside, 2.75 free, of 3 in all")).to_be_visible()
     page.evaluate("for (const one of document.querySelectorAll('details.more')) one.open = true")
     assert faults_of_all_looks(page) == {}
     screenshot(page, "dataset")
@@ -257,9 +251,7 @@ def test_a_spent_budget_says_what_can_still_be_done(new_page: NewPage, site: Sit
     assert faults_of_all_looks(page) == {}
 
 
-def test_a_budget_lowered_below_what_is_spent_still_shows_what_is_spent(
-    new_page: NewPage, site: Site
-) -> None:
+def test_a_budget_lowered_below_what_is_spent_still_shows_what_is_spent(new_page: NewPage, site: Site) -> None:
     site.declare({**DECLARATION, "name": "lowered", "epsilon": 2.0})
     ledger = site.state.ledger(site.caller("ada"))
     ledger.release(ledger.charge("lowered", 1.8, request_id="ada:most"), "{}")

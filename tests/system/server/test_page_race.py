@@ -88,10 +88,7 @@ def _ready(page: Page, site: Site, user: str, dataset: str, column: str, share: 
 
 def _told_apart(pages: tuple[Page, Page]) -> tuple[Page, Page]:
     """The page that got answers, and the one that was refused."""
-    ended = [
-        page.locator(".answer").or_(page.get_by_text("This was refused, and nothing was spent"))
-        for page in pages
-    ]
+    ended = [page.locator(".answer").or_(page.get_by_text("This was refused, and nothing was spent")) for page in pages]
     for one in ended:
         expect(one.first).to_be_visible()
     won = [page.locator(".answer").count() == 1 for page in pages]
@@ -113,9 +110,7 @@ def _agree(winner: Page, loser: Page, site: Site, dataset: str, share: float) ->
             expect(page.get_by_role("img", name=re.compile(", 0 free, of 1 in all$"))).to_be_visible()
         else:
             proof = page.locator("#plan-proof")
-            expect(proof).to_have_text(
-                "proven"
-            )  # the plan fits into what is left, without a word from anybody
+            expect(proof).to_have_text("proven")  # the plan fits into what is left, without a word from anybody
             expect(page.get_by_text("Less budget is left than this plan was made for")).to_be_visible()
             assert faults_of_all_looks(page) == {}
             shown = page.locator("output", has_text="100% of what is free")

@@ -262,9 +262,7 @@ def test_a_failure_is_told_and_can_be_tried_again(new_page: NewPage, site: Site)
         ("eve", "As soon as", False),
     ],
 )
-def test_an_empty_home_says_what_to_do_next(
-    new_page: NewPage, site: Site, user: str, says: str, leads: bool
-) -> None:
+def test_an_empty_home_says_what_to_do_next(new_page: NewPage, site: Site, user: str, says: str, leads: bool) -> None:
     page = new_page()
     answering(page, "/datasets", 200, {"datasets": []})
     sign_in(page, user, site)
@@ -282,9 +280,7 @@ def test_an_empty_home_says_what_to_do_next(
         ("failed", "This could not be run, and nothing was spent"),
     ],
 )
-def test_a_release_without_answers_says_how_it_stands(
-    new_page: NewPage, site: Site, state: str, says: str
-) -> None:
+def test_a_release_without_answers_says_how_it_stands(new_page: NewPage, site: Site, state: str, says: str) -> None:
     page = new_page("ada")
     error = {"code": "answer_forfeited", "message": "the worker was stopped.", "fields": {}}
     paid = state in ("running", "forfeited")

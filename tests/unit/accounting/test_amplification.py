@@ -158,9 +158,7 @@ def leaky_response(epsilon: float, delta: float) -> tuple[Distribution, Distribu
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-3, 0.2])
 @pytest.mark.parametrize("probability", [0.0, 0.01, 0.5, 1.0])
-def test_poisson_sampling_is_exact_for_the_worst_mechanism(
-    epsilon: float, delta: float, probability: float
-) -> None:
+def test_poisson_sampling_is_exact_for_the_worst_mechanism(epsilon: float, delta: float, probability: float) -> None:
     inside, outside = leaky_response(epsilon, delta)
     cost = sampled_approx_dp(epsilon, delta, probability)
     reached = worst([(mixture(probability, inside, outside), outside)], cost.epsilon)

@@ -31,9 +31,7 @@ SPENDING = [
 
 
 @pytest.mark.parametrize(("make", "epsilon", "delta"), [c[1:] for c in NOISY], ids=[c[0] for c in NOISY])
-def test_noise_is_proven_enough_and_a_little_less_is_too_little(
-    make: Any, epsilon: float, delta: float
-) -> None:
+def test_noise_is_proven_enough_and_a_little_less_is_too_little(make: Any, epsilon: float, delta: float) -> None:
     found = calibrate(make, epsilon, delta)
     again = compose(make(found.parameter)).epsilon_at(delta)
     assert again.proven and again.upper <= epsilon
@@ -41,9 +39,7 @@ def test_noise_is_proven_enough_and_a_little_less_is_too_little(
     assert compose(make(found.parameter * (1 - 1e-6))).epsilon_at(delta).lower > epsilon
 
 
-@pytest.mark.parametrize(
-    ("make", "epsilon", "delta"), [c[1:] for c in SPENDING], ids=[c[0] for c in SPENDING]
-)
+@pytest.mark.parametrize(("make", "epsilon", "delta"), [c[1:] for c in SPENDING], ids=[c[0] for c in SPENDING])
 def test_epsilon_per_query_is_proven_small_enough_and_a_little_more_is_too_much(
     make: Any, epsilon: float, delta: float
 ) -> None:
@@ -103,9 +99,7 @@ def test_bracket_is_kept_and_its_ends_can_be_the_answer() -> None:
 
 
 def test_a_leak_beyond_delta_is_named() -> None:
-    with pytest.raises(
-        InvalidValue, match=r"delta=1e-06: must be at least what the charges leak by themselves, 1e-05"
-    ):
+    with pytest.raises(InvalidValue, match=r"delta=1e-06: must be at least what the charges leak by themselves, 1e-05"):
         calibrate(lambda m: [GaussianNoise(m), (0.1, 1e-5)], 1.0, 1e-6)
 
 

@@ -58,9 +58,7 @@ def test_the_engine_and_its_reason_are_told(charges: Any, delta: float, name: st
 
 
 def test_an_explanation_counts_and_names_what_is_composed() -> None:
-    told = compose([(0.1, 1e-9)] * 3 + [LaplaceNoise(1.0), GaussianNoise(2.0), GaussianNoise(3.0)]).explain(
-        1e-6
-    )
+    told = compose([(0.1, 1e-9)] * 3 + [LaplaceNoise(1.0), GaussianNoise(2.0), GaussianNoise(3.0)]).explain(1e-6)
     assert "6 charges" in told and "3 x (epsilon, delta) mechanisms (1 distinct epsilon)" in told
     assert "1 x Laplace noise" in told and "2 x Gaussian noise" in told
     assert "1e-06" in told and "0.000" not in told
@@ -109,9 +107,7 @@ def test_asking_leaves_no_trace() -> None:
 
 @settings(max_examples=30)
 @given(pairs(max_size=4, min_size=1), target_deltas(0.5))
-def test_every_order_of_few_charges_gives_one_answer(
-    charges: list[tuple[float, float]], delta: float
-) -> None:
+def test_every_order_of_few_charges_gives_one_answer(charges: list[tuple[float, float]], delta: float) -> None:
     answers = [compose(list(order)).epsilon_at(delta) for order in permutations(charges)]
     assert max(bounds.lower for bounds in answers) <= min(bounds.upper for bounds in answers)
     assert len({bounds.upper == math.inf for bounds in answers}) == 1
@@ -175,9 +171,7 @@ def test_the_divergence_of_a_response_is_its_definition(epsilon: float, alpha: f
     bounds = compose([epsilon]).renyi_at(alpha)
     assert bounds.estimate == pytest.approx(exact, rel=1e-9, abs=1e-11)
     assert bounds.lower <= bounds.estimate <= bounds.upper and bounds.proven
-    assert compose([epsilon], counts=[7]).renyi_at(alpha).estimate == pytest.approx(
-        7 * bounds.estimate, rel=1e-12
-    )
+    assert compose([epsilon], counts=[7]).renyi_at(alpha).estimate == pytest.approx(7 * bounds.estimate, rel=1e-12)
 
 
 def test_the_divergence_runs_from_the_mean_loss_to_the_largest() -> None:
@@ -229,10 +223,7 @@ def test_up_to_forty_reals_are_known_to_nine_digits(count: int) -> None:
 @pytest.mark.parametrize(
     ("count", "digits"),
     [(41, 1), (60, 2), (100, 3), (300, 4), (1000, 2), (10_000, 3)]
-    + [
-        pytest.param(*case, marks=pytest.mark.slow)
-        for case in ((41, 6), (60, 4), (100, 6), (1000, 6), (10_000, 6))
-    ],
+    + [pytest.param(*case, marks=pytest.mark.slow) for case in ((41, 6), (60, 4), (100, 6), (1000, 6), (10_000, 6))],
 )
 def test_decimals_are_known_to_nine_digits(count: int, digits: int) -> None:
     whole = np.random.default_rng(12).integers(1, max(2, 10**digits // 2), count)
@@ -269,11 +260,7 @@ def test_a_million_reals_are_known_to_five_digits() -> None:
     composition = compose(np.random.default_rng(12).uniform(0.0001, 0.01, 10**6))
     proven, quick = composition.epsilon_at(1e-9), composition.epsilon_at(1e-9, proof=False)
     assert proven.width <= 1e-5
-    assert (
-        abs(quick.estimate - proven.estimate) <= 1e-9
-        and quick.lower <= proven.upper
-        and proven.lower <= quick.upper
-    )
+    assert abs(quick.estimate - proven.estimate) <= 1e-9 and quick.lower <= proven.upper and proven.lower <= quick.upper
 
 
 def test_small_deltas_are_neither_zero_nor_lost() -> None:

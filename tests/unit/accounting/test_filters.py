@@ -111,9 +111,7 @@ def test_prices_of_events() -> None:
 
 
 def test_gaussian_noise_is_refused_by_plain_sums_with_a_way_out() -> None:
-    with pytest.raises(
-        InvalidValue, match=r"GaussianNoise\(noise_multiplier=2.0\): has no .* use RenyiFilter"
-    ):
+    with pytest.raises(InvalidValue, match=r"GaussianNoise\(noise_multiplier=2.0\): has no .* use RenyiFilter"):
         BasicFilter(1.0, 1e-6).admits(GaussianNoise(2.0))
     assert BasicFilter(1.0, 1e-6).admits(GaussianNoise(2.0), count=0)
 
@@ -141,9 +139,7 @@ def test_mixed_charges_of_every_kind() -> None:
 def test_refusal_states_value_rule_and_way_out() -> None:
     with pytest.raises(BudgetExceeded) as refusal:
         FullyAdaptiveFilter(1.0, 1e-6).charge(GaussianNoise(1.0), count=2)
-    assert str(refusal.value).startswith(
-        "charge of GaussianNoise(noise_multiplier=1.0) x 2 exceeds what is left in"
-    )
+    assert str(refusal.value).startswith("charge of GaussianNoise(noise_multiplier=1.0) x 2 exceeds what is left in")
     assert "lower the charge or ask the owner" in str(refusal.value)
     assert refusal.value.requested == GaussianNoise(1.0)
     assert isinstance(refusal.value.remaining, ApproxDP)
@@ -212,9 +208,7 @@ def test_filters_work_from_many_threads() -> None:
         try:
             for i in range(20):
                 event = LaplaceNoise(10.0 + seed + i / 100)
-                assert RenyiFilter(1.0, 1e-6).charge(event).spent.epsilon <= 1 / event.noise_multiplier * (
-                    1 + 1e-12
-                )
+                assert RenyiFilter(1.0, 1e-6).charge(event).spent.epsilon <= 1 / event.noise_multiplier * (1 + 1e-12)
         except BaseException as fault:
             faults.append(fault)
 

@@ -49,12 +49,8 @@ def test_nothing_costs_nothing() -> None:
 
 
 def test_sampling_with_probability_one_is_the_event_itself() -> None:
-    assert compose_on_grid([(Sampled(LaplaceNoise(2.0), 1.0), 3)]) == compose_on_grid(
-        [(LaplaceNoise(2.0), 3)]
-    )
-    assert compose_on_grid([(ApproxDP(0.5), 1), (RandomizedResponse(0.5), 2)]).items == (
-        (RandomizedResponse(0.5), 3),
-    )
+    assert compose_on_grid([(Sampled(LaplaceNoise(2.0), 1.0), 3)]) == compose_on_grid([(LaplaceNoise(2.0), 3)])
+    assert compose_on_grid([(ApproxDP(0.5), 1), (RandomizedResponse(0.5), 2)]).items == ((RandomizedResponse(0.5), 3),)
 
 
 def test_one_direction_is_enough_without_sampling() -> None:
@@ -75,9 +71,7 @@ def test_delta_zero_asks_for_the_largest_loss() -> None:
     bounds = quick((LaplaceNoise(4.0), 3), (RandomizedResponse(0.5), 1)).epsilon_bounds(0.0)
     assert bounds.lower <= 1.25 <= bounds.upper and bounds.width < 1e-12
     largest = math.log1p(0.1 * math.expm1(2.0))
-    assert quick((Sampled(RandomizedResponse(2.0), 0.1), 2)).epsilon_bounds(0.0).estimate == pytest.approx(
-        2 * largest
-    )
+    assert quick((Sampled(RandomizedResponse(2.0), 0.1), 2)).epsilon_bounds(0.0).estimate == pytest.approx(2 * largest)
     for endless in (
         GaussianNoise(3.0),
         Sampled(DiscreteGaussianNoise(1.0), 0.1),
@@ -168,9 +162,7 @@ def test_events_of_next_to_no_loss_are_set_aside_on_the_safe_side() -> None:
 
 
 def test_a_count_of_ten_millions_is_only_wider() -> None:
-    bounds = compose_on_grid([(Sampled(GaussianNoise(1e3), 0.1), 10**7)], most_cells=1 << 17).epsilon_bounds(
-        1e-6
-    )
+    bounds = compose_on_grid([(Sampled(GaussianNoise(1e3), 0.1), 10**7)], most_cells=1 << 17).epsilon_bounds(1e-6)
     # Nearly Gaussian with mu = 0.1 * 1e-3 * sqrt(1e7).
     limit = compose_on_grid([(GaussianNoise(1 / 0.1 / 1e-3 / 1e7**0.5), 1)]).epsilon_bounds(1e-6).estimate
     assert limit - 0.05 < bounds.lower < bounds.upper < limit + 0.1
@@ -200,12 +192,8 @@ def test_bad_targets_are_refused(value: object) -> None:
 
 
 def test_memory_is_bounded_by_the_cells_allowed() -> None:
-    rough = compose_on_grid([(Sampled(GaussianNoise(1.0), 0.01), 1000)], most_cells=1 << 13).epsilon_bounds(
-        1e-6
-    )
-    finer = compose_on_grid([(Sampled(GaussianNoise(1.0), 0.01), 1000)], most_cells=1 << 16).epsilon_bounds(
-        1e-6
-    )
+    rough = compose_on_grid([(Sampled(GaussianNoise(1.0), 0.01), 1000)], most_cells=1 << 13).epsilon_bounds(1e-6)
+    finer = compose_on_grid([(Sampled(GaussianNoise(1.0), 0.01), 1000)], most_cells=1 << 16).epsilon_bounds(1e-6)
     assert rough.lower <= finer.lower + 1e-9 and finer.upper <= rough.upper + 1e-9
     assert finer.width < rough.width / 4
 

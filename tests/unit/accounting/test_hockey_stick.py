@@ -63,9 +63,7 @@ def test_continuous_curves_agree_with_integration(event: Event, probability: flo
 
 
 @pytest.mark.parametrize("wrong", [0.9, 1.1])
-@pytest.mark.parametrize(
-    "event", [*CONTINUOUS, DiscreteGaussianNoise(1.3), DiscreteLaplaceNoise(1.5)], ids=repr
-)
+@pytest.mark.parametrize("event", [*CONTINUOUS, DiscreteGaussianNoise(1.3), DiscreteLaplaceNoise(1.5)], ids=repr)
 def test_a_tenth_more_or_less_noise_is_told_apart(event: Event, wrong: float) -> None:
     other = type(event)(event.noise_multiplier * wrong)  # type: ignore[attr-defined,call-arg]
     for sampled in (event, Sampled(event, 0.3)):
@@ -85,9 +83,7 @@ def test_directions_are_each_others_dual(event: Event, probability: float, epsil
     assert remove.lower <= mirrored[1] + slack and mirrored[0] <= remove.upper + slack
 
 
-@given(
-    st.sampled_from([*DISCRETE, *CONTINUOUS]), st.floats(0.0, 1.0), st.floats(-3.0, 3.0), st.floats(0.0, 1.0)
-)
+@given(st.sampled_from([*DISCRETE, *CONTINUOUS]), st.floats(0.0, 1.0), st.floats(-3.0, 3.0), st.floats(0.0, 1.0))
 @settings(max_examples=60)
 def test_curves_fall_with_epsilon_and_rise_with_the_probability(
     event: Event, probability: float, epsilon: float, more: float
@@ -126,18 +122,11 @@ def test_kinks_are_met_exactly() -> None:
     assert hockey_stick_divergence(LaplaceNoise(2.0), 0.5).upper == 0.0
     assert hockey_stick_divergence(LaplaceNoise(3.0), 1 / 3).upper < 1e-16
     limit = -math.log1p(-0.25)  # the largest loss of any event sampled with probability 1/4, added
-    assert (
-        hockey_stick_divergence(Sampled(GaussianNoise(0.01), 0.25), limit * (1 + 1e-15), "add").upper < 1e-15
-    )
-    assert (
-        hockey_stick_divergence(Sampled(ApproxDP(1.0, 0.5), 0.25), math.log(0.75), "remove").upper
-        <= 0.2500001
-    )
+    assert hockey_stick_divergence(Sampled(GaussianNoise(0.01), 0.25), limit * (1 + 1e-15), "add").upper < 1e-15
+    assert hockey_stick_divergence(Sampled(ApproxDP(1.0, 0.5), 0.25), math.log(0.75), "remove").upper <= 0.2500001
 
 
-@pytest.mark.parametrize(
-    "event", [DiscreteGaussianNoise(1.0, 10**6), DiscreteLaplaceNoise(1.0, 10**7)], ids=repr
-)
+@pytest.mark.parametrize("event", [DiscreteGaussianNoise(1.0, 10**6), DiscreteLaplaceNoise(1.0, 10**7)], ids=repr)
 def test_millions_of_outcomes_are_enclosed_near_their_continuous_limit(event: Event) -> None:
     limit = GaussianNoise(1.0) if isinstance(event, DiscreteGaussianNoise) else LaplaceNoise(1.0)
     for epsilon in (0.0, 0.5):

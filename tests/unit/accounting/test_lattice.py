@@ -18,9 +18,7 @@ def check(values: np.ndarray, lattice: Lattice) -> None:
     """Every double is a whole multiple of the step to within the error that proofs allow for; no coarser step is."""
     for value, multiple in zip(values.tolist(), lattice.multiples.tolist(), strict=True):
         assert multiple >= 1
-        assert abs(Fraction(value) - multiple * Fraction(lattice.step)) <= Fraction(
-            RELATIVE_ERROR
-        ) * Fraction(value)
+        assert abs(Fraction(value) - multiple * Fraction(lattice.step)) <= Fraction(RELATIVE_ERROR) * Fraction(value)
     assert math.gcd(*lattice.multiples.tolist()) == 1
     assert lattice.span == 2 * lattice.step
 

@@ -28,9 +28,7 @@ def _spread(low: float, high: float, size: int = 6000) -> np.ndarray:
 def _angles() -> np.ndarray:
     """Angles as t * e makes them, and the doubles nearest to multiples of pi / 2, where a sine or cosine is hardest."""
     near = np.arange(1, 2000) * (np.pi / 2)
-    return np.concatenate(
-        [_spread(1e-300, 1e-3), _spread(1e-3, 1e7, 12000), near, np.nextafter(near, 0), [0.0]]
-    )
+    return np.concatenate([_spread(1e-300, 1e-3), _spread(1e-3, 1e7, 12000), near, np.nextafter(near, 0), [0.0]])
 
 
 REAL: dict[str, tuple[np.ndarray, Callable[[Any], Any]]] = {
@@ -80,9 +78,7 @@ def test_arctan2_keeps_the_relative_error_that_proofs_allow_it() -> None:
 def test_complex_functions_keep_their_error_relative_to_the_modulus(name: str) -> None:
     rng = np.random.default_rng(3)
     z = rng.uniform(-20, 2, 8000) + 1j * rng.uniform(-1e4, 1e4, 8000)
-    if (
-        name == "log"
-    ):  # as the Laplace transform takes it: away from 1, where a logarithm has no digits to keep
+    if name == "log":  # as the Laplace transform takes it: away from 1, where a logarithm has no digits to keep
         z = z[np.abs(z - 1) > 0.1]
     found = getattr(np, name)(z)
     with many_digits(BITS):
@@ -103,9 +99,7 @@ def test_the_model_is_not_so_loose_that_it_could_not_fail() -> None:
 
 def transforms(counts: int = 1000) -> st.SearchStrategy[Transform]:
     """Any mix of responses, Laplace and Gaussian noises."""
-    sizes = st.one_of(
-        st.floats(1e-12, 1e-3), st.floats(1e-3, 5.0), st.floats(5.0, 400.0), st.sampled_from([0.1, 0.2])
-    )
+    sizes = st.one_of(st.floats(1e-12, 1e-3), st.floats(1e-3, 5.0), st.floats(5.0, 400.0), st.sampled_from([0.1, 0.2]))
     repeats = st.one_of(st.just(1), st.integers(1, counts))
     items = st.dictionaries(sizes, repeats, max_size=6)
     return st.builds(
@@ -146,9 +140,7 @@ heights = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1.0), st.floats(1.0, 
 @given(transforms(), lines, heights)
 @example(Transform(np.array([0.1]), np.array([1000.0]), NONE, NONE), 1e-6, [math.pi * 5])  # cos vanishes
 @example(Transform(NONE, NONE, np.array([1e-9]), np.array([5.0])), 0.5, [3.0, 1e9])
-def test_phase_is_within_its_own_error_of_the_exact_transform(
-    transform: Transform, c: float, t: list[float]
-) -> None:
+def test_phase_is_within_its_own_error_of_the_exact_transform(transform: Transform, c: float, t: list[float]) -> None:
     phase = transform.phase(c, np.array(t))
     with many_digits(400):
         for point, modulus, argument, error in zip(t, *(part.tolist() for part in phase), strict=True):
@@ -203,7 +195,5 @@ def test_the_largest_loss_and_its_probability(transform: Transform) -> None:
         *zip(transform.laplace, transform.laplace_counts, strict=True),
     ]
     assert top == pytest.approx(math.fsum(e * n for e, n in pairs), rel=1e-14)
-    told = math.fsum(
-        n * math.log1p(math.exp(-e)) for e, n in zip(transform.epsilons, transform.weights, strict=True)
-    )
+    told = math.fsum(n * math.log1p(math.exp(-e)) for e, n in zip(transform.epsilons, transform.weights, strict=True))
     assert -log_mass == pytest.approx(told + math.log(2) * float(transform.laplace_counts.sum()), rel=1e-13)

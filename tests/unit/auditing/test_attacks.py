@@ -91,9 +91,7 @@ def test_private_counts_of_the_same_questions_give_no_more_than_epsilon_permits(
     assert found.share <= most_guessed(1.0, 1e-9) + slack(runs)
     assert found.share < 0.56  # far below what is permitted, in fact: the noise is shared by all rows
     rng, size["repetitions"] = np.random.default_rng(2), 20
-    short = reconstruct(
-        lambda counts: counts + rng.normal(0, noise / 50, len(counts)), noise=noise / 50, **size
-    )
+    short = reconstruct(lambda counts: counts + rng.normal(0, noise / 50, len(counts)), noise=noise / 50, **size)
     assert short.share > 0.95 > most_guessed(1.0, 1e-9) + slack(runs)
 
 
@@ -119,9 +117,7 @@ def test_what_a_study_answers_about_every_person_stays_within_the_bound(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("start", "epsilon", "alpha"), [("auto", 1.0, 0.5), ("cells", 3.0, 0.4)])
-def test_ten_thousand_online_answers_do_not_give_the_column_back(
-    start: str, epsilon: float, alpha: float
-) -> None:
+def test_ten_thousand_online_answers_do_not_give_the_column_back(start: str, epsilon: float, alpha: float) -> None:
     people, questions = 500, 10_000
     secret = np.random.default_rng(10).random(people) < 0.5
     cells = np.zeros((people, 2), dtype=np.int64)

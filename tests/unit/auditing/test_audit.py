@@ -37,8 +37,7 @@ def audited(batch: Any, claim: Any, neighbours: Any = (0, 1), **options: Any) ->
 def test_a_bound_exceeds_the_truth_no_more_often_than_its_confidence_allows() -> None:
     """At confidence 0.9, 200 audits may exceed the truth 20 times; 43 or more has a chance below 1e-6."""
     wrong = sum(
-        audited(integer_laplace(seed), 1.0, samples=1_000, confidence=0.9).epsilon_lower > 1.0
-        for seed in range(200)
+        audited(integer_laplace(seed), 1.0, samples=1_000, confidence=0.9).epsilon_lower > 1.0 for seed in range(200)
     )
     assert wrong < 43
 
@@ -118,13 +117,9 @@ def test_every_kind_of_output_gives_a_leak_away(first: object, second: object, s
             raise answer
         return answer
 
-    if isinstance(
-        first, Exception
-    ):  # an audit of nothing but exceptions is refused, so one call in ten answers
+    if isinstance(first, Exception):  # an audit of nothing but exceptions is refused, so one call in ten answers
         calls = iter(range(10**9))
-        report = audit(
-            lambda value: 0 if next(calls) % 10 == 0 else tell(value), 1.0, (0, 1), samples=2_000, workers=1
-        )
+        report = audit(lambda value: 0 if next(calls) % 10 == 0 else tell(value), 1.0, (0, 1), samples=2_000, workers=1)
     else:
         report = audit(tell, 1.0, (0, 1), samples=2_000, workers=1)
     assert report.violation, report
@@ -299,5 +294,7 @@ def _samples(check: Check) -> int:
 def test_only_sessions_that_so_few_samples_cannot_contradict_are_cut_short() -> None:
     cut = [check for check in all_checks() if check.kind == "mechanism" and _samples(check) == LEAST_SAMPLES]
     assert {check.name for check in cut} == {
-        "query session, noisy start", "reusable holdout, two corrections", "synthesis",
-    }  # fmt: skip
+        "query session, noisy start",
+        "reusable holdout, two corrections",
+        "synthesis",
+    }

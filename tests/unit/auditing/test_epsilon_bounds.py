@@ -63,9 +63,7 @@ def test_epsilon_from_rates_never_exceeds_what_a_mechanism_allows() -> None:
 
 
 def test_detectable_epsilon_comes_closer_with_samples_and_never_below_the_claim() -> None:
-    found = [
-        detectable_epsilon(0.5, trials, 0.001, 1.0, 0.0) for trials in (1_000, 10_000, 100_000, 1_000_000)
-    ]
+    found = [detectable_epsilon(0.5, trials, 0.001, 1.0, 0.0) for trials in (1_000, 10_000, 100_000, 1_000_000)]
     assert found == sorted(found, reverse=True)
     assert found[-1] > 1.0
 
@@ -81,9 +79,7 @@ def test_detectable_epsilon_is_detected_19_times_in_20() -> None:
         chance = stats.binom.pmf(misses, trials, other)
         if chance > 1e-9:
             high = rate_bounds(misses, trials, error)[1]
-            least = next(
-                (h for h, low in enumerate(lows) if epsilon_from_rates(low, high, 0.0) > 1.0), trials + 1
-            )
+            least = next((h for h, low in enumerate(lows) if epsilon_from_rates(low, high, 0.0) > 1.0), trials + 1)
             power += chance * stats.binom.sf(least - 1, trials, rate)
     assert power >= 0.95
 

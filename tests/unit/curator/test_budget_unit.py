@@ -74,9 +74,7 @@ PLAIN = pa.table({"person": [1], "a": [1], "b": [1], "age": [30]})
     ("words", "unit"),
     [("row, add-remove", ()), ("person, add-remove", ("person",)), ("a + b, add-remove", ("a", "b"))],
 )
-def test_the_words_of_an_older_version_are_understood(
-    tmp_path: Path, words: str, unit: tuple[str, ...]
-) -> None:
+def test_the_words_of_an_older_version_are_understood(tmp_path: Path, words: str, unit: tuple[str, ...]) -> None:
     with open_ledger(tmp_path / "study.db") as ledger:
         written_before(ledger, "people", words)
         assert ledger.verify().ok

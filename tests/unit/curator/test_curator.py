@@ -34,9 +34,7 @@ def test_an_answer_is_charged_recorded_and_given(ledger: Ledger, rows: Rows) -> 
 def test_the_same_request_returns_what_was_recorded_and_reads_no_row(ledger: Ledger, rows: Rows) -> None:
     first, again = released(ledger), released(ledger)
     assert again.repeated and rows.reads == 1 and again.receipt == first.receipt
-    assert {n: a.tolist() for n, a in again.answers.items()} == {
-        n: a.tolist() for n, a in first.answers.items()
-    }
+    assert {n: a.tolist() for n, a in again.answers.items()} == {n: a.tolist() for n, a in first.answers.items()}
     assert spent(ledger) == pytest.approx(0.25)
 
 
@@ -51,18 +49,14 @@ def test_a_request_without_an_id_gets_a_fresh_one(ledger: Ledger) -> None:
     "other",
     [
         lambda curator: curator.release(PEOPLE, plan(0.2), ledger_name="survey", request_id="r-1"),
-        lambda curator: curator.release(
-            PEOPLE.where("age > 40"), plan(), ledger_name="survey", request_id="r-1"
-        ),
+        lambda curator: curator.release(PEOPLE.where("age > 40"), plan(), ledger_name="survey", request_id="r-1"),
         lambda curator: curator.answer(
             PEOPLE, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="r-1"
         ),
     ],
     ids=["other noise", "other rows", "other door"],
 )
-def test_a_request_id_stands_for_one_question(
-    ledger: Ledger, rows: Rows, other: Callable[[Curator], Answered]
-) -> None:
+def test_a_request_id_stands_for_one_question(ledger: Ledger, rows: Rows, other: Callable[[Curator], Answered]) -> None:
     released(ledger)
     with pytest.raises(InvalidValue, match="was charged before for something else"):
         other(Curator(ledger))
@@ -215,9 +209,7 @@ def test_a_secret_sample_is_charged_as_one(ledger: Ledger) -> None:
     assert 0 < spent(ledger) < 0.1
 
 
-def test_a_child_does_not_wait_for_a_thread_of_its_parent(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forked in the middle of a request, it has the turn of a thread that does not exist in it."""
     mine = module._turn_of(ledger, "r-1")
     assert module._turn_of(ledger, "r-1") is mine

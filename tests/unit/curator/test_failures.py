@@ -63,9 +63,7 @@ def test_what_a_run_raises_stays_inside_and_the_charge_stays(
         released(ledger)
     assert lost.value.reason == f"the run ended with {kind.__name__}" and lost.value.request_id == "r-1"
     assert lost.value.__context__ is None
-    kept = "".join(traceback.format_exception(lost.value)) + "".join(
-        str(e.to_dict()) for e in ledger.entries()
-    )
+    kept = "".join(traceback.format_exception(lost.value)) + "".join(str(e.to_dict()) for e in ledger.entries())
     assert cell not in kept
     assert state_of(ledger) == "forfeited" and spent(ledger) == pytest.approx(0.25)
 
@@ -90,9 +88,7 @@ def test_the_death_of_the_engine_keeps_the_charge_and_names_the_engine(ledger: L
     assert state_of(ledger) == "forfeited" and spent(ledger) == pytest.approx(0.25)
 
 
-def test_answers_that_are_no_whole_numbers_are_not_given(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_that_are_no_whole_numbers_are_not_given(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Measurements, "run", lambda *_: {"people": np.array([1.5])})
     with pytest.raises(AnswerForfeited, match="must be whole numbers"):
         released(ledger)
@@ -113,9 +109,7 @@ def test_ctrl_c_during_the_run_keeps_the_charge(ledger: Ledger, rows: Rows) -> N
     assert rows.reads == 1
 
 
-def test_ctrl_c_just_after_the_charge_says_so_too(
-    ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_just_after_the_charge_says_so_too(ledger: Ledger, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     charge = ledger.charge
 
     def interrupted(*words: Any, **more: Any) -> None:
@@ -132,9 +126,7 @@ def test_ctrl_c_just_after_the_charge_says_so_too(
 def test_a_time_limit_stops_the_engine_and_keeps_the_charge(ledger: Ledger) -> None:
     """The table has 10^10 rows; DuckDB would count for minutes."""
     tables = connection()
-    tables.raw_sql(
-        "CREATE VIEW long AS SELECT (a.range + b.range) % 110 AS age FROM range(100000) a, range(100000) b"
-    )
+    tables.raw_sql("CREATE VIEW long AS SELECT (a.range + b.range) % 110 AS age FROM range(100000) a, range(100000) b")
     with quiet():
         slow = dataset(tables.table("long"), schema={"age": (0, 110)})
     with pytest.raises(AnswerForfeited, match=r"stopped after 0\.3 s"):
@@ -223,9 +215,7 @@ def test_what_is_made_of_the_numbers_is_recorded_with_them(ledger: Ledger) -> No
     assert first.finished == again.finished == {"people": first.answers["people"][0] / 2}
 
 
-def test_numbers_that_were_paid_for_survive_a_fault_in_what_is_made_of_them(
-    ledger: Ledger, rows: Rows
-) -> None:
+def test_numbers_that_were_paid_for_survive_a_fault_in_what_is_made_of_them(ledger: Ledger, rows: Rows) -> None:
     def broken(found: Any) -> Any:
         raise ZeroDivisionError
 

@@ -62,9 +62,7 @@ def left(ledger: Ledger, *names: str) -> list[float]:
 # Another table's people
 
 
-def test_a_joined_table_and_one_put_below_are_paid_for_by_their_own_budgets(
-    ledger: Ledger, folder: Path
-) -> None:
+def test_a_joined_table_and_one_put_below_are_paid_for_by_their_own_budgets(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("planes.csv"), 0.5)
     planes = rows("planes.csv", schema={"age": (0, 110)}).derive(seats="age + 1").select("seats")
     spend(ledger, rows("people.csv").join(planes), 0.125)
@@ -73,9 +71,7 @@ def test_a_joined_table_and_one_put_below_are_paid_for_by_their_own_budgets(
 
 
 @pytest.mark.parametrize("by_default", [True, False])
-def test_a_spent_budget_is_not_got_round_by_another_table(
-    ledger: Ledger, folder: Path, by_default: bool
-) -> None:
+def test_a_spent_budget_is_not_got_round_by_another_table(ledger: Ledger, folder: Path, by_default: bool) -> None:
     spend(ledger, rows("people.csv"), 1.0)
     spend(ledger, rows("planes.csv"), 0.5)
     name = {} if by_default else {"name": "another"}
@@ -114,9 +110,7 @@ def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, fo
         match=r"'planes.csv': must have a budget.*Study\(\.\.\.\)\.register\(\).*Ledger.register",
     ):
         Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
-    with pytest.raises(
-        InvalidValue, match=r"must be named.*dataset\(\.\.\., name=.*none yet: open one.*register\("
-    ):
+    with pytest.raises(InvalidValue, match=r"must be named.*dataset\(\.\.\., name=.*none yet: open one.*register\("):
         Study(rows("people.csv").union(rows(frame)), epsilon=1.0, ledger=ledger, name="joined")
     with pytest.raises(InvalidValue, match="'crews': must have a budget"):
         Study(rows("people.csv").union(rows(frame, name="crews")), epsilon=1.0, ledger=ledger)
@@ -148,9 +142,7 @@ def test_a_secret_sample_is_studied_by_itself(ledger: Ledger, folder: Path) -> N
 def test_sessions_are_paid_for_by_every_budget(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("planes.csv"), 0.5)
     both = rows("people.csv").union(rows("planes.csv"))
-    monitor = Study(both, epsilon=1.0, ledger=ledger).monitor(
-        "age > 35", threshold=10, alerts=1, epsilon=0.25, steps=4
-    )
+    monitor = Study(both, epsilon=1.0, ledger=ledger).monitor("age > 35", threshold=10, alerts=1, epsilon=0.25, steps=4)
     assert left(ledger, "people.csv", "planes.csv") == [0.75, 0.25]
     spend(ledger, rows("visits-1.csv"))
     with pytest.raises(InvalidValue, match=r"budget of 'visits-1\.csv' covers, which has not paid"):
@@ -222,9 +214,7 @@ def test_a_new_file_with_the_number_of_one_that_is_gone_is_another(ledger: Ledge
      ("visits-1.csv and 4 more", "visits-*.csv"), ("visits-1.csv", "visits-*.csv"),
      ("visits-2.csv and 1 more", ["visits-1.csv", "visits-2.csv"]), ("visits-1.csv and 1 more", "visits-1.csv")],
 )  # fmt: skip
-def test_a_budget_that_an_older_version_opened_is_found(
-    ledger: Ledger, folder: Path, old: str, source: Any
-) -> None:
+def test_a_budget_that_an_older_version_opened_is_found(ledger: Ledger, folder: Path, old: str, source: Any) -> None:
     os.symlink("people.csv", "link.csv")
     ledger._changed(Question(old), lambda tx: budget_policy.register(tx, old, 1.0, 0.0, "person, add-remove"))
     assert spend(ledger, rows(source)).name == old
@@ -234,9 +224,7 @@ def test_a_budget_that_an_older_version_opened_is_found(
 
 def test_no_budget_of_an_older_version_is_a_second_one_for_a_table(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"))
-    ledger._changed(
-        Question("old"), lambda tx: budget_policy.register(tx, "old", 1.0, 0.0, "person, add-remove")
-    )
+    ledger._changed(Question("old"), lambda tx: budget_policy.register(tx, "old", 1.0, 0.0, "person, add-remove"))
     for _ in range(2):
         spend(ledger, rows("people.csv"), name="old")
     assert left(ledger, "people.csv", "old") == [0.25, 0.5]
@@ -280,9 +268,7 @@ def test_a_frame_is_paid_for_by_the_budget_of_its_name_under_another_one_too(led
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_where_a_link_leads_when_it_is_read_decides_who_pays(
-    ledger: Ledger, folder: Path, ending: str
-) -> None:
+def test_where_a_link_leads_when_it_is_read_decides_who_pays(ledger: Ledger, folder: Path, ending: str) -> None:
     names = [f"{name}.{ending}" for name in ("here", "there")]
     for name in names:
         frame = pa.table({"person": ["1", "2"], "age": [30, 41]})

@@ -85,9 +85,7 @@ def test_an_opening_that_takes_too_long_is_given_up(ledger: Ledger) -> None:
     assert _spent(ledger) == 1.0
 
 
-def test_a_second_process_waits_for_the_opening_of_the_first(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_process_waits_for_the_opening_of_the_first(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(curating, "_turn_of", lambda *_: curating._Turn())  # processes have no common lock
     drawing, found = threading.Event(), []
 
@@ -159,9 +157,7 @@ def test_history_stands_in_the_order_of_recording_and_only_grows(ledger: Ledger)
     assert _opened(ledger).history() == one.history()
 
 
-def test_history_seen_half_way_through_a_look_is_in_order(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_history_seen_half_way_through_a_look_is_in_order(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Round 1 is looked at, then rounds 1 and 2 are recorded, then round 2 is looked at."""
     one, other = _opened(ledger), _opened(ledger)
     assert one.begin(1) and one.begin(2)
@@ -255,9 +251,7 @@ def test_a_ledger_that_is_away_is_asked_again(ledger: Ledger, monkeypatch: pytes
 
 
 def _other_unit(ledger: Ledger) -> LedgerJournal:
-    persons = dataset(
-        pa.table({"age": [30], "person": [1]}), unit="person", max_rows=1, schema={"age": (0, 110)}
-    )
+    persons = dataset(pa.table({"age": [30], "person": [1]}), unit="person", max_rows=1, schema={"age": (0, 110)})
     return LedgerJournal(Curator(ledger), persons, SESSION, ledger_name="survey", request_id="monday")
 
 
@@ -305,9 +299,7 @@ def test_another_session_under_the_same_name_is_refused(ledger: Ledger, other: S
     assert ledger.budget("survey").count == count
 
 
-def test_an_analyst_opens_a_session_with_a_grant_and_others_cannot_use_it(
-    ledger: Ledger, tmp_path: Path
-) -> None:
+def test_an_analyst_opens_a_session_with_a_grant_and_others_cannot_use_it(ledger: Ledger, tmp_path: Path) -> None:
     ledger.grant("survey", "bob", 1.0)
     ledger.grant("survey", "eve", 1.0)
     with open_ledger(tmp_path / "study.db", actor="bob", role="analyst") as own:

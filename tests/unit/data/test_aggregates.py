@@ -49,7 +49,7 @@ TABLE = pa.table(
         "day": column([None, DAY(2019, 1, 1), DAY(2020, 1, 1), DAY(2020, 1, 3), DAY(2020, 1, 5), DAY(2021, 1, 1)]),
         "grade": column([1, 2, 3, 4, None]),
     }
-)  # fmt: skip
+)
 PEOPLE = dataset(TABLE, schema=SCHEMA)
 
 
@@ -143,22 +143,16 @@ def test_histograms_and_ranks_are_those_of_plain_python() -> None:
         sum(d < DAY(2020, 1, 3) for d in days),
         sum(d >= DAY(2020, 1, 3) for d in days),
     ]
-    assert found["steps"].tolist() == [
-        sum(row["age"] is not None and row["age"] < p for row in ROWS) for p in (0, 3)
-    ]
+    assert found["steps"].tolist() == [sum(row["age"] is not None and row["age"] < p for row in ROWS) for p in (0, 3)]
     assert found["sex"].sum() == total(lambda row: row["sex"] is not None)
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.3, 2.6), (0.1, 0.7), (1e6, 1e6 + 1.0), (-3.0, 9e15)])
 @pytest.mark.parametrize("count", [9, 10, 49, 1000])
-def test_reals_on_and_beside_equal_edges_fall_into_the_right_cell(
-    bounds: tuple[float, float], count: int
-) -> None:
+def test_reals_on_and_beside_equal_edges_fall_into_the_right_cell(bounds: tuple[float, float], count: int) -> None:
     """A division alone would be wrong within rounding of an edge; values there are what the test is made of."""
     edges = equal_edges("x", Reals(*bounds), count)
-    values = sorted(
-        {v for e in edges for v in (e, math.nextafter(e, -math.inf), math.nextafter(e, math.inf))}
-    )
+    values = sorted({v for e in edges for v in (e, math.nextafter(e, -math.inf), math.nextafter(e, math.inf))})
     people = dataset(pa.table({"x": [*values, None, math.nan]}), schema={"x": bounds})
     inside: list[Any] = [read_cell(value, Reals(*bounds)) for value in values]
     expected = [0] * count

@@ -135,9 +135,7 @@ def test_a_row_that_is_too_short_too_long_or_no_text_leaves_alone(tmp_path: Path
             elif kind == 2:
                 written[1] = b'"' + luck.choice(NOT_UTF8) + b'\n"'
             elif kind == 3:  # from a little to very much longer than allowed, the line breaks at every parity
-                written[2] = (
-                    b'"' + b"x" * luck.randrange(2) + b"x\n7,8,9\n" * luck.choice([80, 400, 2000]) + b'"'
-                )
+                written[2] = b'"' + b"x" * luck.randrange(2) + b"x\n7,8,9\n" * luck.choice([80, 400, 2000]) + b'"'
             if kind not in (0, 2, 3):
                 expected.append(tuple(text for text, _ in cells))
             parts.append(b",".join(written) + b"\n")
@@ -188,9 +186,7 @@ def test_quotes_out_of_place_are_found_with_their_line(
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_a_file_whose_quotes_do_not_close_is_refused_and_nothing_is_charged(
-    tmp_path: Path, ending: str
-) -> None:
+def test_a_file_whose_quotes_do_not_close_is_refused_and_nothing_is_charged(tmp_path: Path, ending: str) -> None:
     good, bad = b"a,b\n" + b"1,x\n" * 9, b'a,b\n1,"x\n' + b"1,x\n" * 9
     files = [tmp_path / f"good{ending}", tmp_path / f"bad{ending}"]
     for file, content in zip(files, (good, bad), strict=True):
@@ -277,9 +273,7 @@ def test_a_view_of_a_text_file_is_refused(tmp_path: Path, sql: str, refused: boo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
-def test_neighbours_in_large_files_of_prose_differ_by_the_row_that_they_differ_in(
-    tmp_path: Path, ending: str
-) -> None:
+def test_neighbours_in_large_files_of_prose_differ_by_the_row_that_they_differ_in(tmp_path: Path, ending: str) -> None:
     """Tens of megabytes: DuckDB's parallel scan cut such files every 8 MB, and made rows of the lines in a cell."""
     note = "\n".join(f'{line},"said" he, and it went on' for line in range(40))
     cell = '"' + note.replace('"', '""') + '"'

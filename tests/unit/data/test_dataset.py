@@ -121,8 +121,10 @@ def test_a_column_of_lists_cannot_be_used_before_it_is_exploded() -> None:
 def test_join_on_the_unit_multiplies_reach_and_touches_nobody_else() -> None:
     visits = dataset(
         pa.table({"person": [1, 1, 3, 3, 3, 9, None], "cost": [5, 6, 7, 8, 9, 10, 11]}),
-        unit="person", max_rows=2, schema={"cost": (0, 20)},
-    )  # fmt: skip
+        unit="person",
+        max_rows=2,
+        schema={"cost": (0, 20)},
+    )
     inner, left = PEOPLE.join(visits), PEOPLE.join(visits, how="left")
     assert count(inner) == 2 * 2 + 2
     assert count(left) == 2 * 2 + 1 + 2
@@ -132,14 +134,8 @@ def test_join_on_the_unit_multiplies_reach_and_touches_nobody_else() -> None:
 
 
 def test_a_forgotten_column_does_not_stand_in_for_one_of_the_other_table() -> None:
-    other = (
-        dataset(TABLE, unit="person", max_rows=1, schema={"age": (0, 110)})
-        .derive(years="age")
-        .select("years")
-    )
-    joined = (
-        PEOPLE.where("weight < 80").select("sex").join(other.derive(weight=("years * 1.0", (0.0, 110.0))))
-    )
+    other = dataset(TABLE, unit="person", max_rows=1, schema={"age": (0, 110)}).derive(years="age").select("years")
+    joined = PEOPLE.where("weight < 80").select("sex").join(other.derive(weight=("years * 1.0", (0.0, 110.0))))
     found = joined.exact({"w": Sum("weight", grid=1), "y": Sum("years"), "n": Count()})
     assert found["w"] == found["y"] and found["n"] == 3
 
@@ -178,9 +174,7 @@ def test_public_values_are_read_by_the_domain_that_was_declared_for_them() -> No
 def test_a_public_key_that_is_no_value_of_its_column_meets_no_row() -> None:
     """Clipped to the bounds like a cell, 500 would be taken for 110."""
     old = dataset(pa.table({"age": [300, 30]}), schema={"age": (0, 110)})
-    joined = old.join(
-        [{"age": 500, "x": 1}, {"age": 30, "x": 2}, {"age": None, "x": 3}], on="age", how="left"
-    )
+    joined = old.join([{"age": 500, "x": 1}, {"age": 30, "x": 2}, {"age": None, "x": 3}], on="age", how="left")
     assert joined.exact({"x": Moments("x", powers=(0, 1))})["x"].tolist() == [1, 2]
 
 

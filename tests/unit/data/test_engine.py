@@ -102,8 +102,7 @@ def test_two_queries_on_one_connection_take_turns() -> None:
     engine = DuckDBEngine.around(connection())
     found: list[Any] = []
     workers = [
-        threading.Thread(target=lambda n=n: found.append(rows_of(engine, f"SELECT {n}")[0][0]))
-        for n in range(8)
+        threading.Thread(target=lambda n=n: found.append(rows_of(engine, f"SELECT {n}")[0][0])) for n in range(8)
     ]
     for worker in workers:
         worker.start()
@@ -211,9 +210,7 @@ rows_of(engine, "SELECT 1")
 print("started", flush=True)
 rows_of(engine, {LONG!r})
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
     time.sleep(0.5)

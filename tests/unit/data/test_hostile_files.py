@@ -128,9 +128,7 @@ def test_columns_that_nobody_declared_decide_nothing(kind: str) -> None:
         "pandas": lambda: pandas.DataFrame(
             {"id": [1, 2], "a": [3, 4], "b": pandas.Series([1.5, SECRET], dtype=object)}
         ),
-        "polars": lambda: polars.DataFrame(
-            {"id": [1], "a": [7], "b": polars.Series([object()], dtype=polars.Object)}
-        ),
+        "polars": lambda: polars.DataFrame({"id": [1], "a": [7], "b": polars.Series([object()], dtype=polars.Object)}),
         "arrow": lambda: pyarrow.table({"id": [1], "a": [7], "b": wide, "A": [9]}),
     }
     people = ft.dataset(frames[kind](), unit="id", max_rows=1, schema={"a": (0, 10)})

@@ -39,9 +39,7 @@ def test_the_widest_bounds_that_a_decimal_can_hold_are_used(scale: int, domain: 
     assert people.exact({"known": Count("x")})["known"] == 2
 
 
-PEOPLE = ft.dataset(
-    pyarrow.table({"x": [1.0], "sex": ["F"]}), schema={"x": (0.0, 2.0**53), "sex": ["F", "M"]}
-)
+PEOPLE = ft.dataset(pyarrow.table({"x": [1.0], "sex": ["F"]}), schema={"x": (0.0, 2.0**53), "sex": ["F", "M"]})
 
 
 @pytest.mark.parametrize(
@@ -62,9 +60,7 @@ def test_a_text_of_any_length_is_gone_before_rows_are_sorted() -> None:
     """One person with 300 MB of text in a category column, or in a list, ended every query: out of memory."""
     backend = connection(memory_limit="64MiB", threads=1)
     cells = [*["F"] * 30, "F" * 2**25, "M" * 2**25]
-    backend.con.register(
-        "people", pyarrow.table({"id": range(32), "x": cells, "l": [[cell, "M"] for cell in cells]})
-    )
+    backend.con.register("people", pyarrow.table({"id": range(32), "x": cells, "l": [[cell, "M"] for cell in cells]}))
     with quiet():
         people = backend.table("people")
     data = ft.dataset(people, unit="id", max_rows=1, schema={"x": ["F", "M"], "l": ["F", "M"]})
@@ -80,14 +76,10 @@ def test_a_parquet_block_that_one_cell_could_fill_is_refused_when_it_is_opened(
     """DuckDB unpacks it whole; a query that fails then has been paid for."""
     monkeypatch.setattr("farthing.data.parquet_files.LARGEST_BLOCK", 10_000)
     file = tmp_path / "people.parquet"
-    table = pyarrow.table(
-        {"x": ["F", "F" * 20_000], "l": [["F"], ["F" * 20_000]], "n": [1, 2], "s": ["F", "M"]}
-    )
+    table = pyarrow.table({"x": ["F", "F" * 20_000], "l": [["F"], ["F" * 20_000]], "n": [1, 2], "s": ["F", "M"]})
     pyarrow.parquet.write_table(table, file)
     for name in ("x", "l"):
-        with pytest.raises(
-            InvalidValue, match=rf"more than 0 MiB in column '{name}'; write it with fewer rows"
-        ):
+        with pytest.raises(InvalidValue, match=rf"more than 0 MiB in column '{name}'; write it with fewer rows"):
             ft.dataset(file, schema={name: ["F", "M"]})
     with pytest.raises(InvalidValue, match="in column 'x'"):
         ft.dataset(file, unit="x", max_rows=1, schema={"s": ["F", "M"]})

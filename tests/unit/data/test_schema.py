@@ -99,9 +99,7 @@ def test_a_literal_that_cannot_be_meant_is_refused_by_name(literal: object, rule
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize(
-    "columns", [{}, [("a", bool)], None, {"": bool}, {3: bool}, {"a\n": bool}, {"a" * 256: bool}]
-)
+@pytest.mark.parametrize("columns", [{}, [("a", bool)], None, {"": bool}, {3: bool}, {"a\n": bool}, {"a" * 256: bool}])
 def test_a_schema_without_proper_columns_is_refused(columns: object) -> None:
     with pytest.raises(InvalidValue):
         Schema.read(columns)  # type: ignore[arg-type]

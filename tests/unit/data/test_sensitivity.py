@@ -14,9 +14,7 @@ from farthing.data.stability import rounded_up, sensitivity_of_rows
 
 
 @given(
-    st.integers(0, 2**200)
-    | st.integers(0, 10**4).map(lambda n: n * n)
-    | st.integers(2**53, 2**54).map(lambda n: n * n)
+    st.integers(0, 2**200) | st.integers(0, 10**4).map(lambda n: n * n) | st.integers(2**53, 2**54).map(lambda n: n * n)
 )
 def test_the_l2_sensitivity_is_the_root_rounded_up(square: int) -> None:
     root = Sensitivity(1, 1, square, 1).l2

@@ -30,9 +30,7 @@ ROWS = "person,sex,age,bmi\n1,F,30,20.0\n2,M,40,25.5\n2,M,200,\n"
 
 def totals(source: Any) -> tuple[int, list[int], int, int]:
     people = dataset(source, schema=SCHEMA)
-    found = people.exact(
-        {"n": Count(), "sex": CellCounts("sex"), "age": Sum("age"), "bmi": Sum("bmi", grid=0.5)}
-    )
+    found = people.exact({"n": Count(), "sex": CellCounts("sex"), "age": Sum("age"), "bmi": Sum("bmi", grid=0.5)})
     return int(found["n"]), found["sex"].tolist(), int(found["age"]), int(found["bmi"])
 
 
@@ -227,10 +225,7 @@ def test_the_rows_of_a_frame_are_let_go_with_its_datasets() -> None:
     engine = default_engine()
 
     def frames() -> set[str]:
-        return {
-            row[0]
-            for row in engine.rows("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal")
-        }
+        return {row[0] for row in engine.rows("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal")}
 
     people = dataset(pa.table(COLUMNS), schema=SCHEMA)
     name = people._base.source.table.get_name()
@@ -248,10 +243,7 @@ def test_the_rows_of_a_frame_are_let_go_with_its_datasets() -> None:
 
 def test_a_malformed_line_may_move_a_public_count(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
-    assert (
-        dataset(tmp_path / "people.csv", schema=SCHEMA, neighbours="replace", rows=3).sensitivity(Count()).l1
-        == 1
-    )
+    assert dataset(tmp_path / "people.csv", schema=SCHEMA, neighbours="replace", rows=3).sensitivity(Count()).l1 == 1
 
 
 def test_a_file_that_disappears_is_a_clear_error(tmp_path: Path) -> None:

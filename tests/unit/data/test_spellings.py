@@ -14,7 +14,7 @@ import pytest
 
 import farthing as ft
 from farthing.data import Categories, CellCounts, Count, Dates, Flags, Reals, Sum
-from farthing.data.dataset_tables import domain_of_entry, read_declaration
+from farthing.data.declaration_file import domain_of_entry, read_declaration
 from farthing.errors import InvalidValue
 from farthing.study.documents.study_document import _column, _literal, in_toml
 
@@ -97,14 +97,10 @@ def test_zero_and_one_are_flags_in_every_type(tmp_path: Path, kind: str) -> None
     wide = pyarrow.decimal128(5, 1) if kind.startswith("decimal") else kind.replace("bool", "bool_")
     cells: list[Any] = [1, 0, 0, None] if kind != "bool" else [True, False, False, None]
     odd = [] if kind == "bool" else [2, 7]
-    column = pyarrow.array(
-        [*cells, *odd], type=wide if not isinstance(wide, str) else getattr(pyarrow, wide)()
-    )
+    column = pyarrow.array([*cells, *odd], type=wide if not isinstance(wide, str) else getattr(pyarrow, wide)())
     pyarrow.parquet.write_table(pyarrow.table({"flag": column}), tmp_path / "people.parquet")
     text = "\n".join("" if cell is None else str(cell) for cell in column.to_pylist())
-    (tmp_path / "people.csv").write_text(
-        f"flag,x\n{text}\n".replace("\n", ",\n").replace("flag,x,", "flag,x")
-    )
+    (tmp_path / "people.csv").write_text(f"flag,x\n{text}\n".replace("\n", ",\n").replace("flag,x,", "flag,x"))
     for file in ("people.parquet", "people.csv"):
         for domain in (bool, [False, True]):
             people = ft.dataset(tmp_path / file, schema={"flag": domain})
@@ -156,8 +152,4 @@ def test_how_text_is_read_is_part_of_what_was_asked() -> None:
     """Two datasets that spell values differently can be united, but a stored answer of one is not that of the other."""
     plain, careless = Categories(["a"]), Categories(["a"], trim=True, lower=True)
     assert plain == careless and repr(plain) != repr(careless)
-    assert (
-        Reals(0.0, 1.0) == Reals(0.0, 1.0, decimal=",")
-        and Flags() == Flags()
-        and Dates(*DAYS) == Dates(*DAYS)
-    )
+    assert Reals(0.0, 1.0) == Reals(0.0, 1.0, decimal=",") and Flags() == Flags() and Dates(*DAYS) == Dates(*DAYS)

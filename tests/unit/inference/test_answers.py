@@ -18,10 +18,7 @@ def test_one_number_prints_with_the_digits_that_mean_something() -> None:
     answer = Answer.around("mean of income", 41_230.4, NORMAL)
     assert str(answer) == repr(answer) == "41,230 ± 480 (95%)"
     assert isinstance(answer.values, float)
-    assert (
-        str(Answer.around("share", 0.51234, ErrorDistribution([Term("normal", 0.001)])))
-        == "0.51234 ± 0.00196 (95%)"
-    )
+    assert str(Answer.around("share", 0.51234, ErrorDistribution([Term("normal", 0.001)]))) == "0.51234 ± 0.00196 (95%)"
     assert str(Answer.around("total", 1000, ErrorDistribution([]))) == "1,000 (95%)"
 
 

@@ -28,9 +28,7 @@ def test_one_term_agrees_with_the_exact_law_of_the_mechanism(scale: float) -> No
 def test_equal_cells_have_the_error_of_each() -> None:
     distribution = ErrorDistribution([Term("laplace", 20.0, coefficient=np.array([1.0, -1.0, 1.0]))])
     assert distribution.cells == 3
-    assert (
-        distribution.error(0.95) == distribution.errors(0.95)[0] == distribution.cell(1).error(0.95) == 60.0
-    )
+    assert distribution.error(0.95) == distribution.errors(0.95)[0] == distribution.cell(1).error(0.95) == 60.0
     assert distribution.standard_error == pytest.approx(distribution.standard_errors[2])
 
 
@@ -42,9 +40,7 @@ def test_unequal_cells_reach_the_confidence_on_average_and_not_before() -> None:
 
     def coverage(e: float) -> float:
         return float(
-            np.mean(
-                [1 - distribution_of(parts_of(distribution_terms(distribution, i))).tail(e) for i in range(3)]
-            )
+            np.mean([1 - distribution_of(parts_of(distribution_terms(distribution, i))).tail(e) for i in range(3)])
         )
 
     assert distribution.errors(0.9).min() < error < distribution.errors(0.9).max()
@@ -64,9 +60,7 @@ def test_a_thousand_kinds_of_cells_are_summed_up_by_a_few() -> None:
             Term("gaussian", 8000.0, coefficient=rng.uniform(0, 1, 1000)),
         ]
     )
-    few = ErrorDistribution(
-        [Term(t.kind, t.scale, np.asarray(t.coefficient)[:60]) for t in distribution.terms]
-    )
+    few = ErrorDistribution([Term(t.kind, t.scale, np.asarray(t.coefficient)[:60]) for t in distribution.terms])
     assert distribution.error(0.95) == pytest.approx(few.error(0.95), rel=0.15)
     assert distribution.errors(0.95).shape == (1000,)
     coverage = np.mean(distribution.errors(0.95) <= distribution.error(0.95))

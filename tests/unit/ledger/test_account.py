@@ -45,9 +45,7 @@ def _times(price: ChargePrice, count: int) -> ChargePrice:
     """The price of `count` equal charges, as sums have it."""
     assert price.epsilon_nano is not None
     divergences = tuple(None if d is None else count * d for d in price.divergences)
-    return ChargePrice(
-        count * price.epsilon_nano, count * price.delta_units, count * price.leak_units, divergences
-    )
+    return ChargePrice(count * price.epsilon_nano, count * price.delta_units, count * price.leak_units, divergences)
 
 
 class TestDecimals:
@@ -191,9 +189,7 @@ class TestNothing:
     )
 
     @pytest.mark.parametrize(("empty", "event"), [(a, e) for _, a, e in FULL], ids=[n for n, _, _ in FULL])
-    def test_it_is_admitted_where_nothing_else_is_and_changes_no_amount(
-        self, empty: Account, event: Any
-    ) -> None:
+    def test_it_is_admitted_where_nothing_else_is_and_changes_no_amount(self, empty: Account, event: Any) -> None:
         account = _charged(empty, event)
         assert not account.admits(account.priced(1e-9))
         later = _charged(account, 0.0, ApproxDP(0.0), Composed(((ApproxDP(0.0), 7),)))
@@ -204,9 +200,7 @@ class TestNothing:
 
     def test_it_is_admitted_beside_a_reserve_and_under_a_lowered_budget(self) -> None:
         account = _charged(Account.of(1.0), 1.0).with_budget(0.5)
-        assert account.admits(account.priced(0.0)) and account.admits(
-            account.priced(0.0), withheld=(10**8, 0)
-        )
+        assert account.admits(account.priced(0.0)) and account.admits(account.priced(0.0), withheld=(10**8, 0))
 
     @pytest.mark.parametrize("event", [1e-12, (0.0, 1e-30), GaussianNoise(1e9)])
     def test_next_to_nothing_is_not_nothing(self, event: Any) -> None:
@@ -445,9 +439,7 @@ class TestStoring:
             ]
         )
     )
-    def test_order_of_charges_does_not_matter(
-        self, charges: list[Event | float | tuple[float, float]]
-    ) -> None:
+    def test_order_of_charges_does_not_matter(self, charges: list[Event | float | tuple[float, float]]) -> None:
         account = Account.of(5.0, 1e-6)
         prices = [account.priced(charge) for charge in charges]
         for price in prices:

@@ -52,9 +52,7 @@ def test_who_borrows_may_do_what_their_role_may(root: Ledger) -> None:
         root.acting("eve", "analyst").budget("people", "bob")
 
 
-@pytest.mark.parametrize(
-    ("actor", "role"), [("", "curator"), ("a\nb", "curator"), ("ada", "owner"), (3, "curator")]
-)
+@pytest.mark.parametrize(("actor", "role"), [("", "curator"), ("a\nb", "curator"), ("ada", "owner"), (3, "curator")])
 def test_a_name_or_role_that_is_none_is_refused(root: Ledger, actor: str, role: str) -> None:
     with pytest.raises(InvalidValue):
         root.acting(actor, role)

@@ -64,6 +64,4 @@ def test_the_least_delta_covers_and_a_tenth_less_does_not() -> None:
     least = account.least_delta(2.0)
     assert account.with_budget(2.0, least).spent_upper <= 2.0
     assert not account.with_budget(2.0, 0.89 * least).spent_upper <= 2.0
-    assert math.isfinite(
-        account.with_budget(0.01, account.least_delta(0.01)).spent_upper
-    )  # no delta fits this
+    assert math.isfinite(account.with_budget(0.01, account.least_delta(0.01)).spent_upper)  # no delta fits this

@@ -69,9 +69,7 @@ def test_a_path_may_be_text_a_path_or_an_address(tmp_path: Path, monkeypatch: py
     assert not os.listdir(tmp_path / "elsewhere")
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"role": "king"}, {"actor": ""}, {"actor": 5}, {"timeout": 0}, {"timeout": "1"}]
-)
+@pytest.mark.parametrize("wrong", [{"role": "king"}, {"actor": ""}, {"actor": 5}, {"timeout": 0}, {"timeout": "1"}])
 def test_what_is_no_actor_role_or_timeout_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidValue):
         open_ledger(tmp_path / "a.db", **wrong)  # type: ignore[arg-type]
@@ -166,9 +164,7 @@ def test_entries_are_exported_as_json_lines(tmp_path: Path) -> None:
         assert list(ledger.entries("nobody")) == []
 
 
-def test_a_ledger_of_another_format_is_left_to_another_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_of_another_format_is_left_to_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for other in (1, 3):
         path = tmp_path / f"{other}.db"
         monkeypatch.setattr(ledger_access, "FORMAT", other)
@@ -177,9 +173,7 @@ def test_a_ledger_of_another_format_is_left_to_another_version(
         with sqlite3.connect(path) as store:  # whose tables need not be like ours
             store.execute("ALTER TABLE farthing_entries DROP COLUMN totals")
         store.close()
-        with pytest.raises(
-            LedgerUnavailable, match=f"it has format {other} and this farthing reads format 2"
-        ):
+        with pytest.raises(LedgerUnavailable, match=f"it has format {other} and this farthing reads format 2"):
             open_ledger(path)
 
 

@@ -74,9 +74,7 @@ def test_a_wrong_price_is_found_at_once_or_with_the_next_whole_state(history: li
 
 
 def test_a_change_of_policy_changes_nothing_else(history: list[Entry]) -> None:
-    for place in (
-        i for i, entry in enumerate(history) if entry.kind in ("budget", "grant", "reserve", "dataset")
-    ):
+    for place in (i for i, entry in enumerate(history) if entry.kind in ("budget", "grant", "reserve", "dataset")):
         wrong = history[place]
         account = wrong.body["state"]["account"]
         for name in ("count", "sum_nano", "sum_units", "leak_units"):
@@ -129,18 +127,18 @@ def test_totals_are_the_json_of_the_sums_and_the_fingerprints(history: list[Entr
         states = {w: replay.holding(entry.dataset, w) for w in who} if entry.sequence > 1 else {}
         expected = {
             w: {
-                "count": held.account.count, "leak_units": held.account.leak_units,
-                "sum_nano": held.account.sum_nano, "sum_units": held.account.sum_units,
+                "count": held.account.count,
+                "leak_units": held.account.leak_units,
+                "sum_nano": held.account.sum_nano,
+                "sum_units": held.account.sum_units,
                 "whole": fingerprint(held.text()),
             }
             for w, held in states.items()
-        }  # fmt: skip
+        }
         assert entry.totals == expected
         assert entry.totals_text == (canonical(expected) if expected else "")
         for state in states.values():
-            assert (
-                state.text() == canonical(json.loads(state.text())) and Holding.of_text(state.text()) == state
-            )
+            assert state.text() == canonical(json.loads(state.text())) and Holding.of_text(state.text()) == state
 
 
 def test_the_accounts_are_those_of_adding_one_charge_after_the_other(history: list[Entry]) -> None:
@@ -168,12 +166,8 @@ def test_totals_of_other_accounts_are_not_those_of_these() -> None:
     assert totals_agree(claimed, {"": one, "bob": bob}, whole=True)
     for other in ({"": one}, {"": one, "bib": bob}, {"": bob, "bob": bob}, {}, {"bob": bob}):
         assert not totals_agree(claimed, other, whole=False)
-    assert totals_agree(
-        claimed.replace(fingerprint(bob.text()), "0" * 32), {"": one, "bob": bob}, whole=False
-    )
-    assert not totals_agree(
-        claimed.replace(fingerprint(bob.text()), "0" * 32), {"": one, "bob": bob}, whole=True
-    )
+    assert totals_agree(claimed.replace(fingerprint(bob.text()), "0" * 32), {"": one, "bob": bob}, whole=False)
+    assert not totals_agree(claimed.replace(fingerprint(bob.text()), "0" * 32), {"": one, "bob": bob}, whole=True)
     assert not totals_agree(claimed + " ", {"": one, "bob": bob}, whole=False)
 
 

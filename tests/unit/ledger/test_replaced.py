@@ -60,9 +60,7 @@ def test_a_file_with_two_names_is_refused(ledger: Ledger, tmp_path: Path) -> Non
     assert not ledger.charge("people", 0.1, request_id="r-2").repeated
 
 
-def test_a_process_that_read_the_file_by_itself_still_charges_where_others_look(
-    ledger: Ledger, tmp_path: Path
-) -> None:
+def test_a_process_that_read_the_file_by_itself_still_charges_where_others_look(ledger: Ledger, tmp_path: Path) -> None:
     """Closing the file takes SQLite's locks away, and the next one to close the ledger would remove the log."""
     (tmp_path / "study.db").read_bytes()
     code = f"from farthing.ledger import open_ledger as o; o({str(tmp_path / 'study.db')!r}).close()"
@@ -89,9 +87,7 @@ def test_a_charge_written_to_a_log_that_was_removed_meanwhile_is_not_confirmed(
     assert ledger.budget("people").count == 2 and ledger.verify().ok
 
 
-def test_two_processes_that_do_not_see_each_other_do_not_spend_the_same_budget(
-    ledger: Ledger, tmp_path: Path
-) -> None:
+def test_two_processes_that_do_not_see_each_other_do_not_spend_the_same_budget(ledger: Ledger, tmp_path: Path) -> None:
     """Whose log was removed, goes on with the new one, and does not remove it in turn."""
     other = sqlite3.connect(tmp_path / "study.db")
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)")

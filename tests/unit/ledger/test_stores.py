@@ -74,9 +74,7 @@ def test_a_charge_that_is_broken_off_after_its_commit_is_found_again(
     assert again.repeated and again.state == "reserved" and ledger.budget("people").count == 1
 
 
-def test_a_charge_in_the_middle_of_a_charge_is_refused(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_charge_in_the_middle_of_a_charge_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a signal handler might do it: the inner charge must not end the transaction of the outer one."""
     from farthing.ledger import charge_lifecycle
 
@@ -272,9 +270,11 @@ def test_entries_cannot_be_changed_by_accident(ledger: Ledger, tmp_path: Path) -
     other = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
     ledger.release(ledger.charge("people", 0.1, request_id="r-1"), "x")
     for statement in (
-        "UPDATE farthing_entries SET actor = 'x'", "DELETE FROM farthing_entries",
-        "UPDATE farthing_answers SET body = 'x'", "DELETE FROM farthing_answers",
-    ):  # fmt: skip
+        "UPDATE farthing_entries SET actor = 'x'",
+        "DELETE FROM farthing_entries",
+        "UPDATE farthing_answers SET body = 'x'",
+        "DELETE FROM farthing_answers",
+    ):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             other.execute(statement)
     other.close()
@@ -359,9 +359,7 @@ def test_a_commit_that_the_server_undid_is_no_commit() -> None:
         (_Driver(sqlstate="42P05"), ["close"]),
     ],
 )
-def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(
-    problem: BaseException, told: list[str]
-) -> None:
+def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(problem: BaseException, told: list[str]) -> None:
     """Which answers of the server are still to come is not known then, and asking could take for ever."""
     heard: list[str] = []
     driver = SimpleNamespace(close=lambda: heard.append("close"))

@@ -31,9 +31,7 @@ def test_what_was_noted_last_is_read(tmp_path: Path) -> None:
     witness.close()
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\0" * 151, b"x" * 500, b"00000000000000000007 " + b"a" * 64 + b" "]
-)
+@pytest.mark.parametrize("content", [b"", b"\0" * 151, b"x" * 500, b"00000000000000000007 " + b"a" * 64 + b" "])
 def test_a_note_that_a_power_cut_spoilt_is_no_note(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w").write_bytes(content)
     assert Witness(tmp_path / "w").read(CHAIN) is None

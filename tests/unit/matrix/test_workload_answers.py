@@ -131,9 +131,7 @@ def test_nonnegative_cells_and_whole_ones_on_request() -> None:
     assert raw.estimate.min() < 0 <= settled.estimate.min()
     assert whole.estimate.dtype == np.int64 and whole.estimate.min() >= 0
     assert abs(whole.estimate.sum() - settled.estimate.sum()) <= 0.5
-    assert np.sum((settled.answers - np.cumsum(sparse)) ** 2) <= np.sum(
-        (raw.answers - np.cumsum(sparse)) ** 2
-    )
+    assert np.sum((settled.answers - np.cumsum(sparse)) ** 2) <= np.sum((raw.answers - np.cumsum(sparse)) ** 2)
 
 
 def test_auto_takes_the_least_error_and_says_what_it_weighed() -> None:
@@ -167,9 +165,7 @@ def test_intervals_hold_as_often_as_they_say(strategy: str) -> None:
     """80% intervals of one cell and of a range: fewer than 94 or more than 141 of 150 is less likely than one in a
     million (binomial), and intervals half as wide would hold in some 83."""
     for question, truth in (("age = 7", AGES[7]), ("10 <= age < 40", AGES[10:40].sum())):
-        answers = [
-            answered(strategy, seed, epsilon=0.3, confidence=0.8).query(question) for seed in range(150)
-        ]
+        answers = [answered(strategy, seed, epsilon=0.3, confidence=0.8).query(question) for seed in range(150)]
         inside = sum(one.lower <= truth <= one.upper for one in answers)
         assert 94 <= inside <= 141, (question, inside)
 
@@ -244,9 +240,7 @@ def test_a_branching_is_written_in_digits() -> None:
 
 @pytest.mark.parametrize("strategy", ["tree", "hierarchical"])
 @pytest.mark.parametrize(("n", "pairs"), [(100, [(0, 50), (50, 100)]), (1024, [(10, 500)])])
-def test_ranges_of_whole_blocks_need_no_finer_level(
-    strategy: str, n: int, pairs: list[tuple[int, int]]
-) -> None:
+def test_ranges_of_whole_blocks_need_no_finer_level(strategy: str, n: int, pairs: list[tuple[int, int]]) -> None:
     found = answered(strategy, workload=workloads.ranges(n, pairs), histogram=np.full(n, 40), epsilon=20.0)
     truth = np.array([40.0 * (high - low) for low, high in pairs])
     assert np.all(np.abs(found.answers - truth) <= 1e-6 + 30 * found.standard_errors)

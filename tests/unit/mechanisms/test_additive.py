@@ -53,8 +53,7 @@ def test_huge_values_saturate_and_never_wrap(mechanism: Any, value: int) -> None
 
 @given(
     st.integers(-(2**62), 2**62) | st.sampled_from([2**62, -(2**62), 0, 1]),
-    st.integers(-(2**70), 2**70)
-    | st.integers(-3, 3).flatmap(lambda n: st.sampled_from([2**62 + n, n - 2**62])),
+    st.integers(-(2**70), 2**70) | st.integers(-3, 3).flatmap(lambda n: st.sampled_from([2**62 + n, n - 2**62])),
 )
 def test_only_the_sum_is_clamped_never_the_noise(value: int, noise: int) -> None:
     """Clamped noise ends at another place for each value, and an answer there would tell the value."""
@@ -171,9 +170,7 @@ def test_other_parameters_out_of_range_are_refused(make: Any, arguments: dict[st
 def test_errors_and_variances_are_in_the_units_of_the_value() -> None:
     whole, real = DiscreteLaplace(0.5), DiscreteLaplace(0.5, 1.0, grid=0.125)
     assert real.scale == whole.scale == 2.0
-    assert real.variance == pytest.approx(2 * 2.0**2, rel=0.01) and whole.variance == pytest.approx(
-        7.835, rel=1e-3
-    )
+    assert real.variance == pytest.approx(2 * 2.0**2, rel=0.01) and whole.variance == pytest.approx(7.835, rel=1e-3)
     assert real.error(0.95) == pytest.approx(whole.error(0.95), abs=0.5)
     assert real.error(0.95) - real.distribution.error(0.95) * 0.125 == 0.0625  # half a step of rounding
     assert DiscreteLaplace(0.5, cells=100).error(0.95, every_cell=True) > whole.error(0.95)

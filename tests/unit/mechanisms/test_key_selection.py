@@ -64,9 +64,7 @@ def test_counts_come_with_the_keys_and_have_the_law_of_the_noise() -> None:
     def p_value(rate: float) -> float:
         mass = {j: math.exp(-rate * abs(j)) for j in range(-reach, reach + 1)}
         total = sum(mass.values())
-        means = [
-            6000 * sum(m for j, m in mass.items() if a <= j < b) / total for a, b in itertools.pairwise(edges)
-        ]
+        means = [6000 * sum(m for j, m in mass.items() if a <= j < b) / total for a, b in itertools.pairwise(edges)]
         return float(stats.chisquare(seen, np.array(means) * sum(seen) / sum(means)).pvalue)
 
     assert p_value(0.7) > 1e-6

@@ -46,21 +46,13 @@ def cases() -> list[tuple[NoiseDistribution, int]]:
 
 
 @pytest.mark.parametrize(("distribution", "reach"), cases(), ids=str)
-def test_mass_tail_and_variance_are_those_of_the_plain_sums(
-    distribution: NoiseDistribution, reach: int
-) -> None:
+def test_mass_tail_and_variance_are_those_of_the_plain_sums(distribution: NoiseDistribution, reach: int) -> None:
     mass = masses(distribution, reach)
     for n in (0, 1, 2, 5, 17):
-        assert (
-            distribution.mass(n)
-            == distribution.mass(-n)
-            == pytest.approx(float(mass[n]), rel=1e-13, abs=1e-300)
-        )
+        assert distribution.mass(n) == distribution.mass(-n) == pytest.approx(float(mass[n]), rel=1e-13, abs=1e-300)
         tail = 2 * mpmath.fsum(mass[m] for m in range(n + 1, reach + 1))
         # Wide Gaussians integrate over the tail: good to 1e-6 near the middle and better outside.
-        assert distribution.tail(n) == pytest.approx(
-            float(tail), rel=1e-5 if reach > 1000 else 1e-13, abs=1e-35
-        )
+        assert distribution.tail(n) == pytest.approx(float(tail), rel=1e-5 if reach > 1000 else 1e-13, abs=1e-35)
     variance = 2 * mpmath.fsum(n * n * m for n, m in mass.items())
     assert distribution.variance == pytest.approx(float(variance), rel=1e-13)
 

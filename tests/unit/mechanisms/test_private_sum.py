@@ -118,9 +118,7 @@ def test_bounds_of_any_number_type_are_plain_numbers_inside(kind: Any) -> None:
 
 def test_bounds_in_int64_do_not_wrap_around_in_steps() -> None:
     with pytest.raises(InvalidValue, match="2\\^53"):
-        BoundedSum(
-            1.0, np.int64(-(2**53)), np.int64(1), grid=2.0**-10
-        )  # -2^63 steps, whose absolute value wraps
+        BoundedSum(1.0, np.int64(-(2**53)), np.int64(1), grid=2.0**-10)  # -2^63 steps, whose absolute value wraps
 
 
 def test_noise_that_would_be_too_wide_is_refused_when_the_sum_is_made() -> None:

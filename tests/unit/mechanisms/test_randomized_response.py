@@ -21,9 +21,7 @@ def test_a_bad_epsilon_is_refused(epsilon: Any) -> None:
         RandomizedResponse(epsilon)
 
 
-@pytest.mark.parametrize(
-    "categories", [(), (1,), (1, 1), "ab", (1, "a"), (1.5, 2.5), (None, None), 3, {1, 2}]
-)
+@pytest.mark.parametrize("categories", [(), (1,), (1, 1), "ab", (1, "a"), (1.5, 2.5), (None, None), 3, {1, 2}])
 def test_bad_categories_are_refused(categories: Any) -> None:
     with pytest.raises(InvalidValue, match="categories="):
         RandomizedResponse(1.0, categories)
@@ -116,7 +114,4 @@ def test_the_repr_makes_it_again_and_it_is_frozen(mechanism: RandomizedResponse)
 
 def test_epsilon_follows_from_warners_probability_whatever_is_claimed() -> None:
     mechanism = RandomizedResponse.warner(0.75)
-    assert (
-        mechanism.epsilon > 1.0986
-        and RandomizedResponse(0.1, _warner=Fraction(3, 4)).epsilon == mechanism.epsilon
-    )
+    assert mechanism.epsilon > 1.0986 and RandomizedResponse(0.1, _warner=Fraction(3, 4)).epsilon == mechanism.epsilon

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
-from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, staircase
-from farthing.mechanisms.samplers.staircase import (
+from farthing.mechanisms.samplers import discrete_gaussian_noise, discrete_laplace_noise, vector_draws
+from farthing.mechanisms.samplers.single_draws import Bits
+from farthing.mechanisms.samplers.vector_draws import (
     CHUNK,
     ONE,
     Distribution,
@@ -51,9 +51,7 @@ def every_word(sampler: Staircase) -> tuple[int, Script]:
     seconds = np.arange(1 << (sampler.table.position_bits + sampler.more_bits))
     count = len(firsts) * len(seconds)
     pair = np.repeat(firsts, len(seconds)), np.tile(seconds, len(firsts))
-    return count, Script(
-        pair[0].astype("<u8").tobytes(), pair[1].astype(f"<u{sampler.position_bytes}").tobytes()
-    )
+    return count, Script(pair[0].astype("<u8").tobytes(), pair[1].astype(f"<u{sampler.position_bytes}").tobytes())
 
 
 @pytest.mark.parametrize(
@@ -66,9 +64,7 @@ def every_word(sampler: Staircase) -> tuple[int, Script]:
         Distribution.gaussian(Fraction(150)),
     ],
 )
-def test_over_every_word_the_law_comes_out_exactly(
-    distribution: Distribution, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_over_every_word_the_law_comes_out_exactly(distribution: Distribution, monkeypatch: pytest.MonkeyPatch) -> None:
     """`Staircase` without chance: every word once; what is left open counts with its exact probability."""
     sampler = Staircase.of(distribution, **SMALL)
     table = sampler.table
@@ -125,9 +121,7 @@ def test_shares_cover_the_weights_and_add_up(distribution: Distribution, setting
     assert min(made.shares) >= 0 and len(made.shares) == made.blocks + 2
     with precision(400):
         for block in range(made.blocks + 1):
-            assert (
-                made.acceptance(block, block * made.length) < 1 + 1e-60
-            )  # a ball around 1 may not lie below 1
+            assert made.acceptance(block, block * made.length) < 1 + 1e-60  # a ball around 1 may not lie below 1
 
 
 @pytest.mark.parametrize(("distribution", "settings"), TABLES)
@@ -177,9 +171,7 @@ def test_the_alias_table_shares_out_exactly(counts: list[int]) -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 2), st.integers(-3, 3), st.data())
-def test_a_comparison_is_decided_by_the_first_bit_that_differs(
-    words: int, step: int, data: st.DataObject
-) -> None:
+def test_a_comparison_is_decided_by_the_first_bit_that_differs(words: int, step: int, data: st.DataObject) -> None:
     """U agrees with the acceptance probability for some words of 64 bits, then goes below or above it."""
     sampler = Staircase.of(Distribution.gaussian(Fraction(10**6)), leading_bits=8, more_bits=0)
     block = data.draw(st.integers(1, sampler.table.blocks - 1))
@@ -197,7 +189,7 @@ def test_a_comparison_is_decided_by_the_first_bit_that_differs(
 
 
 def test_noise_too_large_for_the_array_is_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staircase, "geometric", lambda rate, bits: 1 << 80)
+    monkeypatch.setattr(vector_draws, "geometric", lambda rate, bits: 1 << 80)
     short = Staircase.of(Distribution.laplace(Fraction(10)), selection_bits=12, tail_bits=1)
     drawn = short.draw(2_000, TestSource(5))
     assert set(np.abs(drawn[np.abs(drawn) >= short.table.tail_start]).tolist()) == {2**63 - 1}

@@ -12,7 +12,7 @@ from scipy import stats
 
 from farthing.accounting import compose
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.exact_samplers import Bits
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
 from farthing.mechanisms.smooth_noise import DiscreteCauchyDistribution, discrete_cauchy
 
@@ -42,9 +42,7 @@ def p_value(draws: list[int], scale: Fraction) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scale", [Fraction(3, 10), Fraction(1), Fraction(7, 2), Fraction(100), Fraction(10**6)]
-)
+@pytest.mark.parametrize("scale", [Fraction(3, 10), Fraction(1), Fraction(7, 2), Fraction(100), Fraction(10**6)])
 def test_cauchy_draws_have_the_exact_law(scale: Fraction) -> None:
     """alpha = 1e-6, with a scale ten percent off either way rejected."""
     bits = Bits(Scripted(11), 4096)
@@ -139,9 +137,7 @@ def test_missing_and_infinite_reals_are_not_refused_which_would_tell_of_them() -
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.array])
 def test_bounds_of_any_number_type_are_plain_numbers_inside(kind: type) -> None:
     mechanism = SmoothMedian(1.0, kind(0), kind(8), grid=kind(2))
-    assert mechanism == SmoothMedian(1.0, 0, 8, grid=2.0) and hash(mechanism) == hash(
-        SmoothMedian(1.0, 0, 8, grid=2)
-    )
+    assert mechanism == SmoothMedian(1.0, 0, 8, grid=2.0) and hash(mechanism) == hash(SmoothMedian(1.0, 0, 8, grid=2))
     assert all(type(bound) is int for bound in (mechanism.lower, mechanism.upper))
 
 

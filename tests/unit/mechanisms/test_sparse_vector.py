@@ -147,9 +147,7 @@ def test_a_hostile_value_is_refused_unseen_and_costs_nothing(hostile: object) ->
     assert session.positives_left == 1 and session.ask(10**6)
 
 
-@pytest.mark.parametrize(
-    "hostile", [None, 5, [1, None], [1.5], [[1, 2]], "12", [True, False], [1, "x"], {1: 2}]
-)
+@pytest.mark.parametrize("hostile", [None, 5, [1, None], [1.5], [[1, 2]], "12", [True, False], [1, "x"], {1: 2}])
 def test_a_hostile_stream_is_refused(hostile: object) -> None:
     with pytest.raises(InvalidData):
         AboveThreshold(1.0).release(hostile)

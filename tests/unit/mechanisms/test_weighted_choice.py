@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.mechanisms.exact_samplers import Bits
+from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.weighted_choice import Ballot, Group, choose_label
 from theorems.selection_twins import Seeded, counted, exponential_distribution, rejected
 

@@ -39,9 +39,7 @@ DESIGNS: dict[str, tuple[HandDesign, float, float]] = {
 
 
 @pytest.mark.parametrize(("design", "epsilon", "delta"), DESIGNS.values(), ids=DESIGNS.keys())
-def test_the_proven_cost_is_within_the_budget_and_close_to_it(
-    design: HandDesign, epsilon: float, delta: float
-) -> None:
+def test_the_proven_cost_is_within_the_budget_and_close_to_it(design: HandDesign, epsilon: float, delta: float) -> None:
     found = allocate(Problem(design, epsilon, delta))
     assert set(found.noises) == {each.name for each in design.slots}
     assert found.cost.proven and (1 - 2e-4) * epsilon <= found.cost.upper <= epsilon
@@ -208,9 +206,7 @@ def test_a_cost_fits_in_whole_billionths_as_a_ledger_counts_them(epsilon: float)
     problem = Problem(counts([100.0, 20.0]), epsilon)
     found = allocate(problem)
     assert math.ceil(Fraction(found.cost.upper) * 10**9) <= math.floor(Fraction(epsilon) * 10**9)
-    fitted = fit(
-        replace(problem, requirements={name: Requirement(1e9 * epsilon**-1) for name in ("o0", "o1")})
-    )
+    fitted = fit(replace(problem, requirements={name: Requirement(1e9 * epsilon**-1) for name in ("o0", "o1")}))
     assert fitted.fits
 
 
@@ -224,9 +220,7 @@ def test_what_a_ledger_would_refuse_is_made_cheaper() -> None:
 
     found = allocate(problem, admits=admits)
     assert 0.7 <= found.cost.upper <= 0.9 and len(asked) < 12
-    free = replace(
-        problem, requirements={"o0": Requirement(allocate(problem).distributions["o0"].error(0.95))}
-    )
+    free = replace(problem, requirements={"o0": Requirement(allocate(problem).distributions["o0"].error(0.95))})
     kept = allocate(free, admits=admits)
     assert kept.cost.upper <= 0.9 and kept.distributions["o0"].error(0.95) <= free.requirements["o0"].within
 
@@ -235,9 +229,7 @@ TINY = list(itertools.product((1e-9, 1e-6, 1e-3), (1e-40, 1e-9, 1e-3, 0.1), (1, 
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "number"), TINY)
-def test_a_delta_that_dwarfs_epsilon_is_planned_all_the_same(
-    epsilon: float, delta: float, number: int
-) -> None:
+def test_a_delta_that_dwarfs_epsilon_is_planned_all_the_same(epsilon: float, delta: float, number: int) -> None:
     """At (1e-6, 1e-3) the polish divided by a cost of 0, and other corners were refused at no cost at all."""
     found = allocate(Problem(counts([100.0] * number), epsilon, delta))
     assert found.fits

@@ -36,9 +36,7 @@ def test_the_search_prices_it_as_the_accountant_does() -> None:
     model = Model.of(made)  # type: ignore[arg-type]
     strengths = np.array([0.4, 0.8])
     searched = saddle_cost(model.losses(np.full(2, EXPONENTIAL), strengths), 1e-6)[0]
-    events = [
-        slot.event(Noise("exponential", float(e))) for slot, e in zip(model.slots, strengths, strict=True)
-    ]
+    events = [slot.event(Noise("exponential", float(e))) for slot, e in zip(model.slots, strengths, strict=True)]
     assert searched == pytest.approx(compose(events).epsilon_at(1e-6).upper, rel=0.03)
 
 

@@ -59,9 +59,7 @@ def test_the_estimate_is_the_proven_cost(losses: Losses, delta: float) -> None:
 def test_the_first_order_cost_is_close_enough_to_steer_by(losses: Losses, delta: float) -> None:
     exact = composed_cost(losses, delta)
     first, saddle = saddle_cost(losses, delta)
-    assert math.isclose(first, exact.epsilon, rel_tol=0.05) and math.isclose(
-        saddle, exact.saddle, rel_tol=0.05
-    )
+    assert math.isclose(first, exact.epsilon, rel_tol=0.05) and math.isclose(saddle, exact.saddle, rel_tol=0.05)
 
 
 def test_a_lattice_that_comes_back_is_called_unreliable() -> None:

@@ -59,6 +59,4 @@ def test_without_delta_gaussian_noise_is_refused_by_name() -> None:
 
 def test_held_noise_of_a_kind_the_slot_has_not_is_refused() -> None:
     with pytest.raises(InvalidValue, match="must be one of laplace"):
-        allocate(
-            Problem(counts([9.0, 9.0], kinds=("laplace",)), 1.0, 1e-6, held={"s0": Noise("gaussian", 9.0)})
-        )
+        allocate(Problem(counts([9.0, 9.0], kinds=("laplace",)), 1.0, 1e-6, held={"s0": Noise("gaussian", 9.0)}))

@@ -87,9 +87,7 @@ def test_where_errors_are_whole_numbers_the_bracket_closes_on_the_step() -> None
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_an_impossible_requirement_says_the_closest_that_fits(delta: float) -> None:
     problem = Problem(counts([100.0, 50.0, 20.0]), 1.0, delta, requirements={"o1": Requirement(2.0)})
-    with pytest.raises(
-        Infeasible, match=r"'o1' cannot be met .* closest that fits .* raise epsilon"
-    ) as refused:
+    with pytest.raises(Infeasible, match=r"'o1' cannot be met .* closest that fits .* raise epsilon") as refused:
         allocate(problem)
     assert refused.value.blocking == ("o1",)
     closest = refused.value.closest

@@ -15,9 +15,7 @@ def test_the_title_tells_the_verdict_and_the_points_are_the_reports(claim: float
     report = audit(lambda bit: bit, claim, (0, 1), samples=1_000, workers=1)
     data = audit_region(report).to_dict()
     assert word in data["title"]["text"]
-    [estimated] = [
-        layer["data"]["values"] for layer in data["layer"] if "estimated" in str(layer["data"]["values"])
-    ]
+    [estimated] = [layer["data"]["values"] for layer in data["layer"] if "estimated" in str(layer["data"]["values"])]
     assert [(row["P_FA"], row["P_MD"]) for row in estimated] == list(report.region)
 
 

@@ -78,11 +78,7 @@ def test_an_empty_ledger_is_refused_with_a_way_out() -> None:
 
 
 def test_a_dataset_without_a_budget_says_so() -> None:
-    assert (
-        burn_down([Moment(1, "dataset", 0.0, 0.0)], dataset="x")
-        .to_dict()["title"]["text"]
-        .endswith("no budget")
-    )
+    assert burn_down([Moment(1, "dataset", 0.0, 0.0)], dataset="x").to_dict()["title"]["text"].endswith("no budget")
 
 
 @pytest.mark.slow

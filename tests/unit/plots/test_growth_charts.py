@@ -9,9 +9,7 @@ from farthing.plots import error_growth, growth_exponent
 
 
 def test_the_power_is_that_of_the_measured_points_and_not_of_the_line() -> None:
-    rows = [
-        {"strategy": "one", "k": k, "predicted": float(k**2), "measured": float(k**3)} for k in (4, 8, 16)
-    ]
+    rows = [{"strategy": "one", "k": k, "predicted": float(k**2), "measured": float(k**3)} for k in (4, 8, 16)]
     legend = error_growth(rows).to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"]
     assert legend == ["one: k^3.00"]
 

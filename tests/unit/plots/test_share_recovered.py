@@ -9,9 +9,7 @@ from farthing.plots import share_recovered
 
 
 def test_every_number_is_drawn_where_it_belongs() -> None:
-    chart = share_recovered(
-        [1.0, 9.0], [1.0, 0.7], rows=20, queries=80, marked=[("ours", 50.0, 0.52)]
-    ).to_dict()
+    chart = share_recovered([1.0, 9.0], [1.0, 0.7], rows=20, queries=80, marked=[("ours", 50.0, 0.52)]).to_dict()
     drawn = [layer["data"]["values"] for layer in chart["layer"]]
     assert [{"noise": 1.0, "share": 1.0}, {"noise": 9.0, "share": 0.7}] in drawn
     assert [{"name": "ours", "noise": 50.0, "share": 0.52}] in drawn

@@ -118,9 +118,7 @@ def test_only_a_plain_event_can_be_sampled(inner: Any) -> None:
         Sampled(inner, 0.5)
 
 
-@pytest.mark.parametrize(
-    "value", [1, 1.0, Fraction(1), np.float32(1), np.int8(1), np.uint64(1), np.array(1.0)]
-)
+@pytest.mark.parametrize("value", [1, 1.0, Fraction(1), np.float32(1), np.int8(1), np.uint64(1), np.array(1.0)])
 def test_every_kind_of_real_number_is_taken_as_the_same_double(value: Any) -> None:
     assert checked_real(value, "x") == checked_epsilon(value) == 1.0
     assert LaplaceNoise(value) == LaplaceNoise(1.0) and type(LaplaceNoise(value).noise_multiplier) is float
@@ -151,9 +149,7 @@ def test_composed_events_are_flat_and_survive_storage() -> None:
     assert Event.from_dict(json.loads(json.dumps(outer.to_dict()))) == outer
 
 
-@pytest.mark.parametrize(
-    "parts", [[1], ((1, 2),), ((ApproxDP(1), -1),), ((ApproxDP(1), 1.5),), ((ApproxDP(1),),)]
-)
+@pytest.mark.parametrize("parts", [[1], ((1, 2),), ((ApproxDP(1), -1),), ((ApproxDP(1), 1.5),), ((ApproxDP(1),),)])
 def test_composed_events_refuse_what_is_no_pair_of_event_and_count(parts: Any) -> None:
     with pytest.raises(InvalidValue):
         Composed(parts)

@@ -134,9 +134,7 @@ def served_in(folder: Path, **settings: Any) -> Served:
     ada.grant(DATASET, "bob", 1.0, 1e-7)
     with served.state.store.begin() as connection:
         connection.execute(
-            declarations.insert().values(
-                name=DATASET, body=json.dumps(DECLARATION), created_by="ada", created=now()
-            )
+            declarations.insert().values(name=DATASET, body=json.dumps(DECLARATION), created_by="ada", created=now())
         )
     return served
 

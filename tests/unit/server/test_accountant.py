@@ -22,9 +22,7 @@ def test_composition_shows_the_optimum_beside_every_theorem(analyst):
 
 
 def test_noise_of_a_known_law_is_composed_as_such(auditor):
-    body = {
-        "charges": [{"noise": "gaussian", "multiplier": 4, "count": 10}, {"epsilon": 0.05, "delta": 1e-7}]
-    }
+    body = {"charges": [{"noise": "gaussian", "multiplier": 4, "count": 10}, {"epsilon": 0.05, "delta": 1e-7}]}
     found = auditor.post("/api/v1/compose", json=body).json()
     names = [line["name"] for line in found["theorems"]]
     assert found["k"] == 11 and found["optimal"]["upper"] > 0 and "Renyi, own noise" in names
@@ -84,16 +82,12 @@ def test_regions_shrink_from_the_sum_to_the_optimum(analyst):
     assert last["optimal"] <= last["kov"] <= last["advanced"] and last["optimal"] <= last["basic"]
 
 
-@pytest.mark.parametrize(
-    "facts", [(1, 0, 0, 0), (1000, 50, 0, 1e-6), (1000, 0.5, 0.9, 0.5), (1000, 1e-300, 0, 0)]
-)
+@pytest.mark.parametrize("facts", [(1, 0, 0, 0), (1000, 50, 0, 1e-6), (1000, 0.5, 0.9, 0.5), (1000, 1e-300, 0, 0)])
 def test_regions_at_the_ends_of_what_may_be_asked_are_finite_or_null(analyst, facts):
     body = dict(zip(("k", "epsilon", "delta", "at_delta"), facts, strict=True))
     answer = analyst.post("/api/v1/regions", json=body)
     assert answer.status_code == 200, answer.text
-    assert all(
-        0 <= rate <= 1 for region in answer.json()["regions"] for point in region["points"] for rate in point
-    )
+    assert all(0 <= rate <= 1 for region in answer.json()["regions"] for point in region["points"] for rate in point)
 
 
 @pytest.mark.slow

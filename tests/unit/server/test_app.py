@@ -20,14 +20,10 @@ def test_metrics_are_for_curators_and_auditors(
     assert [client.get("/metrics").status_code for client in (curator, auditor, analyst, stranger)] == [
         200, 200, 403, 401,
     ]  # fmt: skip
-    assert (
-        'farthing_requests_total{route="/metrics",method="GET",status="200"}' in curator.get("/metrics").text
-    )
+    assert 'farthing_requests_total{route="/metrics",method="GET",status="200"}' in curator.get("/metrics").text
 
 
-@pytest.mark.parametrize(
-    "path", ["/nothing", "/api/v1/nothing", "/static/../settings.py", "/static/%2e%2e/x"]
-)
+@pytest.mark.parametrize("path", ["/nothing", "/api/v1/nothing", "/static/../settings.py", "/static/%2e%2e/x"])
 def test_an_unknown_address_has_the_envelope(stranger: TestClient, path: str) -> None:
     answer = stranger.get(path)
     assert answer.status_code == 404
@@ -39,9 +35,7 @@ def test_a_wrong_method_has_the_envelope(stranger: TestClient) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
-def test_what_is_made_ready_at_the_start_spends_nothing(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_made_ready_at_the_start_spends_nothing(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = list(served.state.root.entries())
     plans: list[bool] = []
     monkeypatch.setattr(warming, "priced", lambda *_, proof: plans.append(proof))

@@ -37,9 +37,7 @@ def test_sources_are_names_of_files_and_columns_without_a_row(curator: TestClien
     assert code_of(curator.get("/api/v1/sources", params={"only": "../study.db"})) == (422, "invalid_value")
 
 
-def test_a_check_says_a_sentence_for_every_column_and_writes_nothing(
-    curator: TestClient, served: Any
-) -> None:
+def test_a_check_says_a_sentence_for_every_column_and_writes_nothing(curator: TestClient, served: Any) -> None:
     told = {**NEW, "name": "checked", "columns": {**NEW["columns"], "sex": {"range": [3, 1]}}}
     found = curator.post("/api/v1/datasets/check", json=told).json()
     assert not found["ok"]
@@ -99,9 +97,7 @@ def test_the_same_declaration_again_is_the_same_dataset_and_another_is_refused(
     assert code_of(curator.post("/api/v1/datasets", json={**NEW, "epsilon": 2.0})) == (409, "conflict")
 
 
-def test_a_registration_that_stopped_half_way_is_finished_by_the_same_again(
-    curator: TestClient, served: Any
-) -> None:
+def test_a_registration_that_stopped_half_way_is_finished_by_the_same_again(curator: TestClient, served: Any) -> None:
     told = {**NEW, "name": "half"}
     assert curator.post("/api/v1/datasets", json=told).status_code == 201
     with served.state.store.begin() as connection:  # as if it had stopped after the ledger
@@ -186,9 +182,7 @@ def test_a_dataset_tells_what_is_public_and_the_source_only_to_a_curator(
     assert own.json()["budget"]["analyst"] == "bob" and own.json()["budget"]["total"]["epsilon"] == 1.0
 
 
-def test_an_analyst_sees_no_dataset_without_a_grant(
-    curator: TestClient, analyst: TestClient, served: Any
-) -> None:
+def test_an_analyst_sees_no_dataset_without_a_grant(curator: TestClient, analyst: TestClient, served: Any) -> None:
     curator.post("/api/v1/datasets", json={**NEW, "name": "closed"})
     assert "closed" in curator.get("/api/v1/datasets").text
     assert "closed" not in analyst.get("/api/v1/datasets").text
@@ -203,25 +197,16 @@ def test_budgets_grants_and_reserves_are_entries_of_the_ledger(curator: TestClie
     raised = curator.put("/api/v1/datasets/moved/budget", json={"epsilon": 2.0, "delta": 1e-6})
     assert raised.json()["total"]["epsilon"] == 2.0
     kept = curator.put("/api/v1/datasets/moved/reserves/census day", json={"epsilon": 0.5}).json()
-    assert (
-        kept["withheld"] == {"census day": {"epsilon": 0.5, "delta": 0.0}}
-        and kept["remaining"]["epsilon"] == 1.5
-    )
-    given = curator.put(
-        "/api/v1/datasets/moved/grants/bob", json={"epsilon": 5.0000000001, "delta": 1e-7}
-    ).json()
+    assert kept["withheld"] == {"census day": {"epsilon": 0.5, "delta": 0.0}} and kept["remaining"]["epsilon"] == 1.5
+    given = curator.put("/api/v1/datasets/moved/grants/bob", json={"epsilon": 5.0000000001, "delta": 1e-7}).json()
     assert given["total"]["epsilon"] == 5.0
-    assert (
-        given["remaining"]["epsilon"] == 1.5
-    )  # what is really left: the dataset's own budget rules above it
+    assert given["remaining"]["epsilon"] == 1.5  # what is really left: the dataset's own budget rules above it
     assert "1.5 is free. The budget of moved, which is shared, has no more left." in given["sentence"]
     kinds = [entry.kind for entry in served.state.root.entries("moved")]
     assert kinds == ["dataset", "budget", "reserve", "grant"]
     assert {entry.actor for entry in served.state.root.entries("moved")} == {"ada"}
     curator.put("/api/v1/datasets/moved/grants/bob", json={"epsilon": 5.0000000001, "delta": 1e-7})
-    assert (
-        len(list(served.state.root.entries("moved"))) == 4
-    )  # the same again changes nothing, as the ledger keeps it
+    assert len(list(served.state.root.entries("moved"))) == 4  # the same again changes nothing, as the ledger keeps it
     too_much = curator.put("/api/v1/datasets/moved/reserves/all", json={"epsilon": 3.0})
     assert code_of(too_much) == (422, "invalid_value")
     assert code_of(curator.put("/api/v1/datasets/moved/grants/nobody", json={"epsilon": 1.0})) == (
@@ -232,9 +217,7 @@ def test_budgets_grants_and_reserves_are_entries_of_the_ledger(curator: TestClie
     assert curator.post("/api/v1/datasets", json=told).status_code == 201
 
 
-def test_a_table_that_is_gone_is_told_without_its_name(
-    curator: TestClient, analyst: TestClient, served: Any
-) -> None:
+def test_a_table_that_is_gone_is_told_without_its_name(curator: TestClient, analyst: TestClient, served: Any) -> None:
     file = served.settings.data / "brief.csv"
     file.write_text("age,sex\n1,F\n")
     told = {**NEW, "name": "brief", "source": "brief.csv", "columns": {"age": {"range": [0, 9]}}}

@@ -91,7 +91,7 @@ def test_every_kind_of_entry_has_a_plain_sentence(auditor: TestClient) -> None:
         ),
         ("charge", "carl was charged epsilon 0.25 for carl:secret, before anything was computed."),
         ("reserve", "ada freed what was set aside in people as next year."),
-    ]  # fmt: skip
+    ]
 
 
 def test_entries_carry_their_numbers_and_states(auditor: TestClient) -> None:
@@ -115,9 +115,7 @@ def test_pages_lead_through_everything_once_in_both_orders(served: Served, audit
         seen: list[int] = []
         since: int | None = 0
         while since is not None:
-            found = auditor.get(
-                f"{API}/entries", params={"since": since, "limit": 3, "newest": newest}
-            ).json()
+            found = auditor.get(f"{API}/entries", params={"since": since, "limit": 3, "newest": newest}).json()
             seen += [entry["sequence"] for entry in found["entries"]]
             since = found["next"]
         expected = list(range(1, served.state.root.last() + 1))
@@ -199,9 +197,7 @@ def test_everybody_may_verify_and_look_for_a_receipt(
             assert found["ok"] and found["entries"] == served.state.root.last()
 
 
-def test_a_receipt_of_something_else_is_told_apart_from_a_bad_ledger(
-    served: Served, analyst: TestClient
-) -> None:
+def test_a_receipt_of_something_else_is_told_apart_from_a_bad_ledger(served: Served, analyst: TestClient) -> None:
     receipt = served.state.root.receipt("bob:one")
     assert receipt is not None
     forged = {**receipt.to_dict(), "epsilon": 0.01}
@@ -209,9 +205,7 @@ def test_a_receipt_of_something_else_is_told_apart_from_a_bad_ledger(
     assert not found["ok"] and found["ledger_ok"] and "not the one of the receipt" in found["problems"][0]
     assert analyst.get(API).json()["verified"]["ok"]  # which is the ledger's
     for nonsense in ("", "{", "[]", "{}", "null", '{"receipt": 3}', "[" * 5000):
-        assert code(analyst.post(f"{API}/verify", json={"receipt": nonsense})) == (422, "invalid_value"), (
-            nonsense
-        )
+        assert code(analyst.post(f"{API}/verify", json={"receipt": nonsense})) == (422, "invalid_value"), nonsense
 
 
 def test_whoever_asks_while_a_verification_runs_gets_its_result(
@@ -278,9 +272,7 @@ def test_a_ledger_that_was_edited_does_not_verify(damaged: Served) -> None:
     assert found.status_code == 200 and not found.json()["ok"] and found.json()["problems"]
     assert not found.json()["ledger_ok"]
     bob = damaged.signed_in("bob")
-    assert bob.post(f"{API}/verify", json={}).json()["problems"] == [
-        "the ledger does not verify; tell its curator"
-    ]
+    assert bob.post(f"{API}/verify", json={}).json()["problems"] == ["the ledger does not verify; tell its curator"]
     assert not bob.get(API).json()["verified"]["ok"]
     assert code(bob.get(f"{API}/entries")) == (503, "ledger_tampered")
 

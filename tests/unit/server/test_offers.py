@@ -43,10 +43,7 @@ def test_beside_two_locks_every_offer_of_the_planner_is_accepted(
     statistics[0]["within"] = seen[0]["worst_error"] / (2 * wished)
     fields, message = _fields(curator.post(PLANS, json=draft))
     said = dict(re.findall(r"closest that fits for '([^']+)' is within ([\d.e+-]+) ", message))
-    assert (
-        fields["offers"]
-        and {name: float(text) for name, text in said.items()}.items() <= fields["offers"].items()
-    )
+    assert fields["offers"] and {name: float(text) for name, text in said.items()}.items() <= fields["offers"].items()
     names = [one["name"] for one in seen]
     for name, within in fields["offers"].items():
         for proof in (True, False):
@@ -80,9 +77,7 @@ def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_
     served = served_in(tmp_path)
     try:
         ada, bob = served.signed_in("ada"), served.signed_in("bob")
-        served.state.ledger(served.caller("ada")).charge(
-            DATASET, 0.020000004, request_id="before", analyst="bob"
-        )
+        served.state.ledger(served.caller("ada")).charge(DATASET, 0.020000004, request_id="before", analyst="bob")
         for client, wanted in ((bob, 0.99), (ada, 2.99)):
             draft = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": wanted}
             fields, message = _fields(client.post(PLANS, json=draft))
@@ -126,9 +121,7 @@ def test_a_budget_that_another_one_of_the_same_table_limits_says_so(tmp_path: An
         budget = ada.post(PLANS, json=draft).json()["budget"]
         assert (budget["total"]["epsilon"], budget["remaining"]["epsilon"]) == (5.0, 3.0)
         assert budget["limited_by"] == DATASET
-        assert (
-            "The budget of people pays for this table too, and has only epsilon 3 left" in budget["sentence"]
-        )
+        assert "The budget of people pays for this table too, and has only epsilon 3 left" in budget["sentence"]
         assert ada.get("/api/v1/datasets/people again").json()["budget"] == budget
     finally:
         served.state.close()

@@ -73,10 +73,7 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     count, mean, histogram = view["statistics"]
     assert (count["unit_of_error"], mean["unit_of_error"]) == ("rows", "income")
     assert mean["error_percent"] == pytest.approx(100 * mean["error"] / 40_000)
-    assert (
-        mean["error_at_once"] == mean["error"]
-        and view["at_once"]["errors"]["mean of income"] >= mean["error"]
-    )
+    assert mean["error_at_once"] == mean["error"] and view["at_once"]["errors"]["mean of income"] >= mean["error"]
     assert mean["reference"] == 40_000 and mean["whisker"][0] == pytest.approx(40_000 - mean["error"])
     assert count["reference"] is None and count["labels"] == ["F", "M"] and len(count["errors"]) == 2
     assert histogram["cells"] == 11 and count["weight"] == 2 and "95 times in 100" in mean["sentence"]
@@ -86,9 +83,7 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     assert [row["key"] for row in view["price"]["rows"]] == ["basic", "advanced", "kov", "optimal", "own"]
     assert view["risk"]["table"][2]["prior"] == 0.5 and "at most 95.3% sure" in view["risk"]["odds_sentence"]
     assert any("uniform" in text for text in view["assumptions"])
-    assert (
-        served.state.root.budget("people").count == 0 and served.state.root.budget("people").spent_upper == 0
-    )
+    assert served.state.root.budget("people").count == 0 and served.state.root.budget("people").spent_upper == 0
 
 
 def test_a_percentage_says_what_it_is_one_of_and_none_stands_where_nobody_said(curator: TestClient) -> None:
@@ -186,9 +181,7 @@ def test_a_table_that_is_broken_is_not_there_for_whoever_has_no_grant_in_it(
     gone = {**DECLARATION, "name": name, "source": "gone.csv"}
     served.state.ledger(served.caller("ada")).register(name, 1.0)
     declare(served.state.store, name, gone, "ada")
-    told = [
-        analyst.post(f"/api/v1/{path}", json={"dataset": each, **words}) for each in (name, "never there")
-    ]
+    told = [analyst.post(f"/api/v1/{path}", json={"dataset": each, **words}) for each in (name, "never there")]
     assert [code_of(answer) for answer in told] == [(404, "not_found")] * 2
     assert told[0].text.replace(name, "") == told[1].text.replace("never there", "")
 
@@ -212,11 +205,7 @@ def test_what_was_spent_and_set_aside_shows_in_the_bar(curator: TestClient, serv
     assert code_of(refused) == (409, "budget_exceeded")
     assert refused.json()["error"]["fields"]["remaining"]["epsilon"] == pytest.approx(0.55)
     saved = checked(curator.post("/api/v1/plans", json={**draft, "epsilon": 0.6}), 201)
-    assert (
-        saved["error"]["code"] == "budget_exceeded"
-        and saved["cost"] is None
-        and saved["draft"]["epsilon"] == 0.6
-    )
+    assert saved["error"]["code"] == "budget_exceeded" and saved["cost"] is None and saved["draft"]["epsilon"] == 0.6
     assert checked(curator.get(f"/api/v1/plans/{saved['id']}"))["error"]["code"] == "budget_exceeded"
 
 

@@ -121,9 +121,7 @@ def test_a_refused_request_is_tried_again_when_there_is_more(served: Served) -> 
     assert ask(dora, "later").status_code == 200
 
 
-def test_nothing_is_written_down_about_a_dataset_that_is_not_theirs(
-    served: Served, analyst: TestClient
-) -> None:
+def test_nothing_is_written_down_about_a_dataset_that_is_not_theirs(served: Served, analyst: TestClient) -> None:
     served.add("gus", "analyst")
     for client, body in ((analyst, draft(dataset="elsewhere")), (served.signed_in("gus"), draft())):
         assert code(ask(client, "nowhere", draft=body)) == (404, "not_found")
@@ -177,9 +175,7 @@ def test_silence_is_filled_with_signs_of_life(
     body = rows.body_text(DATASET, "0", {}, {})
     with served.state.store.begin() as connection:
         connection.execute(
-            jobs.insert().values(
-                **row, body=body, worker="nobody", heartbeat=1, progress=0.5, created=1, changed=1
-            )
+            jobs.insert().values(**row, body=body, worker="nobody", heartbeat=1, progress=0.5, created=1, changed=1)
         )
     text = analyst.get(f"{API}/waits/events").text
     assert text.count(": still here") >= 3 and "event: done" not in text
@@ -188,9 +184,7 @@ def test_silence_is_filled_with_signs_of_life(
 
 def test_downloads_hold_what_was_released(served: Served, analyst: TestClient) -> None:
     view = ask(analyst, "once").json()
-    files = {
-        kind: analyst.get(f"{API}/once/download?format={kind}") for kind in ("csv", "json", "html", "python")
-    }
+    files = {kind: analyst.get(f"{API}/once/download?format={kind}") for kind in ("csv", "json", "html", "python")}
     for kind, response in files.items():
         ending = {"python": "py"}.get(kind, kind)
         assert response.status_code == 200
@@ -255,25 +249,19 @@ def test_a_saved_plan_is_released_also_after_it_is_gone(served: Served, analyst:
         {"more": 1},
     ],
 )
-def test_what_breaks_its_rule_reaches_no_row(
-    served: Served, analyst: TestClient, changes: dict[str, Any]
-) -> None:
+def test_what_breaks_its_rule_reaches_no_row(served: Served, analyst: TestClient, changes: dict[str, Any]) -> None:
     before = rows.counted(served.state.store)
     assert ask(analyst, **{"request_id": "broken", **changes}).status_code == 422
     assert rows.counted(served.state.store) == before
 
 
 def test_numbers_that_are_none_are_refused(analyst: TestClient) -> None:
-    text = json.dumps({"draft": draft(), "request_id": "nan", "confirmed_epsilon": 1.0}).replace(
-        "1.0}", "NaN}"
-    )
+    text = json.dumps({"draft": draft(), "request_id": "nan", "confirmed_epsilon": 1.0}).replace("1.0}", "NaN}")
     response = analyst.post(API, content=text, headers={"Content-Type": "application/json"})
     assert response.status_code == 422
 
 
-def test_an_answer_is_seen_though_nobody_wrote_down_that_it_is_there(
-    served: Served, analyst: TestClient
-) -> None:
+def test_an_answer_is_seen_though_nobody_wrote_down_that_it_is_there(served: Served, analyst: TestClient) -> None:
     """Its worker died between recording it and saying so."""
     view = ask(analyst, "once").json()
     with served.state.store.begin() as connection:
@@ -285,9 +273,7 @@ def test_an_answer_is_seen_though_nobody_wrote_down_that_it_is_there(
     assert rows.end(served.state.store, "bob:once", "dead", "released")
 
 
-def test_events_end_for_whoever_is_shut_out_meanwhile(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_end_for_whoever_is_shut_out_meanwhile(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_queue, "STILL_HERE", 0.05)
     monkeypatch.setattr(job_queue, "LONGEST_STREAM", 20.0)
     row = {"id": "bob:never", "owner": "bob", "role": "analyst", "kind": "release", "state": "running"}
@@ -356,9 +342,7 @@ def test_a_table_for_a_spreadsheet_has_no_formula_in_it(
     served: Served, analyst: TestClient, curator: TestClient
 ) -> None:
     names = ['=HYPERLINK("http://evil")', "@SUM(1)", "+cmd|' /C calc'!A0", "-2+cmd|' /C calc'!A0"]
-    asked = draft(
-        statistics=[{"kind": "count", "name": name} for name in names] + [{"kind": "count", "by": "sex"}]
-    )
+    asked = draft(statistics=[{"kind": "count", "name": name} for name in names] + [{"kind": "count", "by": "sex"}])
     assert ask(analyst, "formulas", draft=asked).status_code == 200
     table = list(csv.reader(io.StringIO(curator.get(f"{API}/bob:formulas/download").text)))
     assert [line[0] for line in table[1:5]] == [f"'{name}" for name in names]
@@ -373,8 +357,10 @@ def test_a_curator_is_told_that_the_table_has_changed_and_an_analyst_is_not(
     assert "changed" not in analyst.get(f"{API}/bob:before-the-change").text
     where = f"{API}/bob:before-the-change/table"
     assert curator.get(where).json() == {
-        "request_id": "bob:before-the-change", "changed": False, "sentence": "",
-    }  # fmt: skip
+        "request_id": "bob:before-the-change",
+        "changed": False,
+        "sentence": "",
+    }
     people = served.state.settings.data / "people.csv"
     text = people.read_text(encoding="utf-8")
     try:

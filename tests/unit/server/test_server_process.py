@@ -129,9 +129,7 @@ def test_what_cannot_be_served_is_refused_before_anything_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_proxy_is_not_let_in_before_there_is_a_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_is_not_let_in_before_there_is_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke(main, ["serve", "--behind-proxy", "--public-url", "https://x.example"])
     assert run.exit_code == 2

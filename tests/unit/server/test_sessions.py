@@ -111,9 +111,7 @@ def test_opening_is_charged_once_however_often_it_is_asked_for(
     again = opened(analyst, "first").json()
     assert again["id"] == session == "bob:first" and again["state"] == "released"
     assert spent(served, "bob") == before
-    assert (
-        again["plan"]["epsilon"] == pytest.approx(0.05) and again["updates_left"] == again["plan"]["updates"]
-    )
+    assert again["plan"]["epsilon"] == pytest.approx(0.05) and again["updates_left"] == again["plan"]["updates"]
     assert {column["name"] for column in again["columns"]} == {"sex", "age"}
     assert code(opened(analyst, "first", alpha=0.2)) == (409, "conflict")
 
@@ -141,9 +139,7 @@ def test_the_history_holds_each_question_once(analyst: TestClient, session: str)
     assert analyst.get(API, params={"dataset": "another"}).json() == {"sessions": []}
 
 
-def test_a_condition_that_cannot_be_read_says_where_and_uses_nothing_up(
-    analyst: TestClient, session: str
-) -> None:
+def test_a_condition_that_cannot_be_read_says_where_and_uses_nothing_up(analyst: TestClient, session: str) -> None:
     before = analyst.get(f"{API}/{session}").json()
     answer = asked(analyst, session, "age >= 50 and height > 180")
     assert code(answer) == (422, "invalid_expression")
@@ -173,19 +169,14 @@ def test_nobody_else_sees_a_session_its_questions_or_its_answers(
     assert missing == carl.get(f"{API}/{session}").json()
 
 
-def test_the_ledger_shows_curators_that_a_session_exists_and_what_it_cost(
-    served: Served, session: str
-) -> None:
+def test_the_ledger_shows_curators_that_a_session_exists_and_what_it_cost(served: Served, session: str) -> None:
     (charge,) = [
-        entry for entry in served.state.root.entries(DATASET)
-        if entry.kind == "charge" and entry.request_id == session
-    ]  # fmt: skip
+        entry for entry in served.state.root.entries(DATASET) if entry.kind == "charge" and entry.request_id == session
+    ]
     assert charge.analyst == "bob" and charge.body["nano"] > 0
 
 
-def test_an_opening_beyond_the_grant_is_refused_and_nothing_is_spent(
-    served: Served, analyst: TestClient
-) -> None:
+def test_an_opening_beyond_the_grant_is_refused_and_nothing_is_spent(served: Served, analyst: TestClient) -> None:
     before = spent(served, "bob")
     assert code(opened(analyst, "too-much", epsilon=0.99)) == (409, "budget_exceeded")
     assert code(opened(analyst, "dearer", confirmed_epsilon=0.01)) == (409, "conflict")
@@ -202,9 +193,7 @@ def test_an_opening_beyond_the_grant_is_refused_and_nothing_is_spent(
         {"request_id": "a b"}, {"request_id": "ada:x"}, {"wait": 31}, {"surprise": 1}, {"dataset": "../x"},
     ],
 )  # fmt: skip
-def test_what_breaks_a_rule_is_refused_before_anything_is_kept(
-    analyst: TestClient, changes: dict[str, Any]
-) -> None:
+def test_what_breaks_a_rule_is_refused_before_anything_is_kept(analyst: TestClient, changes: dict[str, Any]) -> None:
     answer = analyst.post(API, json={**SMALL, "request_id": "rules", **changes})
     assert code(answer) == (422, "invalid_request")
     assert analyst.get(f"{API}/rules").status_code == 404
@@ -221,9 +210,7 @@ def second(served: Served) -> State:
     return State.open(replace(served.settings, workers=0), WorkerProcesses)
 
 
-def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(
-    served: Served, analyst: TestClient
-) -> None:
+def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(served: Served, analyst: TestClient) -> None:
     job_id = opened(analyst, "shared").json()["id"]
     bob, other = served.caller("bob"), second(served)
     found: dict[tuple[int, int], Any] = {}
@@ -236,7 +223,7 @@ def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(
     try:
         threads = [
             threading.Thread(target=ask, args=pair) for pair in enumerate((served.state, other, served.state, other))
-        ]  # fmt: skip
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -273,9 +260,7 @@ def test_a_session_is_asked_until_it_ends_and_then_says_what_is_left(served: Ser
     assert session.status_code == 200, session.text
     name, first, before = session.json()["id"], None, spent(served, "carl")
     for number in range(300):
-        answer = asked(
-            carl, name, f"age < {1 + number % 80} and income >= {2_000 * (number // 80 + number % 7)}"
-        )
+        answer = asked(carl, name, f"age < {1 + number % 80} and income >= {2_000 * (number // 80 + number % 7)}")
         if answer.status_code != 200:
             break
         first = first or answer.json()

@@ -63,9 +63,7 @@ def test_every_number_that_clipping_can_change_says_so(release: ft.study.Release
     for name in ("mean of hours", "sum of hours", "cdf of hours", "mean of hours by sex"):
         assert said[name] == "values outside 0 to 45 count as the nearer bound", name
     line = said["regression of hours on height and smoker"]
-    assert line.startswith(
-        "values of hours outside 0 to 45 and of height outside 1 to 2.5 count as the nearer bound"
-    )
+    assert line.startswith("values of hours outside 0 to 45 and of height outside 1 to 2.5 count as the nearer bound")
     assert said["mean of smoker"] == said["count by sex"] == ""  # a flag and a category have no bounds
 
 

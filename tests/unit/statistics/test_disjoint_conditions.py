@@ -47,10 +47,7 @@ def rows_of(size: int) -> list[Row]:
         "smoker": lambda: bool(generator.random() < 0.4),
         "region": lambda: SCHEMA["region"][generator.integers(3)],  # type: ignore[index]
     }
-    return [
-        {name: None if generator.random() < 0.1 else draw() for name, draw in domains.items()}
-        for _ in range(size)
-    ]
+    return [{name: None if generator.random() < 0.1 else draw() for name, draw in domains.items()} for _ in range(size)]
 
 
 ROWS = rows_of(600)
@@ -102,9 +99,7 @@ def test_means_over_nine_bands_are_two_measurements_of_nine_cells() -> None:
         ([ibis._.age < 30, "age >= 30"], [[0, 1]]),
     ],
 )
-def test_only_conditions_that_cannot_both_be_true_are_put_together(
-    wheres: list[Any], found: list[list[int]]
-) -> None:
+def test_only_conditions_that_cannot_both_be_true_are_put_together(wheres: list[Any], found: list[list[int]]) -> None:
     assert sets(*wheres) == found
 
 
@@ -186,9 +181,7 @@ def test_a_plan_over_bands_is_as_exact_as_one_by_groups(make: Callable[[str], St
     """Nine bands cost as much as one of them: divided among nine, the errors would be several times as large."""
 
     def errors(statistics: Sequence[Statistic]) -> float:
-        design = design_of(
-            statistics, people(), expected={"rows": 50_000, "income": (40_000, 20_000)}, pure=pure
-        )
+        design = design_of(statistics, people(), expected={"rows": 50_000, "income": (40_000, 20_000)}, pure=pure)
         made = allocate(Problem(design, 1.0, 0.0 if pure else 1e-9))
         return float(made.distributions[statistics[0].name].standard_error)
 
@@ -234,7 +227,7 @@ def test_answers_are_those_of_a_loop_over_the_rows_when_noise_is_negligible() ->
         *(sum("income", where=where, by="region") for where in ("smoker", "not smoker")),
         *(sum("bmi", where=where) for where in ("sex = 'F' and bmi < 25", "sex = 'M'", "bmi > 30 and sex = 'F'")),
         mean("income", where="age > 30"),
-    ]  # fmt: skip
+    ]
     choices = [
         *(median("age", where=where) for where in ("sex = 'F'", "sex = 'M'")),
         *(quantiles("age", [0.2, 0.7], where=where, by="sex") for where in ("smoker", "not smoker")),
@@ -251,9 +244,7 @@ def test_answers_are_those_of_a_loop_over_the_rows_when_noise_is_negligible() ->
         for statistic in moments:
             answer = design.output(statistic.name).answer(measured, noises)
             wanted = [_plain(statistic.kind, values) for values in _groups(statistic)]
-            assert np.atleast_1d(answer.values).tolist() == pytest.approx(wanted, rel=accuracy), (
-                statistic.name
-            )
+            assert np.atleast_1d(answer.values).tolist() == pytest.approx(wanted, rel=accuracy), statistic.name
     for statistic in choices:
         found = np.atleast_1d(design.output(statistic.name).answer(noisy, noises).values)
         places = itertools.product(_groups(statistic), statistic.probabilities)

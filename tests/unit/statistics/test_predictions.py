@@ -167,9 +167,7 @@ def test_a_rare_group_is_within_the_error_or_below_the_rows_that_its_line_names(
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_for_how_many_rows_an_error_is_predicted_stands_in_its_line(
-    asked: Any, expected: Any, words: str
-) -> None:
+def test_for_how_many_rows_an_error_is_predicted_stands_in_its_line(asked: Any, expected: Any, words: str) -> None:
     people = dataset(pyarrow.table({"x": [1.0], "sex": ["F"]}), schema={"x": (0.0, 9.0), "sex": ["F", "M"]})
     (output,) = design_of([asked], people, {"rows": 1_000, **expected}).outputs
     assert output.condition.startswith(words) and bool(output.condition) == bool(words)
@@ -211,7 +209,5 @@ def test_categories_may_be_missing() -> None:
     people = dataset(pyarrow.table({"sex": ["F"]}), schema={"sex": ["F", "M"]})
     assert Facts(people, {"sex": {"F": 2, "M": 1, None: 1}}).present("sex") == 0.75
     assert Facts(people, {"sex": ["F", "M", None, "F"]}).present("sex") == 0.75
-    (output,) = design_of(
-        [st.count(by="sex")], people, {"rows": 400, "sex": {"F": 2, "M": 1, None: 1}}
-    ).outputs
+    (output,) = design_of([st.count(by="sex")], people, {"rows": 400, "sex": {"F": 2, "M": 1, None: 1}}).outputs
     assert output.expected.tolist() == [200.0, 100.0]  # type: ignore[attr-defined]

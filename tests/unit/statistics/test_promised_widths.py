@@ -57,9 +57,7 @@ def test_one_release_in_a_thousand_is_wider_than_promised(asked: Any, kind: Any)
     ("kind", "parameter", "deviation"),
     [("laplace", 0.3, 3.0), ("laplace", 0.05, 15.0), ("gaussian", 40.0, 3.0)],
 )
-def test_spreads_of_very_noisy_counts_are_released_as_promised(
-    kind: Any, parameter: float, deviation: float
-) -> None:
+def test_spreads_of_very_noisy_counts_are_released_as_promised(kind: Any, parameter: float, deviation: float) -> None:
     """First orders do not rank such intervals: 11, 17 and 109 of 1,000 were wider than promised."""
     values = 40.0 + deviation * np.where(np.arange(300) % 2, 1.0, -1.0)
     people = dataset(pyarrow.table({"x": values}), schema={"x": (0.0, 100.0)})
@@ -119,9 +117,7 @@ def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -
             "every cell within ±9 (95%) in 999 of 1,000 releases, if the table has as many rows as expected, groups "
             "have as many rows as expected and x is as expected"
         )
-        assert (
-            told["count by g"].required == "every cell within ±60 (95%) in every release, whatever the data"
-        )
+        assert told["count by g"].required == "every cell within ±60 (95%) in every release, whatever the data"
         assert told["median of x"].required == (
             "within ±20 (95%) on average over releases, if the table has as many rows as expected and x is "
             "distributed as expected"
@@ -134,7 +130,5 @@ def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -
         clause = "if the table has 10,000 rows (assumed) and at least 7,500 rows have x"
         assert assumed["mean of x"].required.endswith(clause)
         assert assumed.to_dict()["assumed_rows"] == assumed.assumed_rows == 10_000
-        assert str(assumed).startswith(
-            "every error here is for an assumed size: the table is assumed to have 10,000"
-        )
+        assert str(assumed).startswith("every error here is for an assumed size: the table is assumed to have 10,000")
         assert assumed.to_dict()["opening"] == assumed.opening

@@ -46,9 +46,7 @@ SWEEP = list(itertools.product(range(1, 31), [(1.0, 1e-6), (2.0, 1e-5), (5.0, 1e
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "budget"), SWEEP[::3], ids=str)
-def test_every_plan_of_equal_counts_is_released(
-    tmp_path: Path, number: int, budget: tuple[float, float]
-) -> None:
+def test_every_plan_of_equal_counts_is_released(tmp_path: Path, number: int, budget: tuple[float, float]) -> None:
     _released(tmp_path, number, *budget)
 
 
@@ -98,9 +96,7 @@ def test_a_grant_and_a_reserve_leave_what_can_be_released(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1 / 3, 1e-6), (2 / 3, 0.0)])
-def test_a_plan_of_the_whole_budget_by_number_is_released(
-    tmp_path: Path, epsilon: float, delta: float
-) -> None:
+def test_a_plan_of_the_whole_budget_by_number_is_released(tmp_path: Path, epsilon: float, delta: float) -> None:
     """A ledger keeps billionths: a third exceeded "the 0.333333 left", and so did the rest after a first plan."""
     study = ft.Study(WIDE, epsilon, delta, ledger=tmp_path / "whole.db")
     assert study.plan(*equal_counts(2), epsilon=epsilon).release().cost <= epsilon

@@ -26,9 +26,7 @@ def leaky_response(epsilon: float, delta: float) -> list[tuple[float, float]]:
 
 
 @given(st.floats(0, 1), st.floats(0, 5), st.sampled_from([0.0, 1e-6, 0.01, 0.3]))
-def test_sound_average_belief_of_the_worst_release_is_within(
-    prior: float, epsilon: float, delta: float
-) -> None:
+def test_sound_average_belief_of_the_worst_release_is_within(prior: float, epsilon: float, delta: float) -> None:
     signals = leaky_response(epsilon, delta)
     average = sum(if_in * belief(prior, if_in, if_out) for if_in, if_out in signals)
     assert average <= posterior_upper(prior, epsilon, delta) + 1e-12

@@ -99,10 +99,7 @@ def test_joined_tables_count_and_an_analyst_learns_nothing(tmp_path: Path) -> No
         release = study.plan(count(), epsilon=0.25).release()
         curator = Study(made(42), epsilon=1.0, ledger=ledger, name="people")
         assert curator.table_changed(release.request_id) is True
-        assert (
-            Study(made(41), epsilon=1.0, ledger=ledger, name="people").table_changed(release.request_id)
-            is False
-        )
+        assert Study(made(41), epsilon=1.0, ledger=ledger, name="people").table_changed(release.request_id) is False
         again = Study(made(42), epsilon=1.0, ledger=bob, name="people")
         assert again.table_changed(release.request_id) is None
         assert again.plan(count(), epsilon=0.25).release().repeated  # without a warning

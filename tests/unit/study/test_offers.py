@@ -89,12 +89,8 @@ def test_an_error_below_any_noise_names_what_it_rests_on_and_one_way_out_is_enou
     refusal = _followed(plan, {}, "median of income", 1e-6)
     text = str(refusal)
     assert "cannot be met if income is distributed as assumed: the narrowest noise there is" in text
-    assert (
-        re.search(r"; say what you expect of income, or ask for [\d.e+]+\d\.", text) and ", and " not in text
-    )
-    told = make_study(5.0).plan(
-        ft.median("income"), expected={"rows": 100, "income": {"mean": 40_000, "sd": 9_000}}
-    )
+    assert re.search(r"; say what you expect of income, or ask for [\d.e+]+\d\.", text) and ", and " not in text
+    told = make_study(5.0).plan(ft.median("income"), expected={"rows": 100, "income": {"mean": 40_000, "sd": 9_000}})
     assert "say what you expect of" not in str(_followed(told, {}, "median of income", 1e-6))
 
 
@@ -103,7 +99,5 @@ def test_the_error_that_the_narrowest_noise_leaves_is_offered_if_it_fits(
 ) -> None:
     with pytest.raises(Infeasible) as refused:
         make_study(5.0).fit(ft.median("income"), expected={"rows": 100}, require={"median of income": 1e-6})
-    left, offered = re.search(
-        r"leaves an error of (\S+); .*ask for ([\d.e+]+\d)", str(refused.value)
-    ).groups()  # type: ignore[union-attr]
+    left, offered = re.search(r"leaves an error of (\S+); .*ask for ([\d.e+]+\d)", str(refused.value)).groups()  # type: ignore[union-attr]
     assert left == offered

@@ -33,9 +33,11 @@ def test_the_four_counts_of_the_course_cost_what_the_optimum_costs(make_study: M
     study = make_study()
     young = "age < 30"
     plan = study.plan(
-        ft.count(where=f"sex = 'M' and {young}"), ft.count(where="sex = 'M'"),
-        ft.count(where=f"sex = 'F' and {young}"), ft.count(where="sex = 'F'"),
-    )  # fmt: skip
+        ft.count(where=f"sex = 'M' and {young}"),
+        ft.count(where="sex = 'M'"),
+        ft.count(where=f"sex = 'F' and {young}"),
+        ft.count(where="sex = 'F'"),
+    )
     assert sum(one.standard_error**2 for one in plan.statistics) <= 12.0
 
 
@@ -93,9 +95,7 @@ def test_a_hold_that_stands_in_the_way_is_named(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
-def test_holding_all_but_one_changes_nothing_and_holding_everything_is_refused(
-    make_study: Make, delta: float
-) -> None:
+def test_holding_all_but_one_changes_nothing_and_holding_everything_is_refused(make_study: Make, delta: float) -> None:
     plan = make_study(delta=delta).plan(ft.count(by="sex"), ft.histogram("age", bins=5), ft.mean("income"))
     most = plan.hold("count by sex").hold("histogram of age")
     assert most["mean of income"].error() == pytest.approx(plan["mean of income"].error(), rel=1e-3)
@@ -114,9 +114,7 @@ def test_a_reserve_is_left_unspent(plan: Plan) -> None:
     ("delta", "statistics", "mechanism"),
     [(0.0, 2, "discrete Laplace"), (1e-9, 2, "discrete Laplace"), (1e-9, 12, "discrete Gaussian")],
 )
-def test_what_was_reserved_is_what_is_left(
-    make_study: Make, delta: float, statistics: int, mechanism: str
-) -> None:
+def test_what_was_reserved_is_what_is_left(make_study: Make, delta: float, statistics: int, mechanism: str) -> None:
     study = make_study(delta=delta)
     plan = study.plan(*(ft.mean("income", where=f"age > {age}") for age in range(statistics)))
     kept = plan.reserve(epsilon=0.5)
@@ -161,9 +159,7 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
 def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:
     plan = make_study().plan(ft.mean("income"))
     for text in (str(plan), plan.explain()):
-        assert text.startswith(
-            "every error here is for an assumed size: the table is assumed to have 10,000 rows"
-        )
+        assert text.startswith("every error here is for an assumed size: the table is assumed to have 10,000 rows")
     mixed = make_study().plan(ft.count(), ft.mean("income"), ft.median("age"))
     assert str(mixed).startswith("the errors of mean of income and median of age are for an assumed size")
     counts = make_study().plan(ft.count(), ft.sum("income"))  # whose errors are those of the noise

@@ -136,9 +136,7 @@ ANSWERS = [
         (date(2020, 1, 1), ("F", date(2021, 1, 1))),
     ),
     Answer.around("flags", [1.0, 2.0], ErrorDistribution([Term("laplace", 2.0)]), (False, True)),
-    Answer.within(
-        "noted", [1.0], [1.0], lambda _: (np.array([0.0]), np.array([2.0])), note="rests on a guess"
-    ),
+    Answer.within("noted", [1.0], [1.0], lambda _: (np.array([0.0]), np.array([2.0])), note="rests on a guess"),
     Answer.within("lost", [np.nan], [np.inf], lambda _: (np.array([-np.inf]), np.array([np.inf]))),
 ]
 
@@ -253,9 +251,7 @@ def test_intervals_at_once_are_kept_with_the_release(study: ft.Study) -> None:
     for name, answer in again.items():
         wide, predicted = together[name], plan.at_once().errors[name]
         assert np.all(wide.lower <= answer.lower) and np.all(answer.upper < wide.upper)
-        assert np.all(np.isfinite(wide.upper)) and np.all(
-            wide.upper <= np.asarray(answer.raw) + predicted + 1e-9
-        )
+        assert np.all(np.isfinite(wide.upper)) and np.all(wide.upper <= np.asarray(answer.raw) + predicted + 1e-9)
     alone = again.at_once("count by sex")["count by sex"]
     assert np.all(alone.upper <= together["count by sex"].upper)
     assert {"lower_at_once", "upper_at_once"} <= set(again.records()[0])

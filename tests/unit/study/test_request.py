@@ -46,9 +46,7 @@ def held(study: ft.Study) -> ft.study.Release:
 
 
 def fitted(study: ft.Study) -> ft.study.Release:
-    return study.fit(
-        ft.count(by="sex"), ft.mean("age"), require={"count by sex": 40, "mean of age": 50}
-    ).release()
+    return study.fit(ft.count(by="sex"), ft.mean("age"), require={"count by sex": 40, "mean of age": 50}).release()
 
 
 def reserved(study: ft.Study) -> ft.study.Release:
@@ -66,9 +64,7 @@ SCRIPTS = (one_by_sex, a_part, required, held, fitted, reserved, named)
     ("script", "delta"),
     [*((script, 0.0) for script in SCRIPTS), (required, 1e-9), (fitted, 1e-9), (reserved, 1e-9)],
 )
-def test_the_same_script_again_returns_the_stored_answers(
-    make_study: Make, script: Any, delta: float
-) -> None:
+def test_the_same_script_again_returns_the_stored_answers(make_study: Make, script: Any, delta: float) -> None:
     first = script(make_study(delta=delta))
     spent = make_study(delta=delta).budget
     again = script(make_study(delta=delta))
@@ -97,9 +93,7 @@ def test_a_plan_that_was_released_says_so_as_it_was(make_study: Make) -> None:
     again = again.weight("mean of age", 2.0)
     told = " ".join(str(again).split())
     assert "cost: nothing. It was released before, for epsilon 1" in told and "release(fresh=True)" in told
-    assert [one.standard_error for one in again.statistics] == [
-        one.standard_error for one in first.statistics
-    ]
+    assert [one.standard_error for one in again.statistics] == [one.standard_error for one in first.statistics]
     assert again.to_dict()["released"] and again.to_dict()["request_id"] == first.request_id
 
 
@@ -144,9 +138,7 @@ def test_a_public_table_that_says_something_else_is_other_words(make_study: Make
     for west in (["F"], ["M"]):
         regions = [{"sex": sex, "west": sex in west} for sex in ("F", "M")]
         joined = people.join(regions, on="sex", schema={"west": bool})
-        ids.add(
-            ft.Study(joined, 1.0, ledger=study.ledger, name="people").plan(ft.count(by="west")).request_id
-        )
+        ids.add(ft.Study(joined, 1.0, ledger=study.ledger, name="people").plan(ft.count(by="west")).request_id)
     assert len(ids) == 2
 
 
@@ -208,9 +200,7 @@ def test_a_charge_without_an_answer_is_neither_paid_nor_drawn_again(
             again.release()
     assert study.ledger.stored(plan.request_id).state == "reserved" and study.budget.count == 1  # type: ignore[union-attr]
     study.ledger.forfeit(charge, "stopped")
-    with pytest.raises(
-        AnswerForfeited, match=r"For new noise, which is charged again, use release\(fresh=True\)"
-    ):
+    with pytest.raises(AnswerForfeited, match=r"For new noise, which is charged again, use release\(fresh=True\)"):
         plan.release()
     assert not make_study().plan(ft.count(), epsilon=0.5).release(fresh=True).repeated
     assert study.budget.count == 2
@@ -223,9 +213,7 @@ def test_processes_that_run_the_same_script_at_once_pay_once(
     """One has looked and planned when the other charges; it may be answered by then, or half a second later."""
     ours, theirs = make_study(), make_study()
     plan, other = (
-        study.plan(ft.count(by="sex"), ft.mean("age"), expected={"rows": 400}).require(
-            "count by sex", within=6
-        )
+        study.plan(ft.count(by="sex"), ft.mean("age"), expected={"rows": 400}).require("count by sex", within=6)
         for study in (ours, theirs)
     )
     found: list[ft.study.Release] = []
@@ -305,9 +293,7 @@ def test_what_was_done_to_the_rows_is_asked_too(tmp_path: Path, steps: list[tupl
     rows = ft.dataset(table(), schema=SCHEMA)
     found = set()
     for step, words in steps:
-        study = ft.Study(
-            getattr(rows, step)(**words), epsilon=1.0, ledger=tmp_path / "study.db", name="people"
-        )
+        study = ft.Study(getattr(rows, step)(**words), epsilon=1.0, ledger=tmp_path / "study.db", name="people")
         found.add(study.plan(ft.count(where="sex = 'F'"), epsilon=0.5).request_id)
     assert len(found) == len(steps)
 

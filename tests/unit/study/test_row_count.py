@@ -43,9 +43,7 @@ def test_plans_use_the_low_end_of_the_count_and_what_is_left(make_study: Make) -
     assert plan.rows == int(rows.lower) and plan.cost.upper <= 9.8 < before.cost.upper
     told = study.plan(*ASKED, expected={"rows": int(rows.lower)})
     error = plan["mean of income"].error()
-    assert error == pytest.approx(
-        told["mean of income"].error(), rel=1e-6
-    )  # never smaller than for the low end
+    assert error == pytest.approx(told["mean of income"].error(), rel=1e-6)  # never smaller than for the low end
     assert error > study.plan(*ASKED, expected={"rows": int(rows.upper)})["mean of income"].error()
     assert f"{int(rows.lower):,} rows, the low end of what was counted" in str(plan)
     loose = plan.require("mean of income", within=100_000)["mean of income"]

@@ -52,7 +52,7 @@ def test_planning_spends_nothing_and_reads_no_row(make_study: Make, monkeypatch:
         (lambda s: s.fit(ft.count(), require={"count": 1}), "is left; allow a larger error, or raise"),
         (lambda s: s.fit(ft.count(), require={"count": 0.5}), "would cost epsilon=3.664, and 1 is left"),
     ],
-)  # fmt: skip
+)
 def test_careless_input_says_what_to_do_and_charges_nothing(
     make_study: Make, ask: Callable[[ft.Study], Any], message: str
 ) -> None:
@@ -75,9 +75,7 @@ def test_careless_input_says_what_to_do_and_charges_nothing(
         ({"sampling_rate": 10}, "must be above 0 and at most 1"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused(
-    people: Any, tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
+def test_a_study_that_cannot_be_is_refused(people: Any, tmp_path: Path, options: dict[str, Any], message: str) -> None:
     given = {"epsilon": 1.0, "ledger": tmp_path / "study.db", **options}
     with pytest.raises(InvalidValue) as refusal:
         ft.Study(people, **given)
@@ -115,9 +113,7 @@ def test_plans_in_parts_use_up_the_budget_and_no_more(make_study: Make, delta: f
 def test_the_crumb_that_a_whole_plan_leaves_is_not_planned_with(make_study: Make) -> None:
     study = make_study(delta=1e-9)
     study.plan(ft.count(), ft.mean("age")).release()
-    with pytest.raises(
-        BudgetExceeded, match=r"nothing is left of the budget of 'people' \(epsilon=1\)"
-    ) as refusal:
+    with pytest.raises(BudgetExceeded, match=r"nothing is left of the budget of 'people' \(epsilon=1\)") as refusal:
         study.plan(ft.count())
     assert refusal.value.remaining is not None and study.budget.count == 1
 
@@ -266,9 +262,7 @@ def test_what_only_plans_writes_nothing(make_study: Make) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1 / 3, 0.1 + 0.2, 2.2852337352500434])
-def test_a_budget_between_two_billionths_is_the_one_the_ledger_keeps(
-    make_study: Make, epsilon: float
-) -> None:
+def test_a_budget_between_two_billionths_is_the_one_the_ledger_keeps(make_study: Make, epsilon: float) -> None:
     """It was rounded down when it was written: the same script must be able to go on with it."""
     make_study(epsilon).plan(ft.count(), epsilon=epsilon / 2).release()
     again = make_study(epsilon)
@@ -277,9 +271,7 @@ def test_a_budget_between_two_billionths_is_the_one_the_ledger_keeps(
     with pytest.raises(InvalidValue, match="must be that of the ledger") as refused:
         make_study(epsilon + 2e-9)
     told = str(refused.value)
-    asked, kept = (
-        told.split(word)[1].split(",")[0].split(" ")[0] for word in ("budget='epsilon=", "ledger, epsilon=")
-    )
+    asked, kept = (told.split(word)[1].split(",")[0].split(" ")[0] for word in ("budget='epsilon=", "ledger, epsilon="))
     assert asked != kept, "digits tell the two apart"
 
 
@@ -289,9 +281,7 @@ def test_the_wrong_unit_is_refused_before_anything_is_planned(
 ) -> None:
     make_study().register()
     other = ft.dataset(table(), schema={"sex": ["F", "M"]}, **options)
-    with pytest.raises(
-        InvalidValue, match=r"must be 'row, add-remove', for which the budget of 'people' was set"
-    ):
+    with pytest.raises(InvalidValue, match=r"must be 'row, add-remove', for which the budget of 'people' was set"):
         ft.Study(other, 1.0, ledger=tmp_path / "study.db", name="people")
 
 
@@ -330,9 +320,7 @@ def test_all_that_is_in_the_way_of_a_plan_is_told_at_once(make_study: Make) -> N
     with pytest.raises(BudgetExceeded) as refusal:
         hers.plan(ft.count(), epsilon=0.5)
     told = str(refusal.value)
-    assert (
-        "the 0.25 left of the grant of 'ada' in 'people' and the 0.4 left of the budget of 'people'" in told
-    )
+    assert "the 0.25 left of the grant of 'ada' in 'people' and the 0.4 left of the budget of 'people'" in told
     assert "plan with no more than 0.25" in told
     for command in (
         f"grant {place} people ada --epsilon 0.5;",

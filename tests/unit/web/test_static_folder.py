@@ -14,11 +14,7 @@ from farthing.web import static_folder
 
 TOP = Path(__file__).parents[3]
 FILES = sorted(path for path in static_folder().rglob("*") if path.is_file())
-TEXTS = {
-    path: path.read_text(encoding="utf-8")
-    for path in FILES
-    if path.suffix in {".js", ".css", ".html", ".svg"}
-}
+TEXTS = {path: path.read_text(encoding="utf-8") for path in FILES if path.suffix in {".js", ".css", ".html", ".svg"}}
 # Names of XML vocabularies look like addresses and are never fetched.
 _VOCABULARY = re.compile(r"http://www\.w3\.org/(?:2000/svg|1999/xlink|1999/xhtml|1998/Math/MathML)")
 _ADDRESS = re.compile(r"(?:https?:|wss?:)?//(?:[\w-]+\.)+[a-z]{2,}|(?:https?|wss?)://", re.IGNORECASE)
@@ -97,8 +93,10 @@ def test_the_licences_of_what_is_not_ours_stand_beside_it() -> None:
 def test_the_wheel_carries_every_file_of_the_page(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)],
-        cwd=TOP, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=TOP,
+        check=True,
+        capture_output=True,
+    )
     (wheel,) = tmp_path.glob("farthing-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

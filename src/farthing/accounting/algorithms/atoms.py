@@ -66,9 +66,7 @@ class Atoms:
         k = len(items) + 2
         # Each depth is a sum of at most k rounded products; epsilons themselves may be off by 2^-52.
         blur = (2 * k + 8) * _U * 2 * top
-        relative = (
-            2.0**-44 + 4 * math.sqrt(max(sizes)) * _U + 4 * blur + 2.0**-46 * float(transform.weights.sum())
-        )
+        relative = 2.0**-44 + 4 * math.sqrt(max(sizes)) * _U + 4 * blur + 2.0**-46 * float(transform.weights.sum())
         return cls(
             depth,
             log_multiplicity,
@@ -125,11 +123,7 @@ class Atoms:
             fresh = x + math.log1p(value / minus) if minus > 0 and value > -minus else low
             if not low < fresh < high:
                 fresh = (low + high) / 2
-            if (
-                abs(value) <= 4e-16 * (plus + minus)
-                or abs(fresh - x) <= 4e-16 * x
-                or high - low <= 2e-16 * high
-            ):
+            if abs(value) <= 4e-16 * (plus + minus) or abs(fresh - x) <= 4e-16 * x or high - low <= 2e-16 * high:
                 return x
             x = fresh
         return x

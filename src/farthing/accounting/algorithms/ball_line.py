@@ -80,8 +80,7 @@ class BallProof:
                 plain += int(weight) * value.real
             # exp(K(c) - c y): what the bounds of the unsampled part are relative to. K may be a little off here.
             level = (
-                flint.arb(self.proof.saddle.at_c.value + self.proof.saddle.at_c.error)
-                - c * (self.top - depth)
+                flint.arb(self.proof.saddle.at_c.value + self.proof.saddle.at_c.error) - c * (self.top - depth)
             ).exp()
             above = total + flint.arb(self.proof.left_out) * level
             mu = self.proof.smoothing
@@ -154,6 +153,4 @@ def _lattice_kernel(z: Any, span: Any, rise: Any) -> Any:
 
 def worthwhile(proof: Proof, limit: float) -> bool:
     """Whether ball arithmetic on every sample is affordable: factors times samples, against `limit`."""
-    return proof.transform.terms * len(proof.line.t) <= limit and bool(
-        np.all(proof.transform.weights < 2**53)
-    )
+    return proof.transform.terms * len(proof.line.t) <= limit and bool(np.all(proof.transform.weights < 2**53))

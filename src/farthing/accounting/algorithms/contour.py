@@ -42,9 +42,7 @@ from farthing.accounting.lattice import Lattice
 from farthing.accounting.loss_transforms import ARGUMENT_ERROR, Array, Phase, Transform
 from farthing.accounting.sketch import Sketch
 
-_ROUNDING = (
-    1e-9  # far above the error of reducing t e modulo pi for t e < 10^6, far below any angle that matters
-)
+_ROUNDING = 1e-9  # far above the error of reducing t e modulo pi for t e < 10^6, far below any angle that matters
 _CHUNK = 1 << 20
 
 
@@ -217,14 +215,7 @@ class Proof:
         anchor = self.line.kernel.anchor(x)
         relative = self.beside.bound(x, 2 * math.pi / self.line.step)
         # alias_bound is relative to exp(K - c x); the prefactor has exp(K - c y), y >= x.
-        return (
-            relative
-            * 2
-            * math.pi
-            / self.line.step
-            * math.exp(min(self.line.c * (anchor - x), 700.0))
-            * (1 + 1e-6)
-        )
+        return relative * 2 * math.pi / self.line.step * math.exp(min(self.line.c * (anchor - x), 700.0)) * (1 + 1e-6)
 
 
 def excess_constant(smoothing: float) -> float:
@@ -321,9 +312,7 @@ def _folded(t: Array) -> Array:
     return np.where(t == 0, 1.0, 2.0)
 
 
-def _main_part(
-    transform: Transform, saddle: Saddle, step: float, last: int, work: float
-) -> tuple[Phase, int]:
+def _main_part(transform: Transform, saddle: Saddle, step: float, last: int, work: float) -> tuple[Phase, int]:
     """Phi at 0, h, 2 h, ... until it is negligible, or until box bounds are the better way to go on."""
     parts: list[Phase] = []
     end, block = 0, _BLOCK
@@ -345,9 +334,7 @@ def _kernel_bound(kernel: Kernel, c: float, smoothing: float) -> tuple[float, fl
     return 1.0, excess_constant(smoothing) * smoothing**2 if smoothing else 0.0
 
 
-def _tail(
-    transform: Transform, step: float, bound: tuple[float, float], tolerance: float
-) -> tuple[int, float]:
+def _tail(transform: Transform, step: float, bound: tuple[float, float], tolerance: float) -> tuple[int, float]:
     """How far to look, and a bound on 2 sum |Phi k| beyond: the Gaussian factor alone.
 
     For t > T the terms are at most (a / T^2 + b) exp(-s t^2 / 2) and decrease, so their sum is below the integral from
@@ -551,9 +538,7 @@ def _revival(
     """An estimate of what the integrand amounts to beyond the sketch's reach."""
     none = np.zeros(0)
     # Each witness stands for its share of the many; that is an estimate, not a proof.
-    share = np.full(
-        len(witnesses), sum(number for _, number in sketch.dense_octaves()) / max(1, len(witnesses))
-    )
+    share = np.full(len(witnesses), sum(number for _, number in sketch.dense_octaves()) / max(1, len(witnesses)))
     boxes = BoxBounds(Transform(witnesses, share, none, none, transform.gaussian), saddle.c)
     end = max(len(line.t), int(min(furthest, 1e15) / line.step))
     stop = int(reach(_GOAL, saddle.c) / line.step)

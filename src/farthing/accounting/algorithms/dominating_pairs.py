@@ -110,9 +110,7 @@ def _joined(*parts: Atoms) -> Atoms:
     )
 
 
-def discrete_gaussian(
-    multiplier: float, sensitivity: int, q: float, direction: Direction, cut: float
-) -> LossPair:
+def discrete_gaussian(multiplier: float, sensitivity: int, q: float, direction: Direction, cut: float) -> LossPair:
     """The pair of discrete Gaussian noise with deviation multiplier * sensitivity, sampled.
 
     Atoms y = k / deviation, P centred at mu = 1 / multiplier and Q at 0; the loss of outcome k is
@@ -260,27 +258,21 @@ def _leaky(epsilon: float, delta: float, q: float, direction: Direction) -> Loss
     log_true = math.log1p(-delta) - math.log1p(math.exp(-epsilon))
     log_mass = np.array([log_true - epsilon, log_true])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon + abs(log_true)))
-    atoms = Atoms(np.array([-epsilon, epsilon]), log_mass, log_mass[::-1].copy(), error, 0.0).sampled(
-        q, direction
-    )
+    atoms = Atoms(np.array([-epsilon, epsilon]), log_mass, log_mass[::-1].copy(), error, 0.0).sampled(q, direction)
     log_infinite = -math.inf
     if delta > 0:
         if q < 1.0:
             atoms = _with_leak(atoms, math.log(delta), q, direction)
         if q == 1.0 or direction == "remove":
             log_infinite = math.log(q) + math.log(delta)
-    return LossPair(
-        atoms, log_infinite=log_infinite, largest_loss=float(np.max(atoms.loss)) + atoms.loss_error
-    )
+    return LossPair(atoms, log_infinite=log_infinite, largest_loss=float(np.max(atoms.loss)) + atoms.loss_error)
 
 
 def _with_leak(atoms: Atoms, log_delta: float, q: float, direction: Direction) -> Atoms:
     """After sampling, the outcome that only Q (remove) or only P (add) had is one both have, at ratio 1 - q."""
     log_rest = math.log1p(-q)
     loss = log_rest if direction == "remove" else -log_rest
-    log_p, log_q = (
-        (log_rest + log_delta, log_delta) if direction == "remove" else (log_delta, log_rest + log_delta)
-    )
+    log_p, log_q = (log_rest + log_delta, log_delta) if direction == "remove" else (log_delta, log_rest + log_delta)
     return Atoms(
         np.append(atoms.loss, loss),
         np.append(atoms.log_p, log_p),
@@ -320,14 +312,10 @@ def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
     log_p = math.log(0.5) + np.array([-epsilon, 0.0])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon))
     loss_error = ARGUMENT_ERROR * epsilon
-    atoms = Atoms(np.array([-epsilon, epsilon]), log_p, log_p[::-1].copy(), error, loss_error).sampled(
-        q, direction
-    )
+    atoms = Atoms(np.array([-epsilon, epsilon]), log_p, log_p[::-1].copy(), error, loss_error).sampled(q, direction)
     largest = float(np.max(atoms.loss)) + atoms.loss_error
     if epsilon > LARGEST_LAPLACE:
-        return LossPair(
-            atoms, largest_loss=largest, dominating=_leaky(epsilon + loss_error, 0.0, q, direction)
-        )
+        return LossPair(atoms, largest_loss=largest, dominating=_leaky(epsilon + loss_error, 0.0, q, direction))
     density = Density("laplace", epsilon, -epsilon, epsilon, direction, q)
     return LossPair(atoms, density, largest_loss=largest)
 
@@ -353,9 +341,7 @@ def _bounded_range(epsilon: float, q: float, direction: Direction) -> LossPair:
     largest = float(sampled_loss(np.array([epsilon]), q, direction)[0]) * (1 + 4 * ARGUMENT_ERROR)
     if epsilon > LARGEST_LAPLACE or epsilon < SMALLEST_RANGE:
         return replace(nothing(), largest_loss=largest, dominating=_leaky(epsilon, 0.0, q, direction))
-    return LossPair(
-        no_atoms(), Density("range", epsilon, -epsilon, epsilon, direction, q), largest_loss=largest
-    )
+    return LossPair(no_atoms(), Density("range", epsilon, -epsilon, epsilon, direction, q), largest_loss=largest)
 
 
 def _gaussian(mu: float, q: float, direction: Direction, cut: float) -> LossPair:

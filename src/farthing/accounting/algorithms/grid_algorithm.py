@@ -62,9 +62,7 @@ class Side:
         self.leak = composed_log_infinite([math.log1p(-math.exp(leak)) for leak in leaks], leaks, counts)
         # The largest finite loss.
         top = math.fsum(count * pair.largest_loss for pair, count in zip(pairs, counts, strict=True))
-        self.most = (
-            Bounds(top, top) if math.isinf(top) else Bounds(top * (1 - _LOG_ERROR), top * (1 + _LOG_ERROR))
-        )
+        self.most = Bounds(top, top) if math.isinf(top) else Bounds(top * (1 - _LOG_ERROR), top * (1 + _LOG_ERROR))
 
     def parts(self, cut: float) -> list[Part]:
         """The pairs, with losses cut where less than exp(-cut) of all copies together is lost."""
@@ -181,9 +179,7 @@ def _gathered(gaussian: list[tuple[float, int]]) -> list[tuple[Event, int]]:
     together = least / math.sqrt(math.fsum(n * (least / m) ** 2 for m, n in gaussian))
     if len(gaussian) == 1 and gaussian[0][1] == 1:
         together = least
-    return (
-        [(GaussianNoise(together), 1)] if together >= 1e-4 else [(GaussianNoise(m), n) for m, n in gaussian]
-    )
+    return [(GaussianNoise(together), 1)] if together >= 1e-4 else [(GaussianNoise(m), n) for m, n in gaussian]
 
 
 @dataclass(frozen=True)
@@ -216,17 +212,13 @@ class GridComposition:
             return Bounds(math.inf, math.inf)
         if self.aside > 0:
             rest = replace(self, aside=0.0).epsilon_bounds(delta * (1 - 2.0**-50))
-            upper = (
-                rest.upper if math.isinf(rest.upper) else math.nextafter(rest.upper + self.aside, math.inf)
-            )
+            upper = rest.upper if math.isinf(rest.upper) else math.nextafter(rest.upper + self.aside, math.inf)
             return Bounds(min(rest.lower * (1 - 2.0**-44), upper), upper, rest.estimate)
         if not self.items:
             return Bounds(0.0, 0.0)
         sides = [Side(self.items, direction) for direction in self.directions]
         if delta == 0.0:
-            return _worse(
-                [Bounds(math.inf, math.inf) if side.leak > -math.inf else side.most for side in sides]
-            )
+            return _worse([Bounds(math.inf, math.inf) if side.leak > -math.inf else side.most for side in sides])
         log_delta = math.log(delta)
         slack = _LOG_ERROR * (1 + abs(log_delta))
         if any(side.leak > log_delta + slack for side in sides):
@@ -274,18 +266,14 @@ class GridComposition:
         if self.aside > 0:
             # The curve falls by at most 1 per unit of epsilon.
             rest = replace(self, aside=0.0).delta_bounds(epsilon)
-            return Bounds(
-                rest.lower, min(1.0, math.nextafter(rest.upper + self.aside, math.inf)), rest.estimate
-            )
+            return Bounds(rest.lower, min(1.0, math.nextafter(rest.upper + self.aside, math.inf)), rest.estimate)
         single = closed_form(self.items)
         if single is not None and epsilon < math.inf:
             return _worse([hockey_stick_divergence(single, epsilon, side) for side in self.directions])
         bounds_by_direction = [Bounds(0.0, 0.0)]
         for side in (Side(self.items, direction) for direction in self.directions if self.items):
             if epsilon >= side.most.upper:
-                bounds_by_direction.append(
-                    delta_from_logs(side.leak, side.leak, _LOG_ERROR * (2 + abs(side.leak)))
-                )
+                bounds_by_direction.append(delta_from_logs(side.leak, side.leak, _LOG_ERROR * (2 + abs(side.leak))))
                 continue
             plan = plan_for_loss([part.nodes for part in side.parts(_DEEPEST)], epsilon)
             parts = side.parts(min(_CUT + 2 - plan.log_delta, _DEEPEST))
@@ -306,11 +294,7 @@ class GridComposition:
         bounds_by_direction = [renyi_of_pairs(self.items, direction, order) for direction in self.directions]
         worse = _worse(bounds_by_direction)
         # An event whose loss is at most s has divergence at most s.
-        return (
-            worse
-            if not self.aside
-            else Bounds(worse.lower, math.nextafter(worse.upper + self.aside, math.inf))
-        )
+        return worse if not self.aside else Bounds(worse.lower, math.nextafter(worse.upper + self.aside, math.inf))
 
     def _refined(
         self, parts: list[Part], plan: Plan, priced: Callable[[Curves, float], Bounds], enough: float
@@ -362,9 +346,7 @@ class GridComposition:
                 break
             rate *= 0.2
             other = plan_at(nodes, rate)
-            curves = composed_curves(
-                parts, other, step, min(2 * _COARSE_CELLS, self.most_cells), self.tolerance
-            )
+            curves = composed_curves(parts, other, step, min(2 * _COARSE_CELLS, self.most_cells), self.tolerance)
             more = priced(curves, max(other.x, 0.0))
             bounds = Bounds(max(bounds.lower, more.lower), min(bounds.upper, more.upper))
         return bounds

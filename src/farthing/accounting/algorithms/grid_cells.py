@@ -64,9 +64,7 @@ class Bulk(NamedTuple):
     floor: float
 
 
-def upper_distribution(
-    pair: LossPair, step: float, offset: float, bulk: Bulk | None = None
-) -> UpperDistribution:
+def upper_distribution(pair: LossPair, step: float, offset: float, bulk: Bulk | None = None) -> UpperDistribution:
     """A distribution on the grid that dominates the pair: connect the dots.
 
     Statement:
@@ -104,9 +102,7 @@ def upper_distribution(
     return UpperDistribution(joined, total, log_infinite, max(slips))
 
 
-def lower_distribution(
-    pair: LossPair, step: float, offset: float, bulk: Bulk | None = None
-) -> LowerDistribution:
+def lower_distribution(pair: LossPair, step: float, offset: float, bulk: Bulk | None = None) -> LowerDistribution:
     """Sets of outcomes with nearly equal loss, with their P-mass from below and Q-mass from above.
 
     Statement:
@@ -126,9 +122,7 @@ def lower_distribution(
         log_p.append(atoms.log_p - atoms.error)
         log_q.append(atoms.log_q + atoms.error)
     if pair.density is not None:
-        label, mass_p, mass_q = _merged_density(
-            pair.density, step, offset, _grid(pair.density, step, offset, bulk)
-        )
+        label, mass_p, mass_q = _merged_density(pair.density, step, offset, _grid(pair.density, step, offset, bulk))
         index.append(label)
         log_p.append(mass_p)
         log_q.append(mass_q)

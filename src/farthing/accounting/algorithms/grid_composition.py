@@ -65,9 +65,7 @@ class Curves(NamedTuple):
     exact: bool  # all losses lie on the grid, so a finer one would not help
 
 
-def composed_curves(
-    parts: Sequence[Part], plan: Plan, step: float, most_cells: int, tolerance: float
-) -> Curves:
+def composed_curves(parts: Sequence[Part], plan: Plan, step: float, most_cells: int, tolerance: float) -> Curves:
     """The composition of `parts`, tilted as planned, on a grid as near to `step` as `most_cells` allow.
 
     Statement:
@@ -94,18 +92,14 @@ def composed_curves(
         step = _aligned(parts, max(step, room / most_cells, finest))
     while True:
         upper = [
-            upper_distribution(part.pair, step, part.offset, bulk)
-            for part, bulk in zip(parts, bulks, strict=True)
+            upper_distribution(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)
         ]
         split = _tilted(parts, [(each.index, each.log_mass) for each in upper], step, rate, 1.0)
         reach = tails(split, step, rate)
         if (reach.top(need) - reach.bottom(need)) / step <= 2 * most_cells:
             break
         step *= 2  # the room was underestimated; memory comes first
-    lower = [
-        lower_distribution(part.pair, step, part.offset, bulk)
-        for part, bulk in zip(parts, bulks, strict=True)
-    ]
+    lower = [lower_distribution(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)]
     merged_p = _tilted(parts, [(each.index, each.log_p) for each in lower], step, rate, -1.0)
     merged_q = _tilted(parts, [(each.index, each.log_q) for each in lower], step, rate + 1, 1.0)
     window = _window(parts, step, reach, need)
@@ -172,18 +166,14 @@ def _infinite(
     sign: float,
 ) -> float:
     totals = [float(np.logaddexp.reduce(masses)) + sign * _LOG_ERROR for masses in finite]
-    value = composed_log_infinite(
-        totals, [distribution.log_infinite for distribution in distributions], counts
-    )
+    value = composed_log_infinite(totals, [distribution.log_infinite for distribution in distributions], counts)
     return value + sign * _LOG_ERROR * (2 + abs(value)) if math.isfinite(value) else value
 
 
 def _room(parts: Sequence[Part], plan: Plan, need: float) -> float:
     """About how wide the window will be."""
     distributions = [
-        tilted(
-            np.arange(len(part.nodes.loss)), part.nodes.loss, part.nodes.log_mass, plan.rate, part.count, 1.0
-        )
+        tilted(np.arange(len(part.nodes.loss)), part.nodes.loss, part.nodes.log_mass, plan.rate, part.count, 1.0)
         for part in parts
     ]
     reach = tails(distributions, max(plan.spread, 1e-3 / plan.rate), plan.rate)
@@ -223,9 +213,7 @@ def fast_size(cells: int) -> int:
 _MOST_STEPS = 100
 
 
-def last_above(
-    curve: Callable[[float], float], target: float, guess: float, slope: float, close: float
-) -> float:
+def last_above(curve: Callable[[float], float], target: float, guess: float, slope: float, close: float) -> float:
     """An x >= 0 with curve(x) > target, within about `close` of the crossing; -inf when even curve(0) <= target.
 
     >>> x = last_above(lambda x: -x * x, -2.0, 1.0, 1.0, 1e-9)
@@ -235,9 +223,7 @@ def last_above(
     return _crossing(curve, target, guess, slope, close)[0]
 
 
-def first_below(
-    curve: Callable[[float], float], target: float, guess: float, slope: float, close: float
-) -> float:
+def first_below(curve: Callable[[float], float], target: float, guess: float, slope: float, close: float) -> float:
     """An x >= 0 with curve(x) <= target, within about `close` of the crossing; inf when none was found.
 
     >>> x = first_below(lambda x: -x * x, -2.0, 1.0, 1.0, 1e-9)

@@ -110,9 +110,7 @@ class UpperCurve:
         if not scaled > 0:
             return self.log_infinite
         level = self.log_scale - self.rate * x
-        slack = (
-            _SUM_ERROR + 2.0**-50 * (abs(self.log_scale) + abs(self.rate * x)) + self.rate * self.window.error
-        )
+        slack = _SUM_ERROR + 2.0**-50 * (abs(self.log_scale) + abs(self.rate * x)) + self.rate * self.window.error
         return log_add(math.log(scaled) + level + slack, self.log_infinite)
 
 
@@ -139,9 +137,7 @@ class LowerCurve:
         x = epsilon
         # Names near x decide; further up everything belongs to the best set, further down nothing does.
         first = self.window.above(x - min(40 * self.window.step, 20 / self.rate))
-        last = min(
-            self.window.cells, self.window.above(x) + math.ceil(_FAR / (self.rate * self.window.step)) + 2
-        )
+        last = min(self.window.cells, self.window.above(x) + math.ceil(_FAR / (self.rate * self.window.step)) + 2)
         gap = self.window.loss(first, last) - x
         skipped = int(np.searchsorted(gap, max(-25 / (self.rate + 1), self.excess - 300)))
         first, gap = first + skipped, gap[skipped:]
@@ -156,11 +152,7 @@ class LowerCurve:
         held_p, held_q = float(np.sum(mass_p[best:])), float(np.sum(mass_q[best:]))
         # Losses are only names here, but the weights that undo the tilt must be those of the tilt: hence their error.
         blur = _SUM_ERROR + (2 * self.rate + 1) * self.window.error + 2.0**-50 * abs(self.excess)
-        sure_p = (
-            held_p * (1 - self.p.relative - blur)
-            - self.p.blur(weight[best:])
-            - self.outside * float(weight[best])
-        )
+        sure_p = held_p * (1 - self.p.relative - blur) - self.p.blur(weight[best:]) - self.outside * float(weight[best])
         sure_q = held_q * (1 + self.q.relative + blur) + self.q.blur(weight_q[best:])
         sure_q += self.lost_q * float(weight_q[best])  # the largest of them
         scaled = sure_p - sure_q

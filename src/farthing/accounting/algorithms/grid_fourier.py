@@ -114,11 +114,7 @@ def circular_sum(distributions: Sequence[TiltedDistribution], start: int, cells:
     Direction: two-sided, as `absolute` and `relative`.
     Checked by: tests/theorems/test_grid_fourier.py
     """
-    dense = [
-        distribution
-        for distribution in distributions
-        if len(distribution.index) * distribution.count > FEW_TAPS
-    ]
+    dense = [distribution for distribution in distributions if len(distribution.index) * distribution.count > FEW_TAPS]
     if dense:
         values, absolute, norm = _transformed(dense, cells)
     else:
@@ -168,9 +164,7 @@ def _transformed(distributions: Sequence[TiltedDistribution], cells: int) -> tup
         # bincount adds colliding cells in order; len / cells + 1 bounds how many collide.
         entry = unit + (len(distribution.index) // cells + 1) * ROUNDING
         place = (distribution.index - distribution.index[0]) % cells
-        wrapped = np.asarray(
-            np.bincount(place, weights=distribution.weight, minlength=cells), dtype=np.float64
-        )
+        wrapped = np.asarray(np.bincount(place, weights=distribution.weight, minlength=cells), dtype=np.float64)
         norm += distribution.count * entry * _norm(wrapped)
         spectrum = np.fft.rfft(wrapped)[active]
         bound = np.abs(spectrum) + total * entry
@@ -189,9 +183,7 @@ def _transformed(distributions: Sequence[TiltedDistribution], cells: int) -> tup
     rest = 4 * silent * growth + 1e-290  # silent frequencies and underflow, in each cell
     absolute = (float(np.sum(off)) + unit * float(np.sum(size))) * 2.02 / cells + rest
     root = math.sqrt(2.0 / cells)
-    multiplied = (
-        3 * ROUNDING * sum(distribution.count + 1 for distribution in distributions) * _norm(size) * root
-    )
+    multiplied = 3 * ROUNDING * sum(distribution.count + 1 for distribution in distributions) * _norm(size) * root
     norm = min(norm * growth + multiplied, _norm(off) * root)
     norm += unit * _norm(size) * root
     return np.maximum(np.fft.irfft(full, cells), 0.0), absolute, norm * 1.01 + rest * math.sqrt(cells)
@@ -243,9 +235,7 @@ def tails(distributions: Sequence[TiltedDistribution], floor: float, tilt: float
         total = float(np.sum(distribution.weight))
         mean = float(np.sum(distribution.weight * distribution.loss)) / total
         means.append(mean)
-        variance += (
-            distribution.count * float(np.sum(distribution.weight * (distribution.loss - mean) ** 2)) / total
-        )
+        variance += distribution.count * float(np.sum(distribution.weight * (distribution.loss - mean) ** 2)) / total
     spread = max(math.sqrt(variance), floor)
     spreads = np.array([0.7, 1.5, 2.5, 4.0, 5.5, 7.0, 9.0, 14.0]) / spread
     rates = np.concatenate([spreads, -spreads, np.array([0.5, -0.3, -0.6, -0.9]) * tilt])
@@ -254,9 +244,6 @@ def tails(distributions: Sequence[TiltedDistribution], floor: float, tilt: float
         for i, rate in enumerate(rates.tolist()):
             exponent = rate * (distribution.loss - mean)
             peak = float(np.max(exponent[distribution.weight > 0]))
-            value = (
-                math.log(float(np.sum(distribution.weight * np.exp(np.clip(exponent - peak, -200.0, 0.0)))))
-                + peak
-            )
+            value = math.log(float(np.sum(distribution.weight * np.exp(np.clip(exponent - peak, -200.0, 0.0))))) + peak
             levels[i] += distribution.count * (value + rate * mean + 2.0**-45 * (1 + peak + abs(rate * mean)))
     return Tails(levels, rates)

@@ -101,9 +101,7 @@ class Atoms:
         share = share_of_signal(self.loss, loss, probability, direction)
         size = np.abs(self.loss) * share + np.abs(loss)
         loss_error = float(np.max(self.loss_error * share + ARGUMENT_ERROR * size, initial=0.0))
-        return Atoms(
-            loss, log_p, log_q, self.error + self.loss_error + ARGUMENT_ERROR * (1 + size), loss_error
-        )
+        return Atoms(loss, log_p, log_q, self.error + self.loss_error + ARGUMENT_ERROR * (1 + size), loss_error)
 
 
 def no_atoms() -> Atoms:
@@ -180,9 +178,7 @@ class Density:
         """Absolute error of `loss(y)`: that of u, passed on by the sampling, and the functions on the way."""
         u, loss = self.base_loss(y), self.loss(y)
         size = np.abs(u) + (self.scale**2 if self.kind == "gaussian" else 0.0)
-        return ARGUMENT_ERROR * (
-            share_of_signal(u, loss, self.probability, self.direction) * size + np.abs(loss)
-        )
+        return ARGUMENT_ERROR * (share_of_signal(u, loss, self.probability, self.direction) * size + np.abs(loss))
 
     def sandwich(self) -> tuple[float, float]:
         """(a, b) with exp(-b) g(k) <= f(k) <= exp(a) g(k): a discrete Gaussian f against the rounded Gaussian g.

@@ -108,9 +108,7 @@ def _finite_log_moment(pair: LossPair, alpha: float, sign: float) -> float:
     if density is not None and density.lattice > 0 and sign < 0:
         # Merging outcomes lowers the divergence.
         ends = density.loss(np.array([density.low, density.high]))
-        distribution = lower_distribution(
-            replace(pair, atoms=no_atoms()), float(ends[1] - ends[0]) / 2**17, 0.0
-        )
+        distribution = lower_distribution(replace(pair, atoms=no_atoms()), float(ends[1] - ends[0]) / 2**17, 0.0)
         terms.append(alpha * distribution.log_p - (alpha - 1) * distribution.log_q)
     elif density is not None:
         extra = 2 * alpha * density.scale

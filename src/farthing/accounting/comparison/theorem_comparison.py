@@ -126,10 +126,7 @@ def guarantees_of(charges: Charges, delta: float, share: float) -> Guarantees | 
     part = math.nextafter(share * delta / shared, 0.0) if shared else 0.0
     if shared and (not part > 0 or len(open_ended) > MOST_PRICED):
         return None
-    rows = [
-        (guarantee or (compose([event]).epsilon_at(part).upper, part), count)
-        for guarantee, event, count in seen
-    ]
+    rows = [(guarantee or (compose([event]).epsilon_at(part).upper, part), count) for guarantee, event, count in seen]
     return Guarantees(
         np.concatenate([charges.epsilons, np.array([pair[0] for pair, _ in rows], dtype=np.float64)]),
         np.concatenate([charges.deltas, np.array([pair[1] for pair, _ in rows], dtype=np.float64)]),
@@ -236,9 +233,7 @@ def _lines(charges: Charges, delta: float, optimal: Bounds) -> tuple[tuple[Line,
         if not shared:
             break  # nothing was shared out, so the share makes no difference
     if not best:
-        return (), (
-            "The theorems are left out: they need a guarantee for each noise, and here there is none.",
-        )
+        return (), ("The theorems are left out: they need a guarantee for each noise, and here there is none.",)
     if not shared:
         return tuple(best.values()), ()
     note = (
@@ -274,11 +269,7 @@ def _renyi_of_own_noise(charges: Charges, leak: float, delta: float, optimal: Bo
             return math.inf
         alpha = 1 + math.exp(log_order)
         divergence = composition.renyi_at(alpha).upper
-        return (
-            theorems.epsilon_of_renyi_improved(alpha, divergence, slack)
-            if divergence < math.inf
-            else math.inf
-        )
+        return theorems.epsilon_of_renyi_improved(alpha, divergence, slack) if divergence < math.inf else math.inf
 
     # Every order gives a valid bound, so the search only has to be good. For Gaussian noise the best order is known in
     # terms of the optimum; a few golden sections around it serve the other kinds.

@@ -123,14 +123,10 @@ class Filter(ABC):
 def checked_leak(delta: float, leak: float | None) -> float:
     """The part of delta set aside for the charges' own deltas: half by default, never all of it."""
     if not delta > 0:
-        raise InvalidValue(
-            "delta", delta, "must be > 0 and < 1", "with delta 0 use BasicFilter: only plain sums hold"
-        )
+        raise InvalidValue("delta", delta, "must be > 0 and < 1", "with delta 0 use BasicFilter: only plain sums hold")
     value = delta / 2 if leak is None else checked_delta(leak, "leak")
     if not value < delta:
-        raise InvalidValue(
-            "leak", leak, f"must be less than delta={delta!r}", "the rest is what the theorem spends"
-        )
+        raise InvalidValue("leak", leak, f"must be less than delta={delta!r}", "the rest is what the theorem spends")
     return value
 
 

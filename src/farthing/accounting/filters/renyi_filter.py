@@ -158,9 +158,7 @@ def _best_alpha(epsilon: float, slack: float, expecting: Charge | None) -> float
         orders = [alpha for alpha in _candidate_orders() if alpha <= largest]
         divergences = {alpha: float(renyi_divergence_upper(event, alpha)) for alpha in orders}
         if not all(divergences.values()):
-            raise InvalidValue(
-                "expecting", expecting, "must cost something", "leave it out to expect small charges"
-            )
+            raise InvalidValue("expecting", expecting, "must cost something", "leave it out to expect small charges")
         best = max(orders, key=lambda alpha: budget(alpha) / divergences[alpha])
         pure = price_of(event).epsilon
         if pure is None or budget(best) // divergences[best] > exact(epsilon) // pure:

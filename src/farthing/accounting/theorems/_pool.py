@@ -92,9 +92,7 @@ RELATIVE_ERROR = 2.0**-44
 _EXACT_TERMS = 4096  # up to so many terms are added without any rounding but the last
 _BLOCK = 64
 _EXACT_LEAKS = 64  # up to so many leaks the product of (1 - delta_i) is formed in rationals
-_BALL_LEAKS = (
-    4096  # up to so many distinct leaks it is formed in balls, beyond that in floats with their error
-)
+_BALL_LEAKS = 4096  # up to so many distinct leaks it is formed in balls, beyond that in floats with their error
 
 
 @dataclass(frozen=True, eq=False)

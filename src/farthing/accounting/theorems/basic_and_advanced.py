@@ -68,9 +68,7 @@ def pure_advanced_of(pool: Pool, delta_g: float) -> float:
         squares = pool.sum_of(np.square)
         if math.isinf(squares):
             return math.inf
-        return rounded_up(
-            flint.arb(squares) / 2 + (2 * flint.arb(squares) * (1 / flint.arb(slack)).log()).sqrt()
-        )
+        return rounded_up(flint.arb(squares) / 2 + (2 * flint.arb(squares) * (1 / flint.arb(slack)).log()).sqrt())
 
 
 def advanced_composition(charges: Any, delta_g: float, deltas: Any = None, counts: Any = None) -> float:

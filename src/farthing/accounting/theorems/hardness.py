@@ -141,9 +141,7 @@ def _slope(ask: _Counted, whole: int, everything: int, at_one: int) -> Fraction:
     drop = Fraction(1, whole)  # small enough to stay on the first line, because b >= 1
     y = ask((at_one - drop) / everything)
     if not y > 1:
-        raise InvalidValue(
-            "oracle", float(y), "must answer above 1 below the free delta", "raise its precision"
-        )
+        raise InvalidValue("oracle", float(y), "must answer above 1 below the free delta", "raise its precision")
     return drop / (y - 1)
 
 
@@ -151,9 +149,7 @@ def _rounded(count: Fraction) -> int:
     """The whole even number that `count` is, up to the oracle's error."""
     nearest = 2 * round(count / 2)
     if abs(count - nearest) > Fraction(1, 2):
-        raise InvalidValue(
-            "oracle", float(count), "must make the count a whole even number", "raise its precision"
-        )
+        raise InvalidValue("oracle", float(count), "must make the count a whole even number", "raise its precision")
     return nearest
 
 

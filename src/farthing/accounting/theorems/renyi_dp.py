@@ -157,9 +157,7 @@ def renyi_composition(
     >>> round(renyi_composition([0.1], 1e-6, counts=[100], improved=False), 4)
     5.5771
     """
-    return renyi_composition_of(
-        read_pool(charges, deltas, counts), checked_delta(delta_g, "delta_g"), improved
-    )
+    return renyi_composition_of(read_pool(charges, deltas, counts), checked_delta(delta_g, "delta_g"), improved)
 
 
 def renyi_composition_of(pool: Pool, delta_g: float, improved: bool) -> float:

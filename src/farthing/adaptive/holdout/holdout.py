@@ -270,6 +270,4 @@ class Holdout:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a holdout session cannot be copied or pickled: a copy would answer against the same noise"
-        )
+        raise TypeError("a holdout session cannot be copied or pickled: a copy would answer against the same noise")

@@ -149,9 +149,7 @@ class HoldoutPlan:
         if self.stated_threshold is not None:
             threshold = checked_real(self.stated_threshold, "threshold")
             if not 0 < threshold < 1:
-                raise InvalidValue(
-                    "threshold", self.stated_threshold, "must be above 0 and below 1", "0.05 is usual"
-                )
+                raise InvalidValue("threshold", self.stated_threshold, "must be above 0 and below 1", "0.05 is usual")
             object.__setattr__(self, "stated_threshold", threshold)
 
     def __str__(self) -> str:
@@ -207,11 +205,7 @@ class HoldoutPlan:
 
     def free_error(self, failure: float) -> float:
         """With probability 1 - failure, no free answer is off the holdout mean by more than this."""
-        return (
-            self.threshold
-            + self.comparison.miss_steps(failure, self.corrections) / (self.rows * STEPS)
-            + 2 * _FLOOR
-        )
+        return self.threshold + self.comparison.miss_steps(failure, self.corrections) / (self.rows * STEPS) + 2 * _FLOOR
 
     @cached_property
     def guarantee(self) -> HoldoutGuarantee:
@@ -224,9 +218,7 @@ class HoldoutPlan:
         quarter = self._failure / 4
         histories = log_histories(self.queries, self.corrections, LEVELS + 1)
         sampling = sampling_deviation(histories, self.rows, 2 * quarter)
-        return self._guarantee(
-            "descriptions", self.free_error(quarter), self.measurement_error(quarter), sampling
-        )
+        return self._guarantee("descriptions", self.free_error(quarter), self.measurement_error(quarter), sampling)
 
     @cached_property
     def by_privacy(self) -> HoldoutGuarantee:
@@ -279,9 +271,7 @@ def _prices(epsilon: float, delta: float, corrections: int) -> tuple[float, floa
 
 
 @lru_cache(maxsize=256)
-def _least_shift(
-    comparison: float, measurement: float, corrections: int, epsilon: float, failure: float
-) -> float:
+def _least_shift(comparison: float, measurement: float, corrections: int, epsilon: float, failure: float) -> float:
     """The best point of the session's privacy curve: a smaller epsilon has a larger delta."""
     composed = compose([_event(comparison, measurement, corrections)])
     best = math.tanh(corrections * (comparison + measurement) / 4)  # the plain sum, with delta 0

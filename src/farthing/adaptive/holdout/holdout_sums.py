@@ -57,9 +57,7 @@ def steps_of(statistic: Statistic, table: Any, rows: int, name: str) -> int:
     """
     values, problem = _called(statistic, table)
     if problem:
-        raise InvalidData(
-            "statistic", f"failed on the {name} rows ({problem})", "try it on the training rows"
-        )
+        raise InvalidData("statistic", f"failed on the {name} rows ({problem})", "try it on the training rows")
     array = read_array(values)
     if array is None or array.shape != (rows,):
         raise InvalidData(
@@ -88,9 +86,7 @@ def _total(array: NDArray[Any]) -> int:
         if plain is not None and plain.dtype.kind in "biuf":
             return _total(plain)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
-        raise InvalidData(
-            "statistic", "must give numbers or truth values", "for example model.predict(X) == y"
-        )
+        raise InvalidData("statistic", "must give numbers or truth values", "for example model.predict(X) == y")
     clamped = np.clip(np.nan_to_num(array.astype(np.float64), nan=0.0), 0.0, 1.0)
     return int(np.floor(clamped * STEPS).astype(np.int64).sum())
 
@@ -161,9 +157,7 @@ class DatasetRows:
         """The sum as the engine has it: whole numbers only."""
         dataset, aggregate, steps = self._aggregate(statistic)
         if not dataset.sensitivity(aggregate).linf * steps <= STEPS:
-            raise InvalidValue(
-                "statistic", statistic, "must not move by more than one row between neighbours"
-            )
+            raise InvalidValue("statistic", statistic, "must not move by more than one row between neighbours")
         return int(dataset.exact({"total": aggregate})["total"]) * steps
 
     def _aggregate(self, statistic: Any) -> tuple[Dataset, Aggregate, int]:
@@ -190,9 +184,11 @@ def rows_of(training: Any, holdout: Any) -> tuple[Rows, Rows]:
     """Both tables, of the same kind."""
     if isinstance(training, Dataset) != isinstance(holdout, Dataset):
         raise InvalidValue(
-            "training", type(training).__name__, f"must be of the same kind as holdout, {type(holdout).__name__}",
+            "training",
+            type(training).__name__,
+            f"must be of the same kind as holdout, {type(holdout).__name__}",
             "make datasets of both with farthing.dataset(...), or of none",
-        )  # fmt: skip
+        )
     if isinstance(training, Dataset):
         return DatasetRows(training, "training", private=False), DatasetRows(holdout, "holdout", private=True)
     return TableRows(training, "training"), TableRows(holdout, "holdout")

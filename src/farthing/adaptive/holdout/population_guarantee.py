@@ -173,9 +173,7 @@ class HoldoutGuarantee:
 
     def __str__(self) -> str:
         comparison = self.free_on_rows - self.threshold
-        free = (
-            f"(threshold {self.threshold:.3g} + comparison {comparison:.3g} + sampling {self.sampling:.3g})"
-        )
+        free = f"(threshold {self.threshold:.3g} + comparison {comparison:.3g} + sampling {self.sampling:.3g})"
         paid = f"(noise and rounding {self.paid_on_rows:.3g} + sampling {self.sampling:.3g})"
         corrected = f"corrected answers (up to {self.corrections:,})"
         width = max(len(corrected), len("training means let through"))

@@ -87,9 +87,7 @@ def watched(asked: Sequence[Any], dataset: Dataset, by: str | Sequence[str] | No
     statistics = [_counted(one, by) for one in asked] or [count(by=by)]
     counts = {one.name: Count(by=one.by, where=one.where) for one in statistics}
     if len(counts) < len(statistics):
-        raise InvalidValue(
-            "series", [one.name for one in statistics], "must have different names", "give name="
-        )
+        raise InvalidValue("series", [one.name for one in statistics], "must have different names", "give name=")
     cells = sum(one.cell_count(dataset.schema) for one in counts.values())
     if not cells <= MOST_SERIES:
         raise InvalidValue("series", cells, f"must be at most {MOST_SERIES:,}", "use fewer or wider cells")
@@ -136,9 +134,7 @@ def _names(series: Series) -> list[Any]:
 def _whole(threshold: Any) -> int:
     number = checked_real(threshold, "threshold")
     if not -_LARGEST_THRESHOLD <= number <= _LARGEST_THRESHOLD:
-        raise InvalidValue(
-            "threshold", threshold, "must be a finite number", "say how many rows are too many"
-        )
+        raise InvalidValue("threshold", threshold, "must be a finite number", "say how many rows are too many")
     return math.ceil(number)  # a count reaches 99.5 when it reaches 100
 
 
@@ -148,7 +144,7 @@ def _counted(asked: Any, by: str | Sequence[str] | None) -> Statistic:
     if not isinstance(asked, Statistic) or asked.kind != "count":
         raise InvalidValue(
             "series", asked, "must be counts", 'for example "age >= 65", or ft.count(where="age >= 65", by="region")'
-        )  # fmt: skip
+        )
     if by is not None and asked.by:
         raise InvalidValue("by", by, "must be left out for counts that have their own")
     named = None if asked.name == asked.default_name else asked.name

@@ -150,9 +150,7 @@ class Monitor:
         """Whether a round is running: it is lost when this object is."""
         return self._round is not None
 
-    def look(
-        self, table: Any = None, *, where: Any = None, step: int | None = None, single: bool = False
-    ) -> Look:
+    def look(self, table: Any = None, *, where: Any = None, step: int | None = None, single: bool = False) -> Look:
         """Read all counts once and tell which have reached their thresholds.
 
         `table` is the dataset as it is now, where it is not the source itself that grows; `where` limits this look to

@@ -27,9 +27,7 @@ _BLOCKS = 4096
 _BEYOND = math.exp(-60)  # what lies further out is counted as wrong
 
 
-def chance_above(
-    threshold_rate: Fraction, question_rate: Fraction, offset: int, distance: int, queries: int
-) -> float:
+def chance_above(threshold_rate: Fraction, question_rate: Fraction, offset: int, distance: int, queries: int) -> float:
     """The chance that some of `queries` counts, all at `distance` below the threshold or lower, is called above.
 
     Statement:
@@ -157,9 +155,7 @@ class MonitorPlan:
         >>> plan.false_alarm(5) > plan.false_alarm(10) > plan.false_alarm(20)
         True
         """
-        once = chance_above(
-            *self._distribution, checked_count(below_by, "below_by"), len(self.series) * self.steps
-        )
+        once = chance_above(*self._distribution, checked_count(below_by, "below_by"), len(self.series) * self.steps)
         return min(1.0, self.alerts * once)
 
     def miss(self, above_by: int) -> float:
@@ -257,9 +253,7 @@ def plan_monitor(
         raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be released")
     # A ledger rounds up to billionths: what is left to the last of them could not be charged any more.
     room = max(whole - _ROUNDING, whole / 2)
-    each = calibrate(
-        lambda price: [Composed(((ApproxDP(price), rounds),))], room, leak, direction="epsilon"
-    ).parameter
+    each = calibrate(lambda price: [Composed(((ApproxDP(price), rounds),))], room, leak, direction="epsilon").parameter
     return MonitorPlan(
         tuple(series),
         tuple(thresholds),

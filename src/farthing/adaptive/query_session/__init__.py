@@ -1,12 +1,15 @@
-"""Online private multiplicative weights.
+"""Query sessions: a stream of counting questions of which only the surprising ones cost; multiplicative weights.
 
-plan, split_budget     prices and promises before anything is spent; what a split budget would give
-rounds                 questions watched on both sides until the first that is far
-start, weights, masks  the hypothesis: where it begins, how it moves, what it says
-session               the stream
+session_plan            prices and promises before anything is spent, beside those of a split budget
+session_rounds          questions watched on both sides until the first that is far off
+initial_measurements    what the start measures, and at which price
+initial_histogram       what was measured at the start, as weights of all cells
+wavelets                a basis in which the coarse shape of a table is a few numbers
+multiplicative_weights  one weight for each cell, and how it moves when a question was far off
+query_session           the stream itself
 """
 
-from farthing.adaptive.query_session.multiplicative_weights import Answer, QuerySession, Step
+from farthing.adaptive.query_session.query_session import Answer, QuerySession, Step
 from farthing.adaptive.query_session.session_plan import QuerySessionPlan, SplitBudget, plan_query_session
 
 __all__ = ["Answer", "QuerySession", "QuerySessionPlan", "SplitBudget", "Step", "plan_query_session"]

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.adaptive.prior_releases import KnownTable
-from farthing.adaptive.query_session.hypothesis import UNIFORM_PART
 from farthing.adaptive.query_session.initial_measurements import Opening, blocks_of
+from farthing.adaptive.query_session.multiplicative_weights import UNIFORM_PART
 from farthing.adaptive.query_session.session_plan import QuerySessionPlan
 from farthing.adaptive.query_session.wavelets import Wavelets
 from farthing.matrix.workloads.cell_axes import Axis
@@ -213,9 +213,7 @@ def starting_weights(
     return Start(np.maximum(found, UNIFORM_PART * even / 2), least, most)
 
 
-def _measured(
-    plan: QuerySessionPlan, shape: tuple[int, ...], tables: Whole, cells: Whole
-) -> tuple[Floats, float]:
+def _measured(plan: QuerySessionPlan, shape: tuple[int, ...], tables: Whole, cells: Whole) -> tuple[Floats, float]:
     """The settled table, and the standard error of its total.
 
     All measurements meet in one basis, where each number is the mean of what is known of it, weighed by precision.
@@ -300,9 +298,7 @@ def _marginal(cells: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _written(values: Whole) -> str:
-    return base64.b64encode(zlib.compress(np.asarray(values).astype("<i8").tobytes(), level=6)).decode(
-        "ascii"
-    )
+    return base64.b64encode(zlib.compress(np.asarray(values).astype("<i8").tobytes(), level=6)).decode("ascii")
 
 
 def _read(text: str) -> Whole:

@@ -1,378 +1,223 @@
-"""Online private multiplicative weights: a stream of counting questions, of which only the surprising ones cost."""
+"""The hypothesis: one positive weight for each cell, moved by a factor where a question was far off."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+import base64
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from farthing.adaptive.prior_releases import KnownTable
-from farthing.adaptive.query_session.hypothesis import Cells, Mask, goal_of_step, stepped
-from farthing.adaptive.query_session.initial_histogram import Start, noisy_start, starting_weights
-from farthing.adaptive.query_session.session_plan import QuerySessionPlan, centre_of_gap
-from farthing.adaptive.query_session.session_rounds import OpenRound
-from farthing.adaptive.session_journal import Journal
-from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
+from farthing.data.expressions.expression import check
+from farthing.data.expressions.parser import parse
+from farthing.data.schema import Schema
+from farthing.errors import InvalidExpression, InvalidValue
 from farthing.matrix.workloads.cell_axes import Axis
-from farthing.matrix.workloads.cell_queries import Question
-from farthing.mechanisms.mechanism import checked_integers
-from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.matrix.workloads.cell_queries import Question, mask_of
 
-_MOST_TEXTS = 2**16  # masks of texts that are kept, and
-_MOST_KEPT = 2**26  # cells of them
+_MOST_KEPT = 2**22  # cells of marginals that are kept at once
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer to a counting question: how many rows, within `error` with the plan's confidence.
-
-    `error` holds for all answers of the session at once; None means that nothing is promised (an estimate). `paid`
-    says that the answer used up an update.
-
-    >>> answer = Answer(value=1200, error=300, paid=False, rows=10_000)
-    >>> print(answer), answer.fraction
-    1,200 ± 300 (free)
-    (None, 0.12)
-    """
-
-    value: int
-    error: int | None
-    paid: bool
-    rows: int
-
-    @property
-    def fraction(self) -> float:
-        """The answer as a part of the rows that the plan speaks of."""
-        return self.value / self.rows
-
-    def __str__(self) -> str:
-        if self.error is None:
-            return f"about {self.value:,} (an estimate)"
-        return f"{self.value:,} ± {self.error:,} ({'paid' if self.paid else 'free'})"
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """The state after a question: for plots. `correction` is how far a paid answer is from what was expected."""
+class Mask:
+    """Which cells a question counts: one dimension for each axis, of size 1 where the axis does not matter.
 
-    question: int
-    value: int
-    error: int
-    paid: bool
-    updates: int
-    correction: int = 0
-
-
-class QuerySession:
-    """Answers to a stream of counting questions over a public domain, each at once.
-
-    `plan` fixes all prices; the journal charges them and remembers. `cells` fetches the private counts, one for each
-    cell of the domain, when they are first needed; nothing that this object shows holds them.
-
-    `known` are tables of earlier releases: they make the start better and cost nothing.
-
-    A question is first answered from public weights. If the noisy difference to the rows is near, the answer stands
-    and is free; if not, it is corrected, the weights are moved, and one update is used up.
-
-    >>> from farthing.adaptive.session_journal import MemoryJournal
-    >>> from farthing.adaptive.query_session.session_plan import plan_query_session
-    >>> axes = [Axis("sex", ("F", "M")), Axis("age", range(100))]
-    >>> plan = plan_query_session(axes, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000)
-    >>> query_session = QuerySession(plan, axes, lambda: np.full((2, 100), 250), MemoryJournal())
-    >>> answer = query_session.ask("sex = 'M' and age < 30")
-    >>> abs(answer.value - 7500) <= answer.error <= 1000
-    True
-    >>> query_session.updates + query_session.updates_left == plan.updates, query_session.questions
-    (True, 1)
+    >>> mask = Mask.of("c = 1", [Axis("b", range(3)), Axis("c", range(2))])
+    >>> mask.counted.tolist(), Mask.read(mask.record).counted.tolist()
+    ([[False, True]], [[False, True]])
     """
 
-    def __init__(
-        self,
-        plan: QuerySessionPlan,
-        axes: Sequence[Axis],
-        cells: Callable[[], ArrayLike],
-        journal: Journal,
-        known: Sequence[KnownTable] = (),
-    ) -> None:
-        self._set_up(plan, axes, cells, journal, known, SYSTEM)
+    counted: NDArray[np.bool_]
 
     @classmethod
-    def _with_source(
-        cls,
-        plan: QuerySessionPlan,
-        axes: Sequence[Axis],
-        cells: Callable[[], ArrayLike],
-        journal: Journal,
-        source: Source,
-        known: Sequence[KnownTable] = (),
-    ) -> QuerySession:
-        """The same with another source of randomness; only tests hand one over."""
-        query_session = cls.__new__(cls)
-        query_session._set_up(plan, axes, cells, journal, known, source)
-        return query_session
+    def of(cls, question: Question, axes: Sequence[Axis]) -> Mask:
+        """The mask of a text, a mapping, a pair on a single axis, or zeros and ones for all cells.
 
-    def _set_up(
-        self,
-        plan: QuerySessionPlan,
-        axes: Sequence[Axis],
-        cells: Callable[[], ArrayLike],
-        journal: Journal,
-        known: Sequence[KnownTable],
-        source: Source,
-    ) -> None:
-        self.plan = plan
-        self.axes = tuple(axes)
-        self._shape = tuple(len(axis) for axis in self.axes)
-        if plan.cells != np.prod(self._shape, dtype=object):
-            raise InvalidValue("plan", f"{plan.cells:,} cells", "must be for the cells of these axes")
-        self._fetch, self._journal, self._source = cells, journal, source
-        self._lock = threading.RLock()
-        self._private: Cells[np.int64] | None = None
-        self._asking: OpenRound | None = None
-        self._unrecorded: tuple[int, dict[str, Any]] | None = None
-        self._round = 0  # the last round known to be begun by anybody
-        self._own = 0  # the last round begun here
-        self._seen = 0  # how many finished rounds of the journal are part of the weights
-        self._answers: dict[Any, tuple[str, Answer]] = {}
-        self._texts: dict[str, Mask] = {}
-        self._kept = 0  # cells of these masks
-        self._history: list[Step] = []
-        self._asked = 0
-        self._opening = journal.opening(lambda: noisy_start(plan, self._rows().values, source))
-        self._known = tuple(known)
-        self._guess: tuple[Start, Cells[np.float64]] | None = None
-        self._steps: list[tuple[Mask, int, float, float]] = []  # not yet part of the weights
-        self._catch_up()
-
-    @property
-    def updates(self) -> int:
-        """How many updates are used up, unfinished rounds of processes that ended included."""
-        return self._round - (self._asking is not None)
-
-    @property
-    def updates_left(self) -> int:
-        """How many answers may still be paid for."""
-        return self.plan.updates - self.updates
-
-    @property
-    def running(self) -> bool:
-        """Whether a round is under way here; if the process ends before it does, an update is lost."""
-        return self._asking is not None
-
-    @property
-    def questions(self) -> int:
-        """How many different questions were asked, as far as is known here (elsewhere: until the last update)."""
-        return self._asked
-
-    @property
-    def history(self) -> tuple[Step, ...]:
-        """The answers given by this object, in order."""
-        return tuple(self._history)
-
-    @property
-    def answered(self) -> tuple[tuple[str, Answer], ...]:
-        """The questions that `ask` answers again even when no update is left, as they were asked, with their answers.
-
-        All paid ones of the session, by whomever, and the free ones of this object: after a restart these are gone.
+        >>> Mask.of("c is null", [Axis("c", range(2))])
+        Traceback (most recent call last):
+            ...
+        farthing.errors.InvalidExpression: expression: rows that lack a value lie in no cell...
         """
-        with self._lock:
-            return tuple(self._answers.values())
-
-    def prepare(self) -> None:
-        """Work out the first guess now, which the first question would wait for: many cells take their time."""
-        with self._lock:
-            self._weights()
-
-    @property
-    def caution(self) -> str | None:
-        """A warning where the table seems to be another one than the plan speaks of; None if there is none.
-
-        It is read off the noisy start, which is paid for and public. Rows that lack a value, or have one that the
-        schema does not name, lie in no cell and are not counted.
-        """
-        with self._lock:
-            start, _ = self._weights()
-        if self.plan.opening is None or start.most >= self.plan.rows / 2:
-            return None
-        return (
-            f"only about {(start.least + start.most) / 2:,.0f} rows lie in the cells of this session, and the plan "
-            f"speaks of {self.plan.rows:,}: compare the categories and types of the schema with the table, and which "
-            "columns may lack values."
-        )
-
-    def ask(self, question: Question) -> Answer:
-        """The number of rows for which a condition holds; free as long as it is near what was expected.
-
-        The same question gets the same answer again. When the updates are used up it is refused, unless it has an
-        answer already; `estimate` still works.
-        """
-        with self._lock:
-            mask = self._mask(question)
-            if self._unrecorded is not None:
-                self._record()
-            if mask.fingerprint not in self._answers:
-                found = self._fresh(mask, question)
-                self._answers.setdefault(mask.fingerprint, (_words(question), found))
-            return self._answers[mask.fingerprint][1]
-
-    def key(self, question: Question) -> str:
-        """A fingerprint of the cells that a question counts: equal for the same question in other words."""
-        with self._lock:
-            return self._mask(question).fingerprint
-
-    def estimate(self, question: Question) -> Answer:
-        """What the weights say: free, always there, and without a promise.
-
-        >>> from farthing.adaptive.session_journal import MemoryJournal
-        >>> from farthing.adaptive.query_session.session_plan import plan_query_session
-        >>> plan = plan_query_session(4, 1.0, 0.0, alpha=0.1, queries=10, rows=1000, start="none")
-        >>> query_session = QuerySession(plan, [Axis("x", range(4))], lambda: [1000, 0, 0, 0], MemoryJournal())
-        >>> print(query_session.estimate("x = 1"))
-        about 250 (an estimate)
-        """
-        with self._lock:
-            return Answer(self._expected(self._mask(question)), None, False, self.plan.rows)
-
-    def _fresh(self, mask: Mask, question: Question) -> Answer:
-        asking = self._current_round()
-        expected = self._expected(mask)
-        found = asking.ask(int(self._rows().sum_under(mask)) - expected)
-        self._asked += 1
-        if found is None:
-            answer = Answer(expected, self.plan.error, False, self.plan.rows)
-        else:
-            self._asking = None
-            record = {
-                "mask": mask.record, "question": _words(question), "asked": self._asked,
-                "expected": expected, "side": found.side, "gap": found.gap,
-            }  # fmt: skip
-            self._unrecorded = self._own, record
-            self._record()
-            _, answer = self._answers[mask.fingerprint]
-        correction = abs(answer.value - expected)
-        self._history.append(
-            Step(self._asked, answer.value, answer.error or 0, answer.paid, self.updates, correction)
-        )
-        return answer
-
-    def _record(self) -> None:
-        """Record what a round found, before it is shown; while the ledger is away, the next question tries again."""
-        assert self._unrecorded is not None
-        number, record = self._unrecorded
-        try:
-            self._journal.end(number, record)
-        except LedgerUnavailable:
-            raise
-        except FarthingError:
-            self._unrecorded = None  # somebody gave the round up: what it found is never shown
-            raise
-        self._unrecorded = None
-        self._catch_up()
-
-    def _current_round(self) -> OpenRound:
-        """The round under way in this process, or the next one that nobody has begun."""
-        if self._asking is not None and self._asking.here and not self._asking.over:
-            return self._asking
-        self._asking = None  # of a parent, or interrupted between its last answer and the record: it is lost
-        self._catch_up()
-        self._rows()  # fetch before the round is begun: a failure here costs nothing
-        while self._round < self.plan.updates:
-            number = self._round + 1
-            mine = self._journal.begin(number)
-            self._round = number
-            if mine:
-                self._own = number
-                self._catch_up()
-                self._asking = self.plan.round._start(self._source)
-                return self._asking
-        raise SessionEnded(
-            "updates",
-            self.plan.updates,
-            "what can still be asked is in .answered (after a restart only what was paid for), estimate() answers "
-            "other questions without a promise, and a new session can be opened and paid for",
-        )
-
-    def _catch_up(self) -> None:
-        """Bring in all finished rounds of the journal, by whomever, in the order in which they were recorded."""
-        finished = self._journal.history()
-        for _, record in finished[self._seen :]:
-            self._bring_in(record)
-        self._seen = len(finished)
-        self._round = max(self._round, self._journal.begun())
-
-    def _bring_in(self, record: Mapping[str, Any]) -> None:
-        """Move the weights as a recorded round says, and keep its answer: public data only."""
-        mask = Mask.read(record["mask"])
-        side, gap, expected = int(record["side"]), int(record["gap"]), int(record["expected"])
-        self._asked = max(self._asked, int(record["asked"]))
-        plan = self.plan
-        doublings = max(0, (self._asked - 1) // plan.queries).bit_length()
-        thresholds, questions = plan.reaches(doublings)
-        shift = centre_of_gap(plan.round.rates)
-        least = expected + side * (plan.threshold + gap - questions)
-        likely = expected + side * (plan.threshold + gap + shift)
-        error = max(questions + shift, thresholds - shift)
-        before = self._answers.get(mask.fingerprint)
-        # Of two processes that paid for the same question, the first that recorded its answer is right for all.
-        if before is None or not before[1].paid:
-            self._answers[mask.fingerprint] = (
-                record["question"],
-                Answer(max(likely, 0), error, True, plan.rows),
+        values = mask_of(question, axes)
+        if isinstance(question, str):
+            _refuse_missing(question, axes)
+        counted = values != 0
+        if not np.array_equal(values, counted):
+            raise InvalidValue(
+                "question", "an array", "must hold zeros and ones only", "count every cell once or not at all"
             )
-        self._steps.append((mask, side, float(least), float(likely)))
+        return cls(counted)
 
-    def _weights(self) -> tuple[Start, Cells[np.float64]]:
-        """The start, and the weights after all rounds that were brought in; worked out when somebody asks."""
-        if self._guess is None:
-            start = starting_weights(self.plan, self.axes, self._opening, self._known)
-            self._guess = start, Cells(start.weights)
-        start, weights = self._guess
-        for mask, side, least, likely in self._steps:
-            weight = float(weights.sum_under(mask))
-            if weight > 0 and side * (least - weight) > 0:
-                factor = goal_of_step(weight, least, likely) / weight
-                weights = Cells(stepped(weights.values, mask.counted, factor, start.least, start.most))
-        self._guess, self._steps = (start, weights), []
-        return self._guess
+    @property
+    def key(self) -> tuple[tuple[int, ...], bytes]:
+        """Equal for equal masks."""
+        return self.counted.shape, np.packbits(self.counted).tobytes()
 
-    def _expected(self, mask: Mask) -> int:
-        _, weights = self._weights()
-        return round(float(weights.sum_under(mask)))
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal masks, and short however many cells there are.
 
-    def _mask(self, question: Question) -> Mask:
-        if not isinstance(question, str):
-            return Mask.of(question, self.axes)
-        mask = self._texts.get(question)
-        if mask is None:
-            mask = Mask.of(question, self.axes)
-            self._kept += mask.counted.size
-            if len(self._texts) >= _MOST_TEXTS or self._kept > _MOST_KEPT:
-                self._texts.clear()
-                self._kept = mask.counted.size
-            self._texts[question] = mask
-        return mask
+        >>> axes = [Axis("b", range(3)), Axis("c", range(2))]
+        >>> Mask.of("b < 1", axes).fingerprint == Mask.of("not b >= 1", axes).fingerprint
+        True
+        """
+        shape, packed = self.key
+        return hashlib.sha256(repr(shape).encode() + packed).hexdigest()
 
-    def _rows(self) -> Cells[np.int64]:
-        if self._private is None:
-            counts = checked_integers(self._fetch(), "cells")
-            if counts.size != self.plan.cells:
-                raise InvalidData("cells", "must be a count for each cell of the domain")
-            self._private = Cells(np.maximum(counts, 0).reshape(self._shape))
-        return self._private
+    @property
+    def record(self) -> dict[str, Any]:
+        """The mask as whole numbers and text."""
+        shape, packed = self.key
+        return {"shape": list(shape), "bits": base64.b64encode(packed).decode("ascii")}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Mask:
+        """The mask that was recorded."""
+        shape = tuple(int(size) for size in record["shape"])
+        packed = np.frombuffer(base64.b64decode(record["bits"]), dtype=np.uint8)
+        return cls(np.unpackbits(packed, count=math.prod(shape)).reshape(shape).astype(bool))
+
+
+def _refuse_missing(text: str, axes: Sequence[Axis]) -> None:
+    """Cells hold rows without missing values only: an answer about others would be a promise that nobody keeps."""
+    if not any(word in text.lower() for word in ("null", "coalesce")):
+        return
+    meaning = check(parse(text, chains=True), Schema({axis.column: axis.domain for axis in axes}), text)
+    if any(part.operator in ("is null", "coalesce") for part in meaning.walk()):
+        raise InvalidExpression(
+            text, None, "rows that lack a value lie in no cell and cannot be asked about", "ask about values"
+        )
+
+
+class Cells(Generic[Number]):
+    """Numbers in cells and their sums under masks; marginals over the same axes are kept for the next question.
+
+    The numbers may be private: nothing of them is shown.
+
+    >>> cells = Cells(np.arange(6).reshape(2, 3))
+    >>> int(cells.sum_under(Mask(np.array([[False], [True]])))), cells
+    (12, Cells(2 x 3))
+    """
+
+    __slots__ = ("_kept", "_marginals", "values")
+
+    def __init__(self, values: NDArray[Number]) -> None:
+        self.values: NDArray[Number] = values
+        self._marginals: dict[tuple[int, ...], NDArray[Number]] = {}
+        self._kept = 0
+
+    def sum_under(self, mask: Mask) -> Number:
+        """The sum of the cells that the mask counts."""
+        idle = tuple(axis for axis, size in enumerate(mask.counted.shape) if size < self.values.shape[axis])
+        return np.sum(self._marginal(idle), where=mask.counted)
+
+    def _marginal(self, idle: tuple[int, ...]) -> NDArray[Number]:
+        if not idle:
+            return self.values
+        found = self._marginals.get(idle)
+        if found is None:
+            found = self.values.sum(axis=idle, keepdims=True)
+            if self._kept + found.size > _MOST_KEPT:
+                self._marginals.clear()
+                self._kept = 0
+            self._marginals[idle] = found
+            self._kept += found.size
+        return found
 
     def __repr__(self) -> str:
-        return (
-            f"QuerySession({' x '.join(axis.column for axis in self.axes)}, {self.questions:,} questions, "
-            f"{self.updates_left:,} of {self.plan.updates:,} updates left)"
-        )
+        return f"Cells({' x '.join(map(str, self.values.shape))})"
 
 
-def _words(question: Question) -> str:
-    """A question as a person would know it again."""
-    if isinstance(question, str):
-        return question
-    return str(question) if isinstance(question, Mapping | tuple) else "an array of cells"
+UNIFORM_PART = 2.0**-20
+"""The part of every start that is spread evenly over the cells, so that no cell is ever ruled out."""
+# Weights stay positive: a question that should count nothing is scaled down by this much.
+_LEAST_FACTOR = 2.0**-30
+
+
+def gain_of_step(rows: float, weight: float, goal: float) -> float:
+    """By how much the divergence from the rows falls if the cells of a question are scaled from `weight` to `goal`.
+
+    Statement:
+        Let D(x || h) = sum_i x_i ln(x_i / h_i) - x_i + h_i over cells, with 0 ln 0 = 0. Multiply h_i by m / b in the
+        cells that a question counts, where h says b > 0 and x says a. D falls by exactly a ln(m / b) - m + b. That is
+        concave in m, greatest at m = a, and there at least (a - b)^2 / (2 max(a, b)).
+        Proof: D(x||h) - D(x||h') = sum x_i ln(h'_i / h_i) - sum (h'_i - h_i). With t = b / a the gain at m = a is
+        a (t - 1 - ln t); f(t) = t - 1 - ln t has f(1) = f'(1) = 0 and f''(t) = 1 / t^2, so for t <= 1 (where
+        f'' >= 1) f >= (1 - t)^2 / 2 and for t > 1, by comparing derivatives, f >= (t - 1)^2 / (2 t).
+    Source: own derivation; the potential argument is Hardt & Rothblum 2010, "A multiplicative weights mechanism for
+        privacy-preserving data analysis", Section 3, there with normalised weights and a fixed step.
+    Assumes: a >= 0; b, m > 0; the question counts every cell zero times or once.
+    Direction: exact.
+    Checked by: tests/theorems/test_multiplicative_weights_updates.py
+
+    >>> round(gain_of_step(rows=200, weight=100, goal=200), 3)
+    38.629
+    """
+    return rows * math.log(goal / weight) - goal + weight
+
+
+def most_updates(cells: int, rows: int, alpha: float, least_gain: int) -> int:
+    """How many updates can be needed at all.
+
+    Statement:
+        Let n <= (1 + alpha) N rows lie in K cells, and let the start be at least w N / K in every cell, with a total
+        of at most (1 + alpha) N. If every update finds a question that is off by at least g, goes at least so far that
+        half of the gain of a step by g is kept, and weights are scaled into a range of totals that holds n and ends
+        at or below (1 + alpha) N, there are at most 4 M^2 ln((1 + alpha) K / w) / g^2 updates, M = (1 + alpha) N.
+        Proof: D(x || h) >= 0 always. At the start it is at most n ln(n K / (w N)) - n + M, which rises in n, so at
+        most M ln((1 + alpha) K / w). A step gains at least g^2 / (4 max(a, b)) by `gain_of_step`, and a, b <= M.
+        Scaling into the range projects on a convex set that x lies in, which only lowers D.
+    Source: own derivation; Hardt & Rothblum 2010, Section 3, has the same with 4 ln K / (g / N)^2 for known n.
+    Assumes: the number of rows, and what the start takes it for, are at most (1 + alpha) times the public `rows`;
+        what `QuerySessionPlan.confidence` covers.
+    Direction: rounded up; an upper bound.
+    Checked by: tests/theorems/test_multiplicative_weights_updates.py
+
+    >>> most_updates(cells=2**16, rows=100_000, alpha=0.01, least_gain=250)
+    16297607
+    """
+    most = (1 + alpha) * rows
+    return math.ceil(4 * (most / least_gain) ** 2 * math.log((1 + alpha) * cells / UNIFORM_PART) * (1 + 1e-12))
+
+
+def goal_of_step(weight: float, sure: float, likely: float) -> float:
+    """Where a question's weight is moved to: towards what is likely, but so that half of the sure gain is kept.
+
+    `sure` is the count on the near side of which the rows certainly are not, `likely` the best guess beyond it.
+
+    >>> goal_of_step(weight=100.0, sure=120.0, likely=125.0)
+    125.0
+    >>> round(goal_of_step(weight=100.0, sure=120.0, likely=200.0), 1)
+    135.6
+    """
+    nearest = max(sure, 0.0)
+    best = max(likely, weight * _LEAST_FACTOR)
+    enough = (gain_of_step(nearest, weight, nearest) if nearest else weight) / 2
+    if gain_of_step(nearest, weight, best) >= enough:
+        return best
+    kept, lost = max(nearest, weight * _LEAST_FACTOR), best
+    for _ in range(60):
+        middle = (kept + lost) / 2
+        kept, lost = (middle, lost) if gain_of_step(nearest, weight, middle) >= enough else (kept, middle)
+    return kept
+
+
+def stepped(
+    weights: NDArray[np.float64], counted: NDArray[np.bool_], factor: float, least: float, most: float
+) -> NDArray[np.float64]:
+    """Weights after one update, scaled so that their total is not outside of what the number of rows can be.
+
+    >>> stepped(np.array([1.0, 2.0, 3.0]), np.array([True, False, False]), 2.0, least=0.0, most=100.0)
+    array([2., 2., 3.])
+    >>> stepped(np.array([1.0, 2.0, 3.0]), np.array([True, False, False]), 5.0, least=0.0, most=5.0)
+    array([2.5, 1. , 1.5])
+    """
+    moved = np.where(counted, weights * factor, weights)
+    total = float(moved.sum())
+    return moved * (min(max(total, least), most) / total)

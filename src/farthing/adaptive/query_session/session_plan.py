@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from farthing.accounting import calibrate
-from farthing.adaptive.query_session.hypothesis import most_updates
 from farthing.adaptive.query_session.initial_measurements import Opening, composed
+from farthing.adaptive.query_session.multiplicative_weights import most_updates
 from farthing.adaptive.query_session.session_rounds import TwoSidedThreshold, reach_of_noise
 from farthing.errors import Infeasible, InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -41,9 +41,7 @@ class SplitBudget:
     error: int
 
 
-def split_budget(
-    epsilon: float, delta: float, queries: int, sensitivity: int, confidence: float
-) -> SplitBudget:
+def split_budget(epsilon: float, delta: float, queries: int, sensitivity: int, confidence: float) -> SplitBudget:
     """The least error of all `queries` answers at once, under optimal composition and with discrete noise.
 
     >>> found = split_budget(1.0, 0.0, 1, 1, 0.95)
@@ -60,9 +58,7 @@ def split_budget(
     choices = [("Laplace", laplace.standard_error, laplace.error(confidence, every_cell=True))]
     if delta > 0:
         # By the curve of continuous noise: that of noise as narrow as a step rises and falls.
-        multiplier = calibrate(
-            lambda found: [Composed(((GaussianNoise(found), queries),))], epsilon, delta
-        ).parameter
+        multiplier = calibrate(lambda found: [Composed(((GaussianNoise(found), queries),))], epsilon, delta).parameter
         gaussian = DiscreteGaussian(multiplier * sensitivity, 1, cells=queries)
         choices.append(("Gaussian", gaussian.standard_error, gaussian.error(confidence, every_cell=True)))
     name, standard_error, error = min(choices, key=lambda choice: choice[2])
@@ -78,16 +74,12 @@ _SHARES = (
     0.25,
 )
 _ENOUGH = 2  # rounds, where there is a choice
-_FAINT = (
-    0.8  # of the error: a start off by more than that on a common question leaves most of the work to updates
-)
+_FAINT = 0.8  # of the error: a start off by more than that on a common question leaves most of the work to updates
 _ROOM = 0.4  # of alpha * rows: the error that every update is sure to find
 _FEW = 2  # updates: hardly enough for two sittings
 _PARTS = 2**16
 _MOST_UPDATES = 2**16
-_LEAST_EPSILON = (
-    1e-100  # below it noise may reach further than a double; far above it no answer is of any use
-)
+_LEAST_EPSILON = 1e-100  # below it noise may reach further than a double; far above it no answer is of any use
 _LARGEST = 2**53  # numbers of rows and questions stay exact as doubles
 _START_WORDS = ("blocks of cells", "tables of one column", "tables of two columns")
 
@@ -145,9 +137,7 @@ class QuerySessionPlan:
     @property
     def event(self) -> Event:
         """What the whole session costs; charge it once, before the opening."""
-        opening = (
-            [] if self.opening is None else self.opening.events(self.sensitivity, self.delta, self.cells)
-        )
+        opening = [] if self.opening is None else self.opening.events(self.sensitivity, self.delta, self.cells)
         return composed(opening, ApproxDP(self.round_epsilon), self.updates)
 
     @property

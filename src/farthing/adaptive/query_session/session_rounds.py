@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import NoReturn
 
 from farthing.errors import FarthingError, InvalidValue
-from farthing.mechanisms.exact_samplers import Bits, geometric
 from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.mechanisms.samplers.single_draws import Bits, geometric
 from farthing.privacy.events import ApproxDP, checked_count, checked_mechanism_epsilon
 
 _PARTS = 2**16  # the budget is divided into so many parts, so that rates stay short fractions
@@ -127,9 +127,7 @@ class OpenRound:
     def ask(self, difference: int) -> Far | None:
         """None if this private difference is near, else the answer that ends the round."""
         if self._over or not self.here:
-            raise FarthingError(
-                "this round is over or belongs to another process; start and pay for another."
-            )
+            raise FarthingError("this round is over or belongs to another process; start and pay for another.")
         for side, threshold in zip((1, -1), self._thresholds, strict=True):
             gap = side * difference + geometric(self._question_rate, self._bits) - threshold
             if gap >= 0:

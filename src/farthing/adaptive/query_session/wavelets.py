@@ -29,9 +29,7 @@ class Wavelets:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self._groups = _grouped(shape)
-        self._matrices = [
-            _matrix_of(sizes) if math.prod(sizes) <= _WIDEST else None for sizes in self._groups
-        ]
+        self._matrices = [_matrix_of(sizes) if math.prod(sizes) <= _WIDEST else None for sizes in self._groups]
 
     def forward(self, table: Floats) -> Floats:
         """The numbers of a table in the basis; the first is its total over the root of the number of cells."""

@@ -1,16 +1,11 @@
 """Synthetic tables: select a table that the model gets wrong, measure it with noise, fit the model, and again.
 
-pricing       what every noise and every choice costs, fixed in advance
-plan          public facts in, prices out
-grouping      rare values taken together
-candidates    which tables a round may choose
-model_size    how large the model would become
-loop          select, measure, fit: the only part that sees rows
-transcript    what was drawn, as whole numbers by name
-layered       the model of whole rows that the drawn numbers stand for
-known_groups  tables of earlier releases, as further measurements
-convergence   how it went, round by round
-question      the whole as a question for the curator
+synthesis_prices      what every noise and every choice costs, fixed in advance
+synthesis_design      public facts in, prices out; the whole as a question for the curator
+value_groups          rare values taken together, and tables of earlier releases as further measurements
+select_measure_fit    the only part that sees rows: which tables a round may choose, and its choice
+synthesis_transcript  what was drawn, as whole numbers by name, and how it went round by round
+layered_model         the model of whole rows that the drawn numbers stand for
 """
 
 from farthing.adaptive.synthesis.layered_model import SyntheticModel

@@ -76,9 +76,7 @@ class SyntheticModel:
             merged[int(column)] = np.bincount(self.groups[column], factor * self.within[column])
         return self.graph.query(merged)
 
-    def rows(
-        self, count: int | None = None, generator: np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def rows(self, count: int | None = None, generator: np.random.Generator | None = None) -> NDArray[np.int64]:
         """Synthetic rows, one code for each column; as many as were counted unless `count` is given."""
         random = generator or np.random.default_rng()
         found = self.graph.rows(count, random)
@@ -135,11 +133,7 @@ def one_way(
     seen = precisions > 0
     means = [part / max(precision, 1e-300) for part, precision in zip(sums, precisions, strict=True)]
     variances = [np.full(size, 1 / p if p > 0 else np.inf) for size, p in zip(sizes, precisions, strict=True)]
-    totals = [
-        (float(mean.sum()), float(v.sum()))
-        for mean, v, here in zip(means, variances, seen, strict=True)
-        if here
-    ]
+    totals = [(float(mean.sum()), float(v.sum())) for mean, v, here in zip(means, variances, seen, strict=True) if here]
     totals += known.totals
     for one in known.columns:
         if seen[one.column]:
@@ -153,9 +147,7 @@ def one_way(
         for mean, here in zip(means, seen, strict=True)
     )
     widest = float(max(precisions, default=1.0)) ** -0.5
-    deviations = tuple(
-        float(np.mean(v)) ** 0.5 if here else widest for v, here in zip(variances, seen, strict=True)
-    )
+    deviations = tuple(float(np.mean(v)) ** 0.5 if here else widest for v, here in zip(variances, seen, strict=True))
     return OneWay(counts, deviations, total, float(np.sum(1 / spreads)) ** -0.5)
 
 
@@ -172,9 +164,7 @@ def fitted(
     within, measured = [], list(known.measured)
     for column, (places, counts) in enumerate(zip(groups, alone.counts, strict=True)):
         sums, sizes = np.bincount(places, counts), np.bincount(places)
-        within.append(
-            np.where(sums[places] > 0, counts / np.maximum(sums[places], 1e-300), 1 / sizes[places])
-        )
+        within.append(np.where(sums[places] > 0, counts / np.maximum(sums[places], 1e-300), 1 / sizes[places]))
         deviation = alone.deviations[column] * float(np.mean(sizes)) ** 0.5
         measured.append(Measured((column,), sums, deviation))
     for table in found.tables:

@@ -152,9 +152,7 @@ class Menu:
                 yield from self._coarse_to_fine(columns)
 
     def _coarse_to_fine(self, columns: tuple[int, ...]) -> Iterator[Candidate]:
-        shapes = dict.fromkeys(
-            tuple(_narrowed([self._sizes[column] for column in columns], most)) for most in CELLS
-        )
+        shapes = dict.fromkeys(tuple(_narrowed([self._sizes[column] for column in columns], most)) for most in CELLS)
         for shape in shapes:
             yield Candidate(columns, tuple(map(self._places, columns, shape)))
 
@@ -279,9 +277,7 @@ class Loop:
                 continue
             at = int(places[choice])
             one = offered[at]
-            picked.append(
-                self._measured(one.columns, one.places, tables[at], self._schedule.each, expected[at])
-            )
+            picked.append(self._measured(one.columns, one.places, tables[at], self._schedule.each, expected[at]))
             if len(picked) < self._schedule.picks:  # tables that tell much the same wait for the next model
                 growth.add(one.columns)
                 open_ &= [

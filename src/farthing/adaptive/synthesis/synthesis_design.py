@@ -151,9 +151,7 @@ class SynthesisPlan:
 
     def _known_of(self, found: Transcript) -> Known:
         counts = self.alone(found).counts
-        return replace(
-            self._known_columns, measured=known_of_groups(self._joined, self.names, found.groups, counts)
-        )
+        return replace(self._known_columns, measured=known_of_groups(self._joined, self.names, found.groups, counts))
 
 
 def synthesis_plan(
@@ -220,9 +218,7 @@ def _shares_of_columns(sizes: tuple[int, ...], prices: Prices) -> tuple[int, ...
         fair[0] = 1.0
     whole = SHARES * (_FOR_COLUMNS if prices.choices else 1.0)
     shares = np.floor(fair / fair.sum() * whole).astype(int)
-    return tuple(
-        int(share) if weight == 0 else max(int(share), 1) for share, weight in zip(shares, fair, strict=True)
-    )
+    return tuple(int(share) if weight == 0 else max(int(share), 1) for share, weight in zip(shares, fair, strict=True))
 
 
 def _checked_rows(codes: ArrayLike, counts: ArrayLike | None, sizes: tuple[int, ...]) -> PrivateRows:
@@ -264,9 +260,7 @@ class Synthesise:
 
     def __post_init__(self) -> None:
         if self.plan.sizes != tuple(len(axis) for axis in self.axes):
-            raise InvalidValue(
-                "axes", [len(axis) for axis in self.axes], f"must have the sizes {self.plan.sizes}"
-            )
+            raise InvalidValue("axes", [len(axis) for axis in self.axes], f"must have the sizes {self.plan.sizes}")
 
     @property
     def event(self) -> Event:
@@ -292,9 +286,7 @@ class Synthesise:
     def run(self, dataset: Dataset, progress: Callable[[float], None]) -> Mapping[str, Any]:
         """One pass over the rows, then all choices and noises."""
         codes, counts = coded_rows(dataset, self.axes, lambda share: progress(_READING * share))
-        return self.plan.draw(
-            codes, counts, progress=lambda share: progress(_READING + (1 - _READING) * share)
-        )
+        return self.plan.draw(codes, counts, progress=lambda share: progress(_READING + (1 - _READING) * share))
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
         """How each round went."""

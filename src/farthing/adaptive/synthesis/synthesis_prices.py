@@ -84,9 +84,7 @@ class Prices:
     def noise(self, shares: int, cells: int) -> DiscreteGaussian | DiscreteLaplace:
         """The mechanism for a table of so many cells that is given so many shares."""
         if not 1 <= shares <= SHARES or not 1 <= cells <= MOST_CELLS:
-            raise InvalidValue(
-                "shares, cells", (shares, cells), f"must be 1 to {SHARES} and 1 to {MOST_CELLS}"
-            )
+            raise InvalidValue("shares, cells", (shares, cells), f"must be 1 to {SHARES} and 1 to {MOST_CELLS}")
         if self.pure:
             epsilon = rounded_down(min(Fraction(self.unit) * shares, Fraction(50)))
             return DiscreteLaplace(epsilon, self.sensitivity.l1, cells=cells)
@@ -121,9 +119,7 @@ class Prices:
         return event.parts[1][0].delta
 
 
-def prices_within(
-    epsilon: float, delta: float, choices: int, tables: int, sensitivity: Sensitivity
-) -> Prices:
+def prices_within(epsilon: float, delta: float, choices: int, tables: int, sensitivity: Sensitivity) -> Prices:
     """The prices that use up (epsilon, delta), proven to stay within it."""
     budget, slack = checked_epsilon(epsilon), checked_delta(delta)
     if not budget > 0:
@@ -161,9 +157,7 @@ def prices_within(
 def _multiplier(unit: float, shares: int, l2: float) -> float:
     """The least noise multiplier, rounded up, whose variance is (unit l2)^2 / shares + 4 or more."""
     reach = Fraction(l2)
-    wanted = (
-        max((Fraction(unit) * reach) ** 2 / shares + _SMOOTHING, Fraction(_LEAST_SIGMA_SQUARED)) / reach**2
-    )
+    wanted = max((Fraction(unit) * reach) ** 2 / shares + _SMOOTHING, Fraction(_LEAST_SIGMA_SQUARED)) / reach**2
     multiplier = max(math.sqrt(wanted), 0.01)
     while Fraction(multiplier) ** 2 < wanted:
         multiplier = math.nextafter(multiplier, math.inf)

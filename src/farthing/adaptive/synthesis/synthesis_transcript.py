@@ -107,9 +107,7 @@ def rounds_of(
         assert table.expected is not None
         error = standard_error(table.shares)
         gaps = np.abs(table.values - table.expected).astype(float)
-        shrunk = np.sqrt(
-            np.maximum(float(np.sum(gaps**2)) - gaps.size * error**2, 0.0) / np.sum(gaps**2).clip(1e-9)
-        )
+        shrunk = np.sqrt(np.maximum(float(np.sum(gaps**2)) - gaps.size * error**2, 0.0) / np.sum(gaps**2).clip(1e-9))
         rows = max(total, 1.0)
         rounds.append(
             {

@@ -187,9 +187,7 @@ def known_of_groups(
     ]
 
 
-def _of_groups(
-    table: KnownTable, columns: list[int], groups: Sequence[Places], counts: Sequence[Floats]
-) -> Measured:
+def _of_groups(table: KnownTable, columns: list[int], groups: Sequence[Places], counts: Sequence[Floats]) -> Measured:
     values, places = table.values, []
     for axis, (column, part) in enumerate(zip(columns, table.groups, strict=True)):
         missing = part < 0

@@ -141,9 +141,7 @@ def difference(
     return Differenced(name, int(right.sum()), trials, most)
 
 
-def differences(
-    epsilon: float, *, people: int = 1000, repetitions: int = 10_000, seed: int = 0
-) -> list[Differenced]:
+def differences(epsilon: float, *, people: int = 1000, repetitions: int = 10_000, seed: int = 0) -> list[Differenced]:
     """The attack on exact counts, on counts rounded to tens, and on private ones at `epsilon`.
 
     Rounding hides most single pairs of counts. It is no protection: an attacker who asks for ten pairs, with 0 to 9

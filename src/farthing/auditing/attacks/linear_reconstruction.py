@@ -58,9 +58,7 @@ def random_subsets(queries: int, rows: int, seed: int = 0) -> Bits:
     return np.random.default_rng(seed).random(shape) < 0.5
 
 
-def reconstructed(
-    subsets: Bits, answers: Any, *, noise: float = 0.0, decoder: Decoder = "least squares"
-) -> Bits:
+def reconstructed(subsets: Bits, answers: Any, *, noise: float = 0.0, decoder: Decoder = "least squares") -> Bits:
     """The secret bits that fit best: `answers[j]` is about how many rows of `subsets[j]` have bit 1.
 
     With s = (1 + t) / 2 the answers are linear in t, whose entries are -1 and 1: least squares find t, ridged by what
@@ -74,9 +72,7 @@ def reconstructed(
     """
     questions, heard = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
     if questions.ndim != 2 or heard.shape != questions.shape[:1]:
-        raise InvalidValue(
-            "answers", heard.shape, f"must be one number for each of the {len(questions)} subsets"
-        )
+        raise InvalidValue("answers", heard.shape, f"must be one number for each of the {len(questions)} subsets")
     if decoder == "linear programme":
         return _least_absolute(questions, heard)
     if decoder != "least squares":
@@ -172,14 +168,10 @@ def reconstructions(
     accurate, little = noisy_reconstructions((math.sqrt(rows) / 4, short), **size)
     return [
         reconstruct(lambda counts: counts, name="exact counts", **size),
-        reconstruct(
-            lambda counts: np.round(counts, -1), noise=10 / math.sqrt(12), name="rounded to tens", **size
-        ),
+        reconstruct(lambda counts: np.round(counts, -1), noise=10 / math.sqrt(12), name="rounded to tens", **size),
         replace(accurate, answers="noise of sqrt(rows) / 4"),
         replace(little, answers="50 times too little noise"),
-        reconstruct(
-            mechanism.release, noise=honest, name="farthing", most=most_guessed(epsilon, delta), **size
-        ),
+        reconstruct(mechanism.release, noise=honest, name="farthing", most=most_guessed(epsilon, delta), **size),
     ]
 
 

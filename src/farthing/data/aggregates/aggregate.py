@@ -148,9 +148,7 @@ def _days(name: str, domain: Dates) -> tuple[Any, ...]:
 
 def _refuse_too_many(name: str, count: int) -> None:
     if count > MOST_CELLS:
-        raise InvalidValue(
-            "by", name, f"must have at most {MOST_CELLS:,} cells", f"bin it first: bin({name}=10)"
-        )
+        raise InvalidValue("by", name, f"must have at most {MOST_CELLS:,} cells", f"bin it first: bin({name}=10)")
 
 
 @dataclass(frozen=True)
@@ -205,9 +203,7 @@ class Gathering:
         return aggregate.finished(result)
 
 
-def gatherings(
-    aggregates: Mapping[str, Aggregate], schema: Schema, *, apart: bool = False
-) -> list[Gathering]:
+def gatherings(aggregates: Mapping[str, Aggregate], schema: Schema, *, apart: bool = False) -> list[Gathering]:
     """The aggregates in as few queries as their cells allow; `apart` for one query each."""
     groups: list[dict[str, Aggregate]] = []
     for name, aggregate in aggregates.items():
@@ -253,9 +249,7 @@ def features_of(aggregate: Aggregate, schema: Schema) -> tuple[Feature, ...]:
 
 def _gathering(group: dict[str, Aggregate], schema: Schema) -> Gathering:
     axes = dict.fromkeys(axis for aggregate in group.values() for axis in aggregate.axes(schema))
-    features = dict.fromkeys(
-        feature for aggregate in group.values() for feature in features_of(aggregate, schema)
-    )
+    features = dict.fromkeys(feature for aggregate in group.values() for feature in features_of(aggregate, schema))
     return Gathering(group, tuple(axes), tuple(features), schema)
 
 

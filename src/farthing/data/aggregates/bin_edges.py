@@ -51,9 +51,7 @@ def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any,
     if not rising and not (len(found) == 2 and lower == upper):
         raise InvalidValue("edges", edges, "must rise, each once", "use fewer cells")
     if len(found) > MOST_EDGES:
-        raise InvalidValue(
-            "number of edges", len(found), f"must be at most {MOST_EDGES:,}", "use fewer cells"
-        )
+        raise InvalidValue("number of edges", len(found), f"must be at most {MOST_EDGES:,}", "use fewer cells")
     if isinstance(domain, Reals):
         found = [float(edge) for edge in found]
     return tuple(found)
@@ -113,9 +111,7 @@ def _place_among_equal_reals(value: Any, count: int, domain: Reals) -> Any:
     span = domain.upper - domain.lower
     lower, width, one = literal(domain.lower), literal(span / count), literal(1.0)
     guess = ((value - lower) / width).floor()
-    begin, end = (
-        _real_edge(lower, literal(span), place, literal(float(count))) for place in (guess, guess + one)
-    )
+    begin, end = (_real_edge(lower, literal(span), place, literal(float(count))) for place in (guess, guess + one))
     exact = ibis.cases((value < begin, guess - one), (value >= end, guess + one), else_=guess)
     return exact.cast("int64")
 
@@ -150,9 +146,7 @@ def labels_of(edges: Sequence[Any], domain: Domain) -> tuple[str, ...]:
     last = len(edges) - 2
     if isinstance(domain, Reals):
         closing = [")"] * last + ["]"]
-        return tuple(
-            f"[{_short(a)}, {_short(b)}{end}" for a, b, end in zip(edges, edges[1:], closing, strict=False)
-        )
+        return tuple(f"[{_short(a)}, {_short(b)}{end}" for a, b, end in zip(edges, edges[1:], closing, strict=False))
     step: Any = timedelta(days=1) if isinstance(domain, Dates) else 1
     ends = [b if place == last else b - step for place, b in enumerate(edges[1:])]
     return tuple(f"{a}" if a == b else f"{a} to {b}" for a, b in zip(edges, ends, strict=False))
@@ -167,7 +161,5 @@ def _short(number: float) -> str:
 def bounds_of(name: str, domain: Domain) -> tuple[Any, Any]:
     """The two ends of a domain that has them."""
     if not isinstance(domain, Integers | Reals | Dates):
-        raise InvalidValue(
-            "column", name, "must hold numbers or dates to be cut into cells", "it has categories"
-        )
+        raise InvalidValue("column", name, "must hold numbers or dates to be cut into cells", "it has categories")
     return domain.lower, domain.upper

@@ -82,9 +82,7 @@ class CellCounts(Aggregate):
 
     def __post_init__(self) -> None:
         if not names_of(self.columns, "columns"):
-            raise InvalidValue(
-                "columns", self.columns, "must name at least one column", "use Count() for all rows"
-            )
+            raise InvalidValue("columns", self.columns, "must name at least one column", "use Count() for all rows")
         object.__setattr__(self, "columns", names_of(self.columns, "columns"))
         object.__setattr__(self, "by", self.columns)
 
@@ -229,9 +227,7 @@ def on_grid(name: str, grid: float, schema: Schema) -> tuple[int, int, Callable[
     if isinstance(domain, Flags):
         return 0, 1, lambda table: _zero_or_one(table[name])
     if isinstance(domain, Categories | Dates):
-        raise InvalidValue(
-            "column", name, "must hold numbers", "count it instead, or derive a number from it"
-        )
+        raise InvalidValue("column", name, "must hold numbers", "count it instead, or derive a number from it")
     # Dividing by a power of two is exact, so the smallest and largest integers are those of the bounds.
     if not max(abs(domain.lower), abs(domain.upper)) <= LARGEST_TERM * grid:
         raise _too_fine(name, grid)
@@ -414,6 +410,4 @@ class CrossProducts(Aggregate):
 
 def _refuse_large(size: int, name: str) -> None:
     if not size <= LARGEST_TERM:
-        raise InvalidValue(
-            "grid", name, "is too fine: one row would add more than 2^62", "use a coarser grid"
-        )
+        raise InvalidValue("grid", name, "is too fine: one row would add more than 2^62", "use a coarser grid")

@@ -99,9 +99,7 @@ class DuckDBEngine:
         """Units that compare as equal must be one: two spellings of one are drawn into a sample twice."""
         (collation,) = self.backend.con.execute("SELECT current_setting('default_collation')").fetchone()
         if collation.lower() not in ("", "binary"):
-            raise EngineError(
-                self.name, "default_collation is set", "RESET default_collation on the connection"
-            )
+            raise EngineError(self.name, "default_collation is set", "RESET default_collation on the connection")
 
     def cancel(self) -> None:
         """Interrupt the running query; DuckDB reacts within about 10 ms."""
@@ -235,9 +233,7 @@ def private_folder() -> str:
 
 def files_of_view(engine: Any, name: str) -> list[str]:
     """The files that the text of a view of DuckDB names, or that of a view in it: its constants that are paths."""
-    views = dict(
-        engine.rows("SELECT lower(view_name), string_agg(sql, ' ') FROM duckdb_views() GROUP BY ALL")
-    )
+    views = dict(engine.rows("SELECT lower(view_name), string_agg(sql, ' ') FROM duckdb_views() GROUP BY ALL"))
     found: list[str] = []
     waiting = [name.lower()] if name.lower() in views else []
     seen = set(waiting)

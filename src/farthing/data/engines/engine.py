@@ -87,9 +87,7 @@ def function(name: str, kinds: tuple[str, ...], result: str) -> Callable[..., An
     def declared(*arguments: Any) -> None:
         """Never called: the engine has it."""
 
-    named = [
-        inspect.Parameter(f"a{place}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for place in range(len(kinds))
-    ]
+    named = [inspect.Parameter(f"a{place}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for place in range(len(kinds))]
     declared.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     made: Callable[..., Any] = ibis.udf.scalar.builtin(declared, name=name, signature=(kinds, result))
     return made

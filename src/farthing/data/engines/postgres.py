@@ -181,9 +181,11 @@ def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any
         "application_name": "farthing",
         "connect_timeout": CONNECT_TIMEOUT,
         # A server that vanished without a word is noticed after a minute, not after two hours.
-        "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
         "options": f"-c default_transaction_read_only=on -c statement_timeout={_milliseconds(timeout)}",
-    }  # fmt: skip
+    }
     backend = _connected(address, options)
     return _table(backend, schema, name, table)
 
@@ -265,9 +267,7 @@ def _milliseconds(timeout: float | None) -> int:
     if timeout is None:
         return 0  # what PostgreSQL calls no limit
     if not 0.001 <= timeout <= 2_000_000:
-        raise InvalidValue(
-            "timeout", timeout, "must be between 0.001 and 2,000,000 seconds", "or None for no limit"
-        )
+        raise InvalidValue("timeout", timeout, "must be between 0.001 and 2,000,000 seconds", "or None for no limit")
     return math.ceil(timeout * 1000)
 
 

@@ -23,9 +23,7 @@ __all__ = ["SparkEngine", "spark_table"]
 T = TypeVar("T")
 CONNECT_TIMEOUT = 10.0  # seconds until a server that does not answer is called dead
 CANCEL_TIMEOUT = 10.0  # seconds during which a query that is only starting is told again to stop
-_TIMEOUT_KEY = (
-    "spark.farthing.timeout"  # kept in the Spark session, so that it lives as long as the connection
-)
+_TIMEOUT_KEY = "spark.farthing.timeout"  # kept in the Spark session, so that it lives as long as the connection
 
 _DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -193,9 +191,7 @@ class _Listener:
     def __init__(self, engine: SparkEngine) -> None:
         self._engine = weakref.ref(engine)
 
-    def __call__(
-        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
-    ) -> None:
+    def __call__(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
         engine = self._engine()
         known = list(stages or [])
         tasks = sum(stage.num_tasks for stage in known)
@@ -232,9 +228,7 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
     if connect is None:
         raise EngineError("spark", "its client is not installed", "pip install 'farthing[spark]'")
     if not _answers(host, port):
-        raise EngineError(
-            "spark", f"no server answers at {host}:{port}", "start Spark Connect, or check the address"
-        )
+        raise EngineError("spark", f"no server answers at {host}:{port}", "start Spark Connect, or check the address")
 
     def connected() -> Any:
         session = SparkSession.builder.remote(url).create()

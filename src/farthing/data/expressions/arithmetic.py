@@ -56,15 +56,11 @@ class Coercion:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def fault(
-        self, node: Node, rule: str, way_out: str = "", *, column: str | None = None
-    ) -> InvalidExpression:
+    def fault(self, node: Node, rule: str, way_out: str = "", *, column: str | None = None) -> InvalidExpression:
         """The refusal of `node`, pointing at it."""
         return InvalidExpression(self.text, node.position, rule, way_out, column=column)
 
-    def alike(
-        self, node: Node, parts: list[Meaning], said: list[Node], *, missing: bool = True
-    ) -> list[Meaning]:
+    def alike(self, node: Node, parts: list[Meaning], said: list[Node], *, missing: bool = True) -> list[Meaning]:
         """`parts` as one kind, or a refusal; null passes where `missing` is allowed."""
         for part, where in zip(parts, said, strict=True):
             if isinstance(part.range, Nothing) and not missing:
@@ -76,9 +72,7 @@ class Coercion:
         kinds = {type(part.range): part for part in parts if not isinstance(part.range, Nothing)}
         if len(kinds) > 1:
             names = sorted({name_of_kind(part) for part in kinds.values()})
-            raise self.fault(
-                node, f"{' and '.join(names)} do not go together here", "make both sides of one kind"
-            )
+            raise self.fault(node, f"{' and '.join(names)} do not go together here", "make both sides of one kind")
         return parts
 
     def real(self, part: Meaning) -> Meaning:
@@ -215,25 +209,17 @@ def _round(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     if not more or more[0].value == 0:
         return _to_whole("round", part, half_away)
     digits = more[0]
-    if (
-        digits.operator != CONSTANT
-        or not isinstance(digits.value, int)
-        or not 0 <= digits.value <= MOST_DIGITS
-    ):
+    if digits.operator != CONSTANT or not isinstance(digits.value, int) or not 0 <= digits.value <= MOST_DIGITS:
         raise rules.fault(node.arguments[1], f"the number of digits is a constant from 0 to {MOST_DIGITS}")
     if isinstance(part.range, Whole):
         return part
-    scale = meaning(
-        CONSTANT, (), value_ranges.range_of_constant(float(10**digits.value)), float(10**digits.value)
-    )
+    scale = meaning(CONSTANT, (), value_ranges.range_of_constant(float(10**digits.value)), float(10**digits.value))
     scaled = meaning("*", (part, scale), value_ranges.multiplied(_number(part), _number(scale)))
     whole = rules.real(_to_whole("round", scaled, half_away))
     return meaning("/", (whole, scale), value_ranges.divided(_number(whole), _number(scale)))
 
 
-def _function(
-    name: str, of_range: Callable[[Real], Real], of_value: Callable[[float], float], lowest: float
-) -> Rule:
+def _function(name: str, of_range: Callable[[Real], Real], of_value: Callable[[float], float], lowest: float) -> Rule:
     """sqrt, ln or exp: a table where the whole numbers are few, the engine's own function elsewhere."""
 
     def rule(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:

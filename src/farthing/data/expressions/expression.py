@@ -61,9 +61,7 @@ class _Checker(Coercion):
         except OutOfRange as error:
             raise self.fault(node, *error.args) from None
         if found.depth > DEEPEST_MEANING or found.weight > HEAVIEST:
-            raise self.fault(
-                node, "the expression becomes too long when it is written out", "derive a column first"
-            )
+            raise self.fault(node, "the expression becomes too long when it is written out", "derive a column first")
         return folded(found)
 
     def rule(self, node: Node) -> Callable[[Node, list[Meaning]], Meaning]:
@@ -96,9 +94,7 @@ class _Checker(Coercion):
         near = [other for other in names if other.lower() == name.lower()]
         near = near or difflib.get_close_matches(name, names, 1)
         known = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
-        way_out = (
-            f"did you mean {near[0]}" if near else f"the schema has {known}; text stands in single quotes"
-        )
+        way_out = f"did you mean {near[0]}" if near else f"the schema has {known}; text stands in single quotes"
         return self.fault(node, f"there is no column {name[:60]!r}", way_out, column=name)
 
     # Logic
@@ -176,18 +172,14 @@ class _Checker(Coercion):
         if not isinstance(subject.range, Label):
             raise self.fault(node, f"like asks for categories of text, not {name_of_kind(subject)}")
         if pattern.operator != CONSTANT or not isinstance(pattern.value, str):
-            raise self.fault(
-                node.arguments[1], "a pattern is a text between quotes", "for example like 'north%'"
-            )
+            raise self.fault(node.arguments[1], "a pattern is a text between quotes", "for example like 'north%'")
         return text_functions.liked(subject, pattern.value)
 
     # Text, dates, numbers, casts
 
     def text_function(self, node: Node, arguments: list[Meaning]) -> Meaning:
         if not isinstance(arguments[0].range, Label):
-            raise self.fault(
-                node, f"{node.operator} asks for categories of text, not {name_of_kind(arguments[0])}"
-            )
+            raise self.fault(node, f"{node.operator} asks for categories of text, not {name_of_kind(arguments[0])}")
         return text_functions.changed(arguments[0], node.operator)
 
     def part_of_date(self, node: Node, arguments: list[Meaning]) -> Meaning:
@@ -215,9 +207,7 @@ class _Checker(Coercion):
         if isinstance(part.range, Flag):
             part = meaning("number", (part,), Whole(0, 1))
         if not isinstance(part.range, Whole | Real):
-            raise self.fault(
-                node, f"{name_of_kind(part)} is not cast to a number", "use case when ... then ... end"
-            )
+            raise self.fault(node, f"{name_of_kind(part)} is not cast to a number", "use case when ... then ... end")
         if node.value == "double":
             return self.real(part)
         return part if isinstance(part.range, Whole) else NUMERIC_RULES["round"](self, node, [part])
@@ -352,9 +342,11 @@ def _result(found: Meaning, schema: Schema, declared: Domain | None, text: str) 
         return named or value_ranges.domain_of_range(found.range), found
     if not (isinstance(declared, Integers | Reals) and isinstance(found.range, Whole | Real)):
         raise InvalidExpression(
-            text, None, f"bounds of kind {type(declared).__name__} do not fit the result",
+            text,
+            None,
+            f"bounds of kind {type(declared).__name__} do not fit the result",
             "declare a pair of numbers for a number, and nothing for anything else",
-        )  # fmt: skip
+        )
     if isinstance(found.range, Whole) and isinstance(declared, Integers):
         return declared, clipped(found, declared.lower, declared.upper)
     bounds = Reals(declared.lower, declared.upper)

@@ -197,10 +197,11 @@ def _wide(column: Any) -> Any:
 
 def _wrong_type(column: Any, domain: Domain) -> InvalidValue:
     return InvalidValue(
-        f"type of column {column.get_name()!r}", str(column.type()),
+        f"type of column {column.get_name()!r}",
+        str(column.type()),
         f"does not hold what {type(domain).__name__} declares",
         "correct the schema, or convert the column in the source",
-    )  # fmt: skip
+    )
 
 
 def compiled(part: Meaning, table: Any, schema: Schema, *, cells_read: bool) -> Any:

@@ -37,9 +37,11 @@ def node_of_deferred(source: object, schema: Schema) -> tuple[str, Node]:
 
     if not isinstance(source, Deferred):
         raise InvalidExpression(
-            "", None, f"must be text or an Ibis deferred expression, not {type(source).__name__}",
-            "for example \"age < 25\" or ibis._.age < 25",
-        )  # fmt: skip
+            "",
+            None,
+            f"must be text or an Ibis deferred expression, not {type(source).__name__}",
+            'for example "age < 25" or ibis._.age < 25',
+        )
     import ibis
 
     text = repr(source)[:200]
@@ -50,9 +52,11 @@ def node_of_deferred(source: object, schema: Schema) -> tuple[str, Node]:
         raise
     except Exception as error:  # whatever Ibis or a lambda raises; there are no rows that it could quote
         raise InvalidExpression(
-            text, None, f"Ibis cannot apply it to the columns of the schema ({type(error).__name__})",
+            text,
+            None,
+            f"Ibis cannot apply it to the columns of the schema ({type(error).__name__})",
             "check the names and kinds of the columns",
-        ) from None  # fmt: skip
+        ) from None
     return text, _Translation(text, table.op()).node(operation, 0)
 
 
@@ -63,9 +67,7 @@ class _Translation:
 
     def node(self, operation: Any, depth: int) -> Node:
         if depth > 3 * DEEPEST:
-            raise InvalidExpression(
-                self.text, None, "nested too deep", "derive a column for an inner part of it"
-            )
+            raise InvalidExpression(self.text, None, "nested too deep", "derive a column for an inner part of it")
         name = type(operation).__name__
 
         def inner(argument: Any) -> Node:
@@ -109,17 +111,13 @@ class _Translation:
         if target is None and operation.to.is_date():
             return inner(operation.arg)  # text beside a date is read as a date
         if target is None:
-            raise InvalidExpression(
-                self.text, None, "a cast makes an integer or a double", "cast to int64 or float64"
-            )
+            raise InvalidExpression(self.text, None, "a cast makes an integer or a double", "cast to int64 or float64")
         return Node("cast", (inner(operation.arg),), target)
 
     def delta(self, operation: Any, inner: Callable[[Any], Node]) -> Node:
         unit = getattr(getattr(operation, "unit", getattr(operation, "part", None)), "value", "")
         if str(unit).lower() not in {"d", "day"}:
-            raise InvalidExpression(
-                self.text, None, "dates are compared in days", "use delta(..., unit='day')"
-            )
+            raise InvalidExpression(self.text, None, "dates are compared in days", "use delta(..., unit='day')")
         return Node("days_between", (inner(operation.right), inner(operation.left)))
 
     def round(self, operation: Any, inner: Callable[[Any], Node]) -> Node:
@@ -154,9 +152,7 @@ class _Translation:
 
     def like(self, operation: Any, inner: Callable[[Any], Node]) -> Node:
         if getattr(operation, "escape", None) is not None:
-            raise InvalidExpression(
-                self.text, None, "escape is not understood", "use isin for such categories"
-            )
+            raise InvalidExpression(self.text, None, "escape is not understood", "use isin for such categories")
         return Node("like", (inner(operation.arg), inner(operation.pattern)))
 
 
@@ -174,9 +170,7 @@ _SPECIAL: dict[str, Callable[[_Translation, Any, Callable[[Any], Node]], Node]] 
 
 
 def _joined(word: str, left: Node, right: Node) -> Node:
-    parts = [
-        part for side in (left, right) for part in (side.arguments if side.operator == word else (side,))
-    ]
+    parts = [part for side in (left, right) for part in (side.arguments if side.operator == word else (side,))]
     return Node(word, tuple(parts))
 
 

@@ -54,11 +54,9 @@ _GROUPS = {
     _TEXT: "concat concat_ws replace substring substr trim ltrim rtrim reverse repeat format printf "
     "chr ascii md5 sha256 hash",
     _SPECIAL: "nan inf infinity",
-}  # fmt: skip
-
-REASONS: dict[str, tuple[str, str]] = {
-    word: reason for reason, words in _GROUPS.items() for word in words.split()
 }
+
+REASONS: dict[str, tuple[str, str]] = {word: reason for reason, words in _GROUPS.items() for word in words.split()}
 
 
 LONGEST_TEXT = 20_000
@@ -109,7 +107,7 @@ def tokens(text: str) -> list[Token]:
     if len(text) > LONGEST_TEXT:
         raise InvalidExpression(
             text, LONGEST_TEXT, f"must be at most {LONGEST_TEXT} characters long", "derive a column for a part of it"
-        )  # fmt: skip
+        )
     found: list[Token] = []
     position = 0
     while position < len(text):
@@ -118,9 +116,7 @@ def tokens(text: str) -> list[Token]:
             raise _stray(text, position)
         kind, piece = match.lastgroup, match.group()
         if kind == "comment":
-            raise InvalidExpression(
-                text, position, "comments are not allowed", "for a double minus write a - (-b)"
-            )
+            raise InvalidExpression(text, position, "comments are not allowed", "for a double minus write a - (-b)")
         if kind != "space":
             found.append(_token(text, kind, piece, position))
         position = match.end()
@@ -162,9 +158,7 @@ def _stray(text: str, position: int) -> InvalidExpression:
     if character in _REFUSED:
         return InvalidExpression(text, position, *_REFUSED[character])
     name = unicodedata.name(character, f"U+{ord(character):04X}").lower()
-    return InvalidExpression(
-        text, position, f"the character {name} is not understood", "remove it or quote the name"
-    )
+    return InvalidExpression(text, position, f"the character {name} is not understood", "remove it or quote the name")
 
 
 DEEPEST = 32
@@ -255,9 +249,7 @@ class _Parser:
                 return self.fault(near, *REASONS[near.text.lower()])
         if token.kind == "end":
             return self.fault(token, f"ends too early, {wanted} is missing")
-        return self.fault(
-            token, f"{wanted} is expected here", "write 'text' in single and \"names\" in double quotes"
-        )
+        return self.fault(token, f"{wanted} is expected here", "write 'text' in single and \"names\" in double quotes")
 
     # The grammar, loosest first
 
@@ -277,9 +269,7 @@ class _Parser:
     def deeper(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.fault(
-                self.here, f"nested more than {DEEPEST} deep", "derive a column for an inner part of it"
-            )
+            raise self.fault(self.here, f"nested more than {DEEPEST} deep", "derive a column for an inner part of it")
 
     def disjunction(self) -> Node:
         return self.joined("or", self.conjunction)
@@ -320,9 +310,7 @@ class _Parser:
             node = self.perhaps_not(negated, self.membership(left))
         else:
             return left
-        if (self.here.kind == "symbol" and self.here.text in _COMPARISONS) or self.is_word(
-            "is", "in", "between"
-        ):
+        if (self.here.kind == "symbol" and self.here.text in _COMPARISONS) or self.is_word("is", "in", "between"):
             raise self.fault(self.here, "comparisons do not chain", "join two of them with and")
         return node
 
@@ -434,9 +422,7 @@ class _Parser:
         fewest, most = FUNCTIONS[name]
         if not fewest <= len(arguments) <= most:
             if name == "log":
-                raise self.fault(
-                    token, "log has another base on each engine", "write ln(x), log10(x) or log(2, x)"
-                )
+                raise self.fault(token, "log has another base on each engine", "write ln(x), log10(x) or log(2, x)")
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
             raise self.fault(token, f"{name} takes {wanted} arguments, not {len(arguments)}")
         return Node(name, arguments, None, token.position)
@@ -495,6 +481,4 @@ def read_date(text: str, written: str, position: int | None) -> datetime.date:
             raise ValueError
         return datetime.date.fromisoformat(written)
     except ValueError:
-        raise InvalidExpression(
-            text, position, "a date is a day that exists", "write it as '2026-01-31'"
-        ) from None
+        raise InvalidExpression(text, position, "a date is a day that exists", "write it as '2026-01-31'") from None

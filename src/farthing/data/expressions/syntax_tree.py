@@ -152,8 +152,7 @@ def _inside(node: Node, least: int) -> str:
 def _written_case(arguments: tuple[Node, ...]) -> str:
     *pairs, otherwise = arguments
     branches = (
-        f"when {written(test)} then {written(result)}"
-        for test, result in zip(pairs[::2], pairs[1::2], strict=True)
+        f"when {written(test)} then {written(result)}" for test, result in zip(pairs[::2], pairs[1::2], strict=True)
     )
     return f"case {' '.join(branches)} else {written(otherwise)} end"
 

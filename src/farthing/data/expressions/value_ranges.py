@@ -73,9 +73,7 @@ class Real:
 
     def __post_init__(self) -> None:
         if not max(abs(self.lower), abs(self.upper)) <= _LARGEST:
-            raise OutOfRange(
-                "numbers could become too large for a double", "clip an operand with least and greatest"
-            )
+            raise OutOfRange("numbers could become too large for a double", "clip an operand with least and greatest")
         if self.grain < _FINEST_GRAIN:
             raise OutOfRange(
                 "numbers could become too small for a double",
@@ -218,18 +216,14 @@ def divided(a: Number, b: Number) -> Real:
 def floored(a: Real) -> Whole:
     """Whole numbers next to `a`, one more on either side than floor alone needs; exact in a double."""
     if not max(abs(a.lower), abs(a.upper)) < EXACT_WHOLE - 1:
-        raise OutOfRange(
-            "a whole number must stay below 2^53 here", "clip the operand with least and greatest"
-        )
+        raise OutOfRange("a whole number must stay below 2^53 here", "clip the operand with least and greatest")
     return Whole(math.floor(a.lower), math.floor(a.upper))
 
 
 def floor_divided(a: Whole, b: Whole) -> Whole:
     """a // b, rounded down."""
     if not max(abs(a.lower), abs(a.upper), abs(b.lower), abs(b.upper)) <= EXACT_WHOLE // 4:
-        raise OutOfRange(
-            "whole numbers must stay below 2^51 in // and %", "clip the operand with least and greatest"
-        )
+        raise OutOfRange("whole numbers must stay below 2^51 in // and %", "clip the operand with least and greatest")
     divisors = [y for y in {b.lower, b.upper, -1, 1} if y != 0 and b.lower <= y <= b.upper]
     corners = [x // y for x in (a.lower, a.upper) for y in divisors] or [0]
     return Whole(min(corners), max(corners))

@@ -286,23 +286,17 @@ def lookup(
     entries: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for record in records:
         if any(key not in record for key in keys):
-            raise InvalidValue(
-                "on", list(keys), "must be columns of the public table", f"it has {list(record)}"
-            )
+            raise InvalidValue("on", list(keys), "must be columns of the public table", f"it has {list(record)}")
         values = tuple(record[key] for key in keys)
         if values in entries:
-            raise InvalidValue(
-                "on", values, "must stand once in the public table", "aggregate it by its key first"
-            )
+            raise InvalidValue("on", values, "must stand once in the public table", "aggregate it by its key first")
         entries[values] = tuple(record[name] for name in columns)
     domains = [
         (name, _domain(name, [entry[place] for entry in entries.values()], declared))
         for place, name in enumerate(columns)
     ]
     read = {
-        values: tuple(
-            _read(name, value, domain) for value, (name, domain) in zip(entry, domains, strict=True)
-        )
+        values: tuple(_read(name, value, domain) for value, (name, domain) in zip(entry, domains, strict=True))
         for values, entry in entries.items()
         # A key that is no value of its column can meet no row; clipped, it would meet the wrong ones.
         if all(
@@ -311,9 +305,7 @@ def lookup(
         )
     }
     if not read:
-        raise InvalidValue(
-            "on", list(keys), "must have values in common with the public table", "check its spelling"
-        )
+        raise InvalidValue("on", list(keys), "must have values in common with the public table", "check its spelling")
     return Lookup(keys, tuple(read.items()), tuple(domains), keep)
 
 
@@ -328,9 +320,7 @@ def _read(name: str, value: Any, domain: Domain) -> Any:
         kinds = (bool,) if isinstance(domain, Flags) else (type(domain.values[0]),)
     number_or_flag = isinstance(value, bool) == (bool in kinds)
     if value is not None and not (isinstance(value, kinds) and number_or_flag):
-        raise InvalidValue(
-            name, value, f"must be of the kind {type(domain).__name__}", "convert the public table"
-        )
+        raise InvalidValue(name, value, f"must be of the kind {type(domain).__name__}", "convert the public table")
     return read_cell(value, domain)
 
 
@@ -344,9 +334,7 @@ def _records(table: Any) -> list[dict[str, Any]]:
     elif isinstance(table, Sequence) and table and all(isinstance(row, Mapping) for row in table):
         records = [dict(row) for row in table]
     else:
-        raise InvalidValue(
-            "other", type(table), "must be a dataset or a public table", "a frame or list of dicts"
-        )
+        raise InvalidValue("other", type(table), "must be a dataset or a public table", "a frame or list of dicts")
     if not 1 <= len(records) <= MOST_KEYS:
         raise InvalidValue("rows of the public table", len(records), f"must be between 1 and {MOST_KEYS:,}")
     return [dict(record) for record in records]
@@ -364,10 +352,6 @@ def _domain(name: str, values: list[Any], declared: Mapping[str, Any]) -> Domain
         return Integers(min(present), max(present))
     if present and all(isinstance(value, int | float) and value == value for value in present):
         return Reals(min(present), max(present))
-    if (
-        present
-        and all(type(value) is type(present[0]) for value in present)
-        and hasattr(present[0], "isoformat")
-    ):
+    if present and all(type(value) is type(present[0]) for value in present) and hasattr(present[0], "isoformat"):
         return Dates(min(present), max(present))
     raise InvalidValue("other", name, "must hold values of one kind", "convert them first")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
-from farthing.data.base_table import common_type, unit_columns
 from farthing.data.schema import Domain, Schema
 from farthing.data.sources import Source
 from farthing.data.stability import Link, Run
+from farthing.data.unit_rows import common_type, unit_columns
 from farthing.numerics.bounds import rounded_up
 
 
@@ -96,9 +96,7 @@ class Sample:
     def link(self, rows: int) -> Link:
         """1-stable, and cheaper than that: the accountant prices `Sampled`."""
         share = f"{rounded_up(self.probability):.6g}"
-        return Link(
-            f"sample {share}", "sampled", rows, f"a unit is in the sample with probability {share}, in secret"
-        )
+        return Link(f"sample {share}", "sampled", rows, f"a unit is in the sample with probability {share}, in secret")
 
     def needs(self, after: Set[str]) -> set[str]:
         """The same."""
@@ -160,9 +158,11 @@ class JoinOnUnit:
         """Rows of one unit in both tables multiply, and nobody else's are touched."""
         more = self.other.rows_per_unit
         return Link(
-            f"join {self.other.name} on the unit", f"x {more}", rows * more,
+            f"join {self.other.name} on the unit",
+            f"x {more}",
+            rows * more,
             f"each row meets {more} rows of the same unit at most, and no other unit's",
-        )  # fmt: skip
+        )
 
     def needs(self, after: Set[str]) -> set[str]:
         """Those of this side."""

@@ -1,13 +1,10 @@
 """Graphical models: one distribution over many columns from noisy tables over few of them. Post-processing.
 
-junction_tree   which columns stand in one table, and how many cells that makes
-propagation     from weights to probabilities, up and down the tree
-measured        noisy tables, and where their cells lie in the tree
-descent         a quasi-Newton method for convex functions
-fitting         the distribution nearest to the noisy tables, of greatest entropy
-elimination     the tables of any columns
-sampling        rows whose tables are those of the model up to rounding
-model           all of it in one object
+junction_tree    which columns stand in one table, and how many cells that makes
+elimination      from weights to probabilities, up and down the tree; the tables of any columns
+noisy_tables     noisy tables, and where their cells lie in the tree
+model_fit        the distribution of greatest entropy nearest to the noisy tables
+graphical_model  all of it in one object, and rows drawn from it
 """
 
 from farthing.inference.graphical.graphical_model import GraphicalModel

@@ -57,9 +57,7 @@ def calibrated(tree: JunctionTree, potentials: list[Floats]) -> Calibrated:
     for place, clique in enumerate(tree.cliques):
         distribution = conditionals[place]
         if clique.separator:
-            shared_distribution = onto(
-                marginals[clique.parent], tree.cliques[clique.parent].columns, clique.separator
-            )
+            shared_distribution = onto(marginals[clique.parent], tree.cliques[clique.parent].columns, clique.separator)
             distribution = distribution * shared_distribution.reshape(
                 shared_distribution.shape + (1,) * len(clique.residual)
             )
@@ -113,9 +111,7 @@ def summed_product(factors: Sequence[Factor], wanted: Subset) -> Floats:
            [2., 4.]])
     """
     keep = set(wanted)
-    left = [
-        _without(factor, {c for c in factor[0] if _holders(factors, c) == 1} - keep) for factor in factors
-    ]
+    left = [_without(factor, {c for c in factor[0] if _holders(factors, c) == 1} - keep) for factor in factors]
     lengths = {c: n for columns, table in left for c, n in zip(columns, table.shape, strict=True)}
 
     def cells_without(column: int) -> int:

@@ -22,9 +22,7 @@ Codes = NDArray[np.int64]
 _MOST_EVEN = 2**25  # coordinates, a quarter of a gibibyte
 
 
-def sampled_rows(
-    tree: JunctionTree, distribution: Calibrated, count: int, generator: np.random.Generator
-) -> Codes:
+def sampled_rows(tree: JunctionTree, distribution: Calibrated, count: int, generator: np.random.Generator) -> Codes:
     """`count` rows of codes, in random order.
 
     From the root down: of the rows that share a value of the separator, each combination of the other columns gets
@@ -55,9 +53,7 @@ def _even_points(count: int, dimensions: int, generator: np.random.Generator) ->
     return np.asarray((points + generator.random(dimensions)) % 1.0)
 
 
-def spread(
-    distributions: Floats, totals: NDArray[np.int64], generator: np.random.Generator
-) -> NDArray[np.int64]:
+def spread(distributions: Floats, totals: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
     """Each row's total, divided into whole numbers by its distribution: each is its expectation, rounded up or down.
 
     >>> spread(np.array([[0.5, 0.25, 0.25]]), np.array([8]), np.random.default_rng(1))
@@ -67,9 +63,7 @@ def spread(
     reached *= totals[:, None] / np.maximum(reached[:, -1:], np.finfo(float).tiny)
     reached[:, -1] = totals
     # One offset for each distribution: a cell is rounded up with the probability of its fraction.
-    whole = np.floor(np.minimum(reached, totals[:, None]) + generator.random((len(totals), 1))).astype(
-        np.int64
-    )
+    whole = np.floor(np.minimum(reached, totals[:, None]) + generator.random((len(totals), 1))).astype(np.int64)
     whole = np.minimum(whole, totals[:, None])
     return np.diff(whole, axis=1, prepend=0)
 
@@ -127,9 +121,7 @@ class GraphicalModel:
         """
         columns = tuple(int(column) for column in subset)
         if len(set(columns)) != len(columns) or not set(columns) <= set(range(len(self.sizes))):
-            raise InvalidValue(
-                "subset", columns, f"must be different columns from 0 to {len(self.sizes) - 1}"
-            )
+            raise InvalidValue("subset", columns, f"must be different columns from 0 to {len(self.sizes) - 1}")
         return self.total * self._marginals.table(columns)
 
     def marginals(self, subsets: Iterable[Sequence[int]]) -> dict[Subset, Floats]:
@@ -151,14 +143,10 @@ class GraphicalModel:
             if not 0 <= column < len(self.sizes):
                 raise InvalidValue("column", column, f"must be from 0 to {len(self.sizes) - 1}")
             if factor.shape != (self.sizes[column],):
-                raise InvalidValue(
-                    "mask", factor.shape, f"must have {self.sizes[column]} values for column {column}"
-                )
+                raise InvalidValue("mask", factor.shape, f"must have {self.sizes[column]} values for column {column}")
         return self.total * self._marginals.expectation(factors)
 
-    def rows(
-        self, count: int | None = None, generator: np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
+    def rows(self, count: int | None = None, generator: np.random.Generator | None = None) -> NDArray[np.int64]:
         """Synthetic rows, one code for each column; as many as the total says unless `count` is given.
 
         The rows are post-processing: their randomness need not be secret, and is taken from the system by default.

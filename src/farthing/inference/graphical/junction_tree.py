@@ -91,9 +91,7 @@ def _junction_tree(sizes: tuple[int, ...], subsets: frozenset[Subset]) -> Juncti
     return min(trees, key=lambda tree: tree.cells)
 
 
-def _cliques(
-    sizes: tuple[int, ...], joined: dict[int, frozenset[int]], by_fill: bool
-) -> list[frozenset[int]]:
+def _cliques(sizes: tuple[int, ...], joined: dict[int, frozenset[int]], by_fill: bool) -> list[frozenset[int]]:
     """Columns are eliminated one by one, their neighbours joined; the largest sets met on the way are the cliques."""
     graph = {column: set(neighbours) for column, neighbours in joined.items()}
     cliques: list[frozenset[int]] = []
@@ -103,9 +101,7 @@ def _cliques(
 
     def fill(column: int) -> int:
         return sum(
-            sizes[one] * sizes[two]
-            for one, two in combinations(sorted(graph[column]), 2)
-            if two not in graph[one]
+            sizes[one] * sizes[two] for one, two in combinations(sorted(graph[column]), 2) if two not in graph[one]
         )
 
     while graph:

@@ -201,9 +201,7 @@ class _Problem:
         self._fixed = further.potentials(np.concatenate([*earlier.values()])) if earlier else None
         for one, shape in zip(measured, self._cells.shapes, strict=True):
             if one.values.shape != shape:
-                raise InvalidValue(
-                    "values", one.values.shape, f"must have the shape {shape} for {one.subset}"
-                )
+                raise InvalidValue("values", one.values.shape, f"must have the shape {shape} for {one.subset}")
         self.values = np.concatenate([np.empty(0)] + [one.values.reshape(-1) for one in measured])
         self.variances = np.concatenate(
             [np.empty(0)] + [np.full(one.values.size, one.standard_deviation**2) for one in measured]
@@ -225,9 +223,7 @@ class _Problem:
             potentials = [mine + fixed for mine, fixed in zip(potentials, self._fixed, strict=True)]
         distribution = calibrated(self.tree, potentials)
         sums = self.total * self._cells.sums(distribution.marginals)
-        return _State(
-            weights, distribution, sums, float(np.sum((sums - self.values) ** 2 / self.variances)) / 2.0
-        )
+        return _State(weights, distribution, sums, float(np.sum((sums - self.values) ** 2 / self.variances)) / 2.0)
 
     def gap(self, state: _State) -> float:
         """How far the loss can be from its least value: what moving all rows to the best single cell would gain."""
@@ -247,9 +243,7 @@ class _Problem:
         )
 
 
-def _pulled_step(
-    problem: _Problem, here: _State, pull: float, guess: Floats, tolerance: float
-) -> tuple[_State, int]:
+def _pulled_step(problem: _Problem, here: _State, pull: float, guess: Floats, tolerance: float) -> tuple[_State, int]:
     """The distribution of least loss + pull * KL to where we are, in its dual; and the number of steps it took.
 
     With e the gradient of the dual, sum e^2 / (2 s^2) is how far the step is from its optimum: the rule for enough.

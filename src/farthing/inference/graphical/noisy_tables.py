@@ -50,16 +50,12 @@ class Measured:
         if len(set(columns)) != len(columns):
             raise InvalidValue("subset", columns, "must be different columns")
         if table.ndim != len(columns) or not np.all(np.isfinite(table)):
-            raise InvalidValue(
-                "values", "an array", "must be finite, with one axis for each column of the subset"
-            )
+            raise InvalidValue("values", "an array", "must be finite, with one axis for each column of the subset")
         if not 0 < standard_deviation < math.inf:
             raise InvalidValue("standard_deviation", standard_deviation, "must be finite and > 0")
         merged = (None,) * len(columns) if groups is None else tuple(groups)
         if len(merged) != len(columns):
-            raise InvalidValue(
-                "groups", f"{len(merged)} entries", "must have one for each column of the subset"
-            )
+            raise InvalidValue("groups", f"{len(merged)} entries", "must have one for each column of the subset")
         labels = tuple(
             None if axis is None else _checked_labels(axis, length)
             for axis, length in zip(merged, table.shape, strict=True)
@@ -78,9 +74,7 @@ class Measured:
 def _checked_labels(labels: ArrayLike, length: int) -> Labels:
     array = np.asarray(labels)
     if array.ndim != 1 or array.dtype.kind not in "iu" or set(array.tolist()) != set(range(length)):
-        raise InvalidValue(
-            "groups", "an array", f"must use every group from 0 to {length - 1} of the table's axis"
-        )
+        raise InvalidValue("groups", "an array", f"must use every group from 0 to {length - 1} of the table's axis")
     return array.astype(np.int64)
 
 
@@ -131,9 +125,7 @@ class Cells:
            [1., 1., 7.]])]
     """
 
-    def __init__(
-        self, tree: JunctionTree, measured: Sequence[tuple[Subset, Sequence[Labels | None]]]
-    ) -> None:
+    def __init__(self, tree: JunctionTree, measured: Sequence[tuple[Subset, Sequence[Labels | None]]]) -> None:
         self.tree = tree
         self._terms: list[_Term] = []
         end = 0
@@ -169,15 +161,11 @@ class Cells:
         return potentials
 
 
-def _merged_cells(
-    sizes: tuple[int, ...], groups: Sequence[Labels | None]
-) -> tuple[tuple[int, ...], Labels | None]:
+def _merged_cells(sizes: tuple[int, ...], groups: Sequence[Labels | None]) -> tuple[tuple[int, ...], Labels | None]:
     """The shape of a table after merging, and the merged cell of each cell; None where every cell is its own."""
     for size, axis in zip(sizes, groups, strict=True):
         if axis is not None and len(axis) != size:
-            raise InvalidValue(
-                "groups", f"{len(axis)} values", f"must be one for each of the column's {size}"
-            )
+            raise InvalidValue("groups", f"{len(axis)} values", f"must be one for each of the column's {size}")
     if all(axis is None for axis in groups):
         return sizes, None
     axes = [np.arange(size) if axis is None else axis for size, axis in zip(sizes, groups, strict=True)]

@@ -100,9 +100,7 @@ def roughness(cells: Integers, price: int) -> int:
     return int(costs[chosen].sum())
 
 
-def noisy_roughness(
-    cells: Integers, price: int, spending: Spending, part: Fraction, source: Source
-) -> Roughness:
+def noisy_roughness(cells: Integers, price: int, spending: Spending, part: Fraction, source: Source) -> Roughness:
     """The private step: the roughness with noise, for a part of the budget."""
     noise = spending.noise(Level("roughness", 1, _SENSITIVITY, _SENSITIVITY**2), part)
     exact = np.array([roughness(cells, price)], dtype=np.int64)

@@ -242,9 +242,7 @@ def best_plan(
     return plans[int(np.argmin(errors))]
 
 
-def measured(
-    cells: Integers, plan: Plan, spending: Spending, source: Source, name: str = "buckets"
-) -> list[Counted]:
+def measured(cells: Integers, plan: Plan, spending: Spending, source: Source, name: str = "buckets") -> list[Counted]:
     """The private step: every partition of the plan counted with its noise."""
     return [counted(cells, edges, spending.noise(level_of(edges, name), own), source) for edges, own in plan]
 
@@ -260,11 +258,7 @@ def _tree_plan(gram: Floats, edges: Integers, spending: Spending, part: Fraction
         shares = best_shares(sizes[None], details[None], spending.norm)[0]
         found.append((float(error(sizes, details, shares, spending.norm)), tree, shares))
     _, tree, shares = min(found, key=lambda one: one[0])
-    kept = [
-        (size, Fraction(float(share)))
-        for size, share in zip(tree, shares, strict=True)
-        if share >= _LEAST_SHARE
-    ]
+    kept = [(size, Fraction(float(share))) for size, share in zip(tree, shares, strict=True) if share >= _LEAST_SHARE]
     whole = sum(share for _, share in kept)
     return [(_grouped(edges, size), part * share / whole) for size, share in kept]
 

@@ -146,9 +146,7 @@ def cheapest_partition(cells: int, starts: Integers, stops: Integers, costs: Int
     order = np.argsort(stops, kind="stable")
     best: list[int | None] = [0] + [None] * cells
     last = [0] * (cells + 1)
-    for start, stop, cost in zip(
-        starts[order].tolist(), stops[order].tolist(), costs[order].tolist(), strict=True
-    ):
+    for start, stop, cost in zip(starts[order].tolist(), stops[order].tolist(), costs[order].tolist(), strict=True):
         before = best[start]
         here = best[stop]
         if before is not None and (here is None or before + cost < here):

@@ -23,9 +23,7 @@ from farthing.privacy.events import ApproxDP, Composed, Event, GaussianNoise
 
 # Set aside for what discrete Gaussian noise leaks beyond continuous noise, all steps together.
 _LEAK = 2.0**-64
-_SMOOTHING = (
-    4  # what discrete Gaussian noise is wider than the continuous noise it is charged as, squared steps
-)
+_SMOOTHING = 4  # what discrete Gaussian noise is wider than the continuous noise it is charged as, squared steps
 _FINE = 128.0  # steps of the grid in one standard deviation, at least
 _SLACK = 1 - 2.0**-40  # of a Gaussian budget, so that rounding never overdraws it
 

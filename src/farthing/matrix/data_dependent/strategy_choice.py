@@ -160,9 +160,7 @@ def partitioned(
     return _of_buckets("dawa", estimator, spending, workload, table, nonnegative)
 
 
-def best_spending(
-    workload: Workload, epsilon: float, delta: float, chosen: Fraction = Fraction(0)
-) -> Spending:
+def best_spending(workload: Workload, epsilon: float, delta: float, chosen: Fraction = Fraction(0)) -> Spending:
     """Laplace noise, or with a delta Gaussian noise where a tree of it is expected to do better."""
     found = [Spending(epsilon, delta, "laplace", chosen)]
     try:

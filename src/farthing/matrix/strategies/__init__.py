@@ -1,9 +1,11 @@
 """What is measured so that a workload can be answered: the strategies of the matrix mechanism.
 
-base, matrix, kronecker      a strategy, its levels and its estimator; one given by a matrix; products over axes
-energies, division, blocks   what the error of a tree depends on, and its best levels
-identity, trees, hierarchical, weighted_tree, wavelet
-pricing, registry            the noise that a budget buys; strategies by name
+strategy, matrix_strategy, kronecker  a strategy, its levels and estimator; one given by a matrix; products of them
+workload_energies, nested_blocks  what the error of a tree depends on; estimators level by level
+tree_strategies, wavelet, fourier  identity, trees of blocks, Haar's wavelet, Hadamard coefficients
+marginals, marginal_strategy  tables of every few columns
+optimisation, strategy_cache  strategies of least error, found once and kept on disk
+strategy_noise, strategy_registry  the noise that a budget buys; strategies by name
 """
 
 from farthing.matrix.strategies.matrix_strategy import MatrixStrategy

@@ -67,9 +67,11 @@ class FourierStrategy(Strategy):
         self.shape = tuple(workload.shape)
         if not (set(self.shape) == {2} and len(self.shape) <= _MOST_COLUMNS):
             raise InvalidValue(
-                "shape", self.shape, f"must be of at most {_MOST_COLUMNS} columns of two values for \"fourier\"",
+                "shape",
+                self.shape,
+                f'must be of at most {_MOST_COLUMNS} columns of two values for "fourier"',
                 'use strategy="marginals"',
-            )  # fmt: skip
+            )
         self.parts = closure(subset for subset, _ in _marginals_of(workload))
 
     @cached_property
@@ -90,8 +92,7 @@ class FourierStrategy(Strategy):
         """The total, the single columns, the pairs and so on; each coefficient moves by 1."""
         names = ("total", "1 column", *(f"{size} columns" for size in range(2, len(self.groups))))
         return tuple(
-            Level(name, len(group), len(group), len(group))
-            for name, group in zip(names, self.groups, strict=False)
+            Level(name, len(group), len(group), len(group)) for name, group in zip(names, self.groups, strict=False)
         )
 
     @property
@@ -131,7 +132,6 @@ class FourierEstimator(Estimator):
         self.cells = strategy.cells
 
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        """The inverse transform."""
         found: Floats = np.zeros(self.cells)
         for group, numbers, variance in zip(self._strategy.groups, measured, self._variances, strict=True):
             if variance < math.inf:
@@ -163,9 +163,11 @@ class FourierEstimator(Estimator):
         known = sum(square for square, variance in squares if variance < math.inf)
         if not known * self.cells >= float(np.sum(flat * flat)) * (1 - 1e-9):
             raise InvalidValue(
-                "query", "of this kind", "must be a sum of cells of the measured marginals",
+                "query",
+                "of this kind",
+                "must be a sum of cells of the measured marginals",
                 "ask about columns of one marginal at a time",
-            )  # fmt: skip
+            )
         return sum(square * variance for square, variance in squares if square)
 
     def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
@@ -176,7 +178,6 @@ class FourierEstimator(Estimator):
         return nearest_joint(shape, tables, max(0.0, float(estimate.sum()))).ravel()
 
     def coefficients(self, query: Floats) -> list[Floats]:
-        """The query's own coefficients."""
         found = np.asarray(transformed(np.asarray(query, dtype=float)), dtype=float) / self.cells
         return [found[group] for group in self._strategy.groups]
 
@@ -202,7 +203,9 @@ def _marginals_of(workload: Workload) -> list[tuple[Subset, float]]:
     found = marginal_tables(workload)
     if found is None:
         raise InvalidValue(
-            "workload", type(workload).__name__, 'must consist of marginals or conjunctions for "fourier"',
+            "workload",
+            type(workload).__name__,
+            'must consist of marginals or conjunctions for "fourier"',
             'use strategy="optimised" for ranges and prefixes',
-        )  # fmt: skip
+        )
     return found

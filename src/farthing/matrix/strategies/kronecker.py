@@ -148,9 +148,7 @@ class KroneckerEstimator(Estimator):
     def covariance(self) -> Floats:
         """The Kronecker product of the axes' own."""
         check_dense(self.cells)
-        return np.asarray(
-            reduce(lambda left, right: np.asarray(np.kron(left, right)), self._inverses) * self._variance
-        )
+        return np.asarray(reduce(lambda left, right: np.asarray(np.kron(left, right)), self._inverses) * self._variance)
 
     def coefficients(self, query: Floats) -> list[Floats]:
         """B (B'B)^+ along every axis."""
@@ -230,8 +228,7 @@ def flattened(strategy: Strategy, workload: Workload, norm: Norm, bits: int) -> 
     whole = np.rint(weights * (2.0**bits / weights.max())).astype(np.int64)
     columns = [strategy.exact(unit) for unit in np.eye(strategy.cells, dtype=np.int64)]
     rows = [
-        weight * np.stack([column[level] for column in columns], axis=1)
-        for level, weight in enumerate(whole.tolist())
+        weight * np.stack([column[level] for column in columns], axis=1) for level, weight in enumerate(whole.tolist())
     ]
     stacked = np.concatenate(rows)
     measured = stacked[np.any(stacked != 0, axis=1)]
@@ -264,9 +261,7 @@ def axis_workload(workload: Workload, axis: int) -> Workload:
             for weight, part, one in zip(weights, workload.parts, own, strict=True)
         ]
         return union(*own, weights=[scale / max(scaled) for scale in scaled])
-    raise InvalidValue(
-        "workload", type(workload).__name__, "must consist of products of one workload for each axis"
-    )
+    raise InvalidValue("workload", type(workload).__name__, "must consist of products of one workload for each axis")
 
 
 def _along(numbers: NDArray[Any], steps: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:

@@ -149,9 +149,7 @@ class MarginalEstimator(Estimator):
         """One variance a table, repeated for its cells; of other workloads query by query."""
         found = marginal_tables(workload)
         if found is not None:
-            return np.concatenate(
-                [np.full(self._size(own), self.tables.variance_per_cell(own)) for own, _ in found]
-            )
+            return np.concatenate([np.full(self._size(own), self.tables.variance_per_cell(own)) for own, _ in found])
         return np.array([self.variance(query) for query in workload.matrix()])
 
     def variance(self, query: Floats) -> float:
@@ -169,9 +167,11 @@ class MarginalEstimator(Estimator):
             total += variance * size / away
         if not known >= float(np.sum(block * block)) * (1 - 1e-9):
             raise InvalidValue(
-                "query", "of this kind", "must be a sum of cells of the measured marginals",
+                "query",
+                "of this kind",
+                "must be a sum of cells of the measured marginals",
                 "ask about columns of one marginal at a time",
-            )  # fmt: skip
+            )
         return total
 
     def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
@@ -220,7 +220,9 @@ def _tables(workload: Workload) -> list[tuple[Subset, float]]:
     found = marginal_tables(workload)
     if found is None:
         raise InvalidValue(
-            "workload", type(workload).__name__, "must consist of marginals",
+            "workload",
+            type(workload).__name__,
+            "must consist of marginals",
             'use strategy="optimised" for ranges and prefixes',
-        )  # fmt: skip
+        )
     return found

@@ -80,9 +80,7 @@ class MatrixStrategy(Strategy):
         """One level; its sensitivities are the largest column norms, exact."""
         l1 = int(np.abs(self.matrix).sum(axis=0).max())
         # Python's whole numbers: sums of squares of entries up to 2^31 would overflow int64.
-        squares = [
-            sum(int(entry) ** 2 for entry in column[column != 0]) for column in _largest_columns(self.matrix)
-        ]
+        squares = [sum(int(entry) ** 2 for entry in column[column != 0]) for column in _largest_columns(self.matrix)]
         return (Level(self.name, self.matrix.shape[0], l1, max(squares)),)
 
     @cached_property
@@ -139,7 +137,6 @@ class MatrixEstimator(Estimator):
         self.cells = strategy.cells
 
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        """(B'B)^+ B'y."""
         (values,) = measured
         back: Floats = self._strategy.matrix.T.astype(float) @ np.asarray(values, dtype=float)
         estimate: Floats = self._strategy.pseudo_inverse @ back
@@ -151,12 +148,10 @@ class MatrixEstimator(Estimator):
         return float(np.sum(self.covariance() * workload.gram()))
 
     def query_variances(self, workload: Workload) -> Floats:
-        """diag(W C W')."""
         self._strategy.check_answerable(workload)
         return np.asarray(workload.query_variances(self.covariance()))
 
     def variance(self, query: Floats) -> float:
-        """q' C q."""
         flat = np.asarray(query, dtype=float).ravel()
         projector = self._strategy.projector
         if projector is not None and not same_numbers(projector @ flat, flat):
@@ -169,7 +164,6 @@ class MatrixEstimator(Estimator):
         return covariance
 
     def coefficients(self, query: Floats) -> list[Floats]:
-        """B (B'B)^+ q."""
         flat = np.asarray(query, dtype=float).ravel()
         return [np.asarray(self._strategy.matrix @ (self._strategy.pseudo_inverse @ flat))]
 

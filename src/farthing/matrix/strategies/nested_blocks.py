@@ -54,9 +54,7 @@ class BlockEstimator(Estimator):
         found: Floats = np.empty(workload.queries)
         for first in range(0, workload.queries, _AT_ONCE):  # few enough to stay in the processor's cache
             here = slice(first, first + _AT_ONCE)
-            found[here] = self._summed(
-                [interval_energies(starts[here], stops[here], size) for size in self.sizes]
-            )
+            found[here] = self._summed([interval_energies(starts[here], stops[here], size) for size in self.sizes])
         return found
 
     def variance(self, query: Floats) -> float:

@@ -49,11 +49,7 @@ class Level:
     def l2(self) -> float:
         """The l2 sensitivity, rounded up where it is no whole number."""
         root = math.isqrt(self.l2_squared)
-        return (
-            float(root)
-            if root * root == self.l2_squared
-            else math.nextafter(math.sqrt(self.l2_squared), math.inf)
-        )
+        return float(root) if root * root == self.l2_squared else math.nextafter(math.sqrt(self.l2_squared), math.inf)
 
 
 class Estimator(ABC):

@@ -133,9 +133,7 @@ def find(name: str, workload: Workload, norm: Norm) -> Strategy:
 
         return FourierStrategy(workload)
     maker = _one_axis(known)
-    return (
-        maker(workload, norm) if len(workload.shape) == 1 else product_of_axes(known, workload, norm, maker)
-    )
+    return maker(workload, norm) if len(workload.shape) == 1 else product_of_axes(known, workload, norm, maker)
 
 
 def suitable(workload: Workload) -> tuple[str, ...]:
@@ -177,6 +175,4 @@ def _one_axis(name: str) -> Maker:
 def _branching(name: str) -> int | None:
     """The branching that a name such as hierarchical-16 fixes."""
     kind, _, number = name.partition("-")
-    return (
-        int(number) if kind == "hierarchical" and number.isdecimal() and 2 <= int(number) <= 2**20 else None
-    )
+    return int(number) if kind == "hierarchical" and number.isdecimal() and 2 <= int(number) <= 2**20 else None

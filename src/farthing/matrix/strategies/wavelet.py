@@ -79,7 +79,6 @@ class WaveletStrategy(Strategy):
         return np.asarray(shares / np.sum(shares))
 
     def fit(self, variances: Variances) -> WaveletEstimator:
-        """The inverse transform."""
         return WaveletEstimator(self, self._norms / self.check_variances(variances))
 
     @property

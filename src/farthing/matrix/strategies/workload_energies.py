@@ -36,9 +36,7 @@ def error(sizes: Floats, details: Floats, shares: Floats, norm: Norm) -> Floats:
     return np.asarray(np.sum(np.where(details > 0, terms, 0.0), axis=-1))
 
 
-def best_shares(
-    sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS, begun: Floats | None = None
-) -> Floats:
+def best_shares(sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS, begun: Floats | None = None) -> Floats:
     """The shares of least error, rows of trees at once: (trees, levels) each.
 
     At the optimum the error falls equally fast in every share that is not zero. Each step moves
@@ -230,12 +228,7 @@ def _block_of_ranges(cells: int, length: int, blocks: int, starts: int, squares:
     both = (length * (length - 1) // 2) ** 2
     # (t + 1)(n - t) summed over the starts t
     corners = blocks * cells + starts * (cells - 1) - squares
-    return (
-        length * length * corners
-        - (starts + blocks) * most
-        + (blocks * cells - starts) * least
-        - blocks * both
-    )
+    return length * length * corners - (starts + blocks) * most + (blocks * cells - starts) * least - blocks * both
 
 
 def interval_energies(starts: Integers, stops: Integers, size: int) -> Floats:

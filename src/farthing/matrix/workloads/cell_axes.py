@@ -45,8 +45,7 @@ class Axis:
             if given is not None and not isinstance(given, range):
                 object.__setattr__(self, name, tuple(given))
         if self.labels is not None and (
-            not len(self.labels)
-            or (not isinstance(self.labels, range) and len(set(self.labels)) < len(self.labels))
+            not len(self.labels) or (not isinstance(self.labels, range) and len(set(self.labels)) < len(self.labels))
         ):
             raise InvalidValue("labels", self.labels, "must be one or more different values")
         if self.edges is not None and not (len(self.edges) > 1 and np.all(np.diff(_numbers(self.edges)) > 0)):

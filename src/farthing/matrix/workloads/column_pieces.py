@@ -69,9 +69,7 @@ def is_plain(atom: Atom, domain: Domain) -> bool:
     return cuts_of(atom.meaning, domain) is not None
 
 
-def pieces_of(
-    column: str, domain: Domain, atoms: Sequence[Atom], axes: Sequence[CellAxis], *, missing: bool
-) -> Pieces:
+def pieces_of(column: str, domain: Domain, atoms: Sequence[Atom], axes: Sequence[CellAxis], *, missing: bool) -> Pieces:
     """The pieces of a column under the atoms and lists of cells that look at it."""
     if isinstance(domain, Categories | Flags):
         form, raw, tried = "values", values_of(domain), values_of(domain)
@@ -139,10 +137,7 @@ def _aligned(
     """Two axes over the same values or intervals: the form, the raw list and the codes of both."""
     if one.raw == other.raw and one.form == other.form:
         return one.form, one.raw, (list(one.codes), list(other.codes))
-    cuts = [
-        tuple((value, 0) for value in axis.raw[1:]) if axis.form == "values" else axis.raw
-        for axis in (one, other)
-    ]
+    cuts = [tuple((value, 0) for value in axis.raw[1:]) if axis.form == "values" else axis.raw for axis in (one, other)]
     both = tuple(sorted({*cuts[0], *cuts[1]}))
     codes: list[list[int]] = []
     for axis, own in zip((one, other), cuts, strict=True):
@@ -158,9 +153,7 @@ def _behaviour(value: Any, atoms: Sequence[Atom], axes: Sequence[CellAxis]) -> t
     return (*(atom.truth(value) for atom in atoms), *(axis.place(value) for axis in axes))
 
 
-def _pieces(
-    axis: PieceAxis, atoms: Sequence[Atom], axes: Sequence[CellAxis], found: list[tuple[int, ...]]
-) -> Pieces:
+def _pieces(axis: PieceAxis, atoms: Sequence[Atom], axes: Sequence[CellAxis], found: list[tuple[int, ...]]) -> Pieces:
     table = np.array(found, dtype=np.int64).reshape(len(found), -1)
     return Pieces(
         axis,

@@ -92,9 +92,7 @@ class Intervals(Workload):
         """The variance of P[stop] - P[start], from the covariances of the sums P."""
         sums = double_sums(covariances)
         starts, stops = self.edges
-        return np.asarray(
-            sums[stops, stops] + sums[starts, starts] - sums[starts, stops] - sums[stops, starts]
-        )
+        return np.asarray(sums[stops, stops] + sums[starts, starts] - sums[starts, stops] - sums[stops, starts])
 
     def label(self, i: int) -> str:
         """The query as a comparison."""
@@ -137,7 +135,6 @@ class Prefix(Intervals):
 
     @property
     def queries(self) -> int:
-        """One for each cell."""
         return self.size
 
     @property
@@ -149,7 +146,6 @@ class Prefix(Intervals):
         return np.zeros(self.size, dtype=np.int64), np.arange(1, self.size + 1)
 
     def times(self, vectors: Floats) -> Floats:
-        """Running sums."""
         return np.asarray(np.cumsum(vectors, axis=0))
 
     def transposed_times(self, values: Floats) -> Floats:
@@ -219,7 +215,6 @@ class AllRanges(Intervals):
         return np.asarray(np.cumsum(entering[:-1], axis=0))
 
     def diagonals(self, covariances: Floats) -> Floats:
-        """Start by start."""
         sums = double_sums(covariances)
         variances = np.array([sums[edge, edge] for edge in range(self.size + 1)])
         found = np.empty((self.queries, *covariances.shape[2:]))
@@ -306,32 +301,26 @@ class Identity(Intervals):
 
     @property
     def queries(self) -> int:
-        """One for each cell."""
         return self.size
 
     @property
     def trace(self) -> float:
-        """n."""
         return float(self.size)
 
     def _edges(self) -> tuple[Places, Places]:
         return np.arange(self.size), np.arange(1, self.size + 1)
 
     def times(self, vectors: Floats) -> Floats:
-        """The vectors themselves."""
         return vectors.copy()
 
     def transposed_times(self, values: Floats) -> Floats:
-        """The values themselves."""
         return values.copy()
 
     def diagonals(self, covariances: Floats) -> Floats:
-        """The diagonal itself."""
         places = np.arange(self.size)
         return np.asarray(covariances[places, places])
 
     def label(self, i: int) -> str:
-        """`x = i`."""
         return f"{written_name(self.column)} = {self._check_query(i)}"
 
     def _essence(self) -> tuple[object, ...]:
@@ -344,12 +333,10 @@ class Total(Intervals):
 
     @property
     def queries(self) -> int:
-        """One."""
         return 1
 
     @property
     def trace(self) -> float:
-        """n."""
         return float(self.size)
 
     def _edges(self) -> tuple[Places, Places]:
@@ -368,7 +355,6 @@ class Total(Intervals):
         return np.asarray(covariances.sum(axis=(0, 1))[None])
 
     def label(self, i: int) -> str:
-        """`all rows`."""
         self._check_query(i)
         return "all rows"
 

@@ -112,9 +112,7 @@ class Marginals(Workload):
             subset = tuple(numbers.get(axis, -1) if isinstance(axis, str) else axis for axis in key)
             given = np.asarray(table, dtype=float)
             if subset not in self.slices or given.size != self.table_size(subset):
-                raise InvalidValue(
-                    "tables", key, "must be tables of the workload's subsets, one number a cell"
-                )
+                raise InvalidValue("tables", key, "must be tables of the workload's subsets, one number a cell")
             found[self.slices[subset]] = given.reshape(-1)
             left.discard(subset)
         if left:
@@ -213,14 +211,10 @@ def marginals(
     """
     if isinstance(domain, Mapping):
         if columns is not None:
-            raise InvalidValue(
-                "columns", columns, "must not be given twice", "the mapping names them already"
-            )
+            raise InvalidValue("columns", columns, "must not be given twice", "the mapping names them already")
         columns, sizes = tuple(domain), tuple(domain.values())
     elif isinstance(domain, str) or not isinstance(domain, Sequence | np.ndarray):
-        raise InvalidValue(
-            "domain", domain, "must say how many values each column has", "give {'sex': 2, ...}"
-        )
+        raise InvalidValue("domain", domain, "must say how many values each column has", "give {'sex': 2, ...}")
     else:
         sizes = tuple(domain)
     shape = tuple(whole_size("domain", size, "give {'sex': 2, ...}") for size in sizes)

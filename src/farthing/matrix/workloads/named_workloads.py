@@ -171,16 +171,12 @@ class Product(Workload):
 
     def times(self, vectors: Floats) -> Floats:
         """Factor by factor, those that shrink the numbers first."""
-        order = sorted(
-            range(len(self.factors)), key=lambda f: self.factors[f].queries / self.factors[f].cells
-        )
+        order = sorted(range(len(self.factors)), key=lambda f: self.factors[f].queries / self.factors[f].cells)
         return self._along(vectors, [f.cells for f in self.factors], [f.times for f in self.factors], order)
 
     def transposed_times(self, values: Floats) -> Floats:
         """Factor by factor, those that shrink the numbers first."""
-        order = sorted(
-            range(len(self.factors)), key=lambda f: self.factors[f].cells / self.factors[f].queries
-        )
+        order = sorted(range(len(self.factors)), key=lambda f: self.factors[f].cells / self.factors[f].queries)
         sizes, steps = [f.queries for f in self.factors], [f.transposed_times for f in self.factors]
         return self._along(values, sizes, steps, order)
 
@@ -233,9 +229,7 @@ class Product(Workload):
         names = checked_columns(columns, len(self.shape))
         stops = list(accumulate(len(factor.shape) for factor in self.factors))
         starts = [0, *stops[:-1]]
-        return Product(
-            tuple(f.renamed(names[a:b]) for f, a, b in zip(self.factors, starts, stops, strict=True))
-        )
+        return Product(tuple(f.renamed(names[a:b]) for f, a, b in zip(self.factors, starts, stops, strict=True)))
 
     def _essence(self) -> tuple[object, ...]:
         return ("product", *(factor.digest for factor in self.factors))
@@ -260,13 +254,9 @@ def product(*factors: Workload, columns: Sequence[str] | None = None) -> Product
     'age < 18'
     """
     if not factors or not all(isinstance(factor, Workload) for factor in factors):
-        raise InvalidValue(
-            "factors", factors, "must be workloads", "for example product(prefix(64), identity(2))"
-        )
+        raise InvalidValue("factors", factors, "must be workloads", "for example product(prefix(64), identity(2))")
     flat = tuple(
-        inner
-        for factor in factors
-        for inner in (factor.factors if isinstance(factor, Product) else (factor,))
+        inner for factor in factors for inner in (factor.factors if isinstance(factor, Product) else (factor,))
     )
     found = Product(flat)
     axes = len(found.shape)
@@ -299,9 +289,7 @@ def all_ranges(n: int, column: str = "x") -> AllRanges:
     return AllRanges(whole_size("n", n), column)
 
 
-def ranges(
-    n: int, pairs: ArrayLike | Iterable[tuple[int, int]] | None = None, column: str = "x"
-) -> SomeRanges:
+def ranges(n: int, pairs: ArrayLike | Iterable[tuple[int, int]] | None = None, column: str = "x") -> SomeRanges:
     """The ranges lo <= cell < hi for pairs (lo, hi), half-open like Python's slices.
 
     >>> workload = ranges(100, [(0, 18), (18, 65), (65, 100)], column="age")
@@ -366,7 +354,5 @@ def _over_axes(
     names = checked_columns(tuple(columns), len(sizes)) if columns is not None else None
     if len(sizes) == 1:
         return kind(sizes[0], names[0] if names else column)
-    factors = (
-        kind(size, name) for size, name in zip(sizes, names or default_columns(len(sizes)), strict=True)
-    )
+    factors = (kind(size, name) for size, name in zip(sizes, names or default_columns(len(sizes)), strict=True))
     return product(*factors)

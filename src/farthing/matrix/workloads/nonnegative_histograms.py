@@ -69,9 +69,7 @@ def _consistent_lines(cells: Floats, workload: Product) -> Floats:
     sizes = [factor.cells for factor in workload.factors]
     axis = next((a for a, factor in enumerate(workload.factors) if not isinstance(factor, Identity)), 0)
     lines = np.moveaxis(cells.reshape(sizes), axis, -1)
-    found = np.array(
-        [nearest_in_answers(line, workload.factors[axis]) for line in lines.reshape(-1, sizes[axis])]
-    )
+    found = np.array([nearest_in_answers(line, workload.factors[axis]) for line in lines.reshape(-1, sizes[axis])])
     return np.moveaxis(found.reshape(lines.shape), -1, axis).reshape(-1)
 
 

@@ -77,14 +77,14 @@ def groups_of(column: str, domain: Domain) -> CellAxis:
     """The cells of a column in `by`."""
     size = size_of(domain)
     if size is None:
-        raise InvalidValue(
-            "by", column, "must have a finite list of values", f"cut it first: dataset.bin({column}=10)"
-        )
+        raise InvalidValue("by", column, "must have a finite list of values", f"cut it first: dataset.bin({column}=10)")
     if size > MOST_CELLS:
         raise InvalidValue(
-            "by", column, f"must have at most {MOST_CELLS:,} values, not {size:,}",
+            "by",
+            column,
+            f"must have at most {MOST_CELLS:,} values, not {size:,}",
             f"cut it first: dataset.bin({column}=10)",
-        )  # fmt: skip
+        )
     return CellAxis(column, domain)
 
 
@@ -108,9 +108,11 @@ def cut_of(column: str, domain: Domain, bins: int | tuple[Any, ...] | None) -> C
         size = size_of(domain)
         if size is not None and bins > max(1, size - 1):
             raise InvalidValue(
-                "bins", bins, f"must be at most {max(1, size - 1):,} for {column!r}",
+                "bins",
+                bins,
+                f"must be at most {max(1, size - 1):,} for {column!r}",
                 "leave it out: every value is then a cell of its own",
-            )  # fmt: skip
+            )
         return CellAxis(column, domain, equal_edges(column, domain, bins))
     edges = bins
     if isinstance(domain, Integers) and all(float(edge).is_integer() for edge in bins if _is_number(edge)):

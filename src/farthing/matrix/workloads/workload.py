@@ -134,9 +134,7 @@ class Workload(ABC):
         """
         given = np.asarray(vectors, dtype=float)
         if given.ndim not in {1, 2} or len(given) != self.cells:
-            raise InvalidValue(
-                "vectors", given.shape, f"must be ({self.cells},) or ({self.cells}, m) numbers"
-            )
+            raise InvalidValue("vectors", given.shape, f"must be ({self.cells},) or ({self.cells}, m) numbers")
         return self._gram_times(given.reshape(self.cells, -1)).reshape(given.shape)
 
     def _gram_times(self, vectors: Floats) -> Floats:
@@ -224,9 +222,7 @@ class Workload(ABC):
 
     def _check_dense(self) -> None:
         if not self.cells <= MOST_DENSE_CELLS:
-            raise InvalidValue(
-                "cells", self.cells, f"must be at most {MOST_DENSE_CELLS:,} here", "use gram_times"
-            )
+            raise InvalidValue("cells", self.cells, f"must be at most {MOST_DENSE_CELLS:,} here", "use gram_times")
 
     def _check_queries(self) -> None:
         if not self.queries <= MOST_QUERIES:

@@ -3,10 +3,10 @@
     staircase         blocks of a distribution, a choice among them in whole numbers, and the theorem that it is exact
     opendp_samplers   the same distributions drawn by OpenDP, for comparison (optional)
 
-Single numbers are drawn by `farthing.mechanisms.exact_samplers`, from the same distributions and without a table.
+Single numbers are drawn by `single_draws`, from the same distributions and without a table.
 """
 
-from farthing.mechanisms.samplers.staircase import (
+from farthing.mechanisms.samplers.vector_draws import (
     LARGEST_SCALE,
     discrete_gaussian_noise,
     discrete_laplace_noise,

@@ -71,9 +71,7 @@ def make_token(
         if live >= MOST:
             raise RequestRefused("conflict", f"{user.name!r} has {live} tokens already; revoke some first.")
         user_rows.insert_token(connection, token, secret_hash(secret))
-    _log.info(
-        "token %s of user %s made for %s, %d days, by %s", token.id, user.name, _listed(scopes), days, by
-    )
+    _log.info("token %s of user %s made for %s, %d days, by %s", token.id, user.name, _listed(scopes), days, by)
     return token, secret
 
 

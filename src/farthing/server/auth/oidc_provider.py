@@ -110,9 +110,7 @@ class Provider:
         if ("azp" in claims or several) and claims.get("azp") != self.settings.client_id:
             raise SignInFailed("its identity was made for another party")
         repeated = claims.get("nonce")
-        if not isinstance(repeated, str) or not hmac.compare_digest(
-            secret_hash(repeated), secret_hash(nonce)
-        ):
+        if not isinstance(repeated, str) or not hmac.compare_digest(secret_hash(repeated), secret_hash(nonce)):
             raise SignInFailed("the nonce is another")
         return claims
 
@@ -209,9 +207,7 @@ def _authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _answer(
-    method: str, address: str, form: Mapping[str, str], login: tuple[str, str] | None
-) -> dict[str, Any]:
+def _answer(method: str, address: str, form: Mapping[str, str], login: tuple[str, str] | None) -> dict[str, Any]:
     """What the provider says, as JSON; redirects are not followed, and nothing of its text goes into a message."""
     try:
         with (
@@ -219,9 +215,7 @@ def _answer(
                 timeout=_TIMEOUT,
                 follow_redirects=False,
                 verify=_authorities(),
-                trust_env=not is_loopback(
-                    urlsplit(address).hostname or ""
-                ),  # a proxy is for what is elsewhere
+                trust_env=not is_loopback(urlsplit(address).hostname or ""),  # a proxy is for what is elsewhere
             ) as client,
             client.stream(
                 method,

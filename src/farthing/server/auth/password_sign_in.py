@@ -96,16 +96,9 @@ def proven_user(state: AuthState, name: str, password: str, address: str) -> Use
     with state.store.reading() as connection:
         user = user_rows.find(connection, name)
         password_hash = user_rows.password_hash(connection, name)
-    if (
-        not state.passwords.fits(password_hash, password)
-        or password_hash is None
-        or user is None
-        or user.disabled
-    ):
+    if not state.passwords.fits(password_hash, password) or password_hash is None or user is None or user.disabled:
         # A name that nobody has is not logged: people type their password into the wrong field.
-        _log.warning(
-            "password refused: user %s, from %s", "(unknown)" if user is None else user.name, address
-        )
+        _log.warning("password refused: user %s, from %s", "(unknown)" if user is None else user.name, address)
         raise RequestRefused(
             "unauthenticated",
             "no such user with this password, or the user is disabled; try again, or ask a curator.",

@@ -231,9 +231,7 @@ def admitted(request: Request, state: AuthState, rule: Rule) -> Caller:
         raise RequestRefused("unauthenticated", "you are not signed in, or no longer; sign in again.")
     if who.role not in rule.roles:
         allowed = " or ".join(f"{'an' if role[0] == 'a' else 'a'} {role}" for role in sorted(rule.roles))
-        raise RequestRefused(
-            "not_allowed", f"role {who.role!r} may not do this; ask {allowed}.", {"role": who.role}
-        )
+        raise RequestRefused("not_allowed", f"role {who.role!r} may not do this; ask {allowed}.", {"role": who.role})
     if rule.session_only and who.via == "token":
         raise RequestRefused("not_allowed", "a token may not do this; sign in on the page.")
     if rule.scope not in who.scopes:

@@ -129,9 +129,7 @@ def remove_user(store: Store, name: str, *, by: str) -> None:
     _log.info("user %s removed, by %s", name, by)
 
 
-def change_own_password(
-    store: Store, passwords: Passwords, name: str, new: str, session_hash: str | None
-) -> None:
+def change_own_password(store: Store, passwords: Passwords, name: str, new: str, session_hash: str | None) -> None:
     """Set the password of somebody who has just shown the old one; their other sessions end."""
     password_hash = passwords.hash_of(checked_password(new, name))
     with store.begin() as connection:
@@ -161,9 +159,7 @@ def _check(name: str, role: str | None, subject: str | None) -> None:
 def _check_own(user: User, role: str | None, disabled: bool | None, password_hash: str | None) -> None:
     """What nobody does to themselves: it needs a second person, or the old password."""
     if (role or user.role) != user.role or disabled:
-        raise RequestRefused(
-            "not_allowed", "you cannot change your own role or disable yourself; ask another curator."
-        )
+        raise RequestRefused("not_allowed", "you cannot change your own role or disable yourself; ask another curator.")
     if password_hash is not None:
         raise RequestRefused(
             "not_allowed",
@@ -192,9 +188,7 @@ def usable_name(text: str) -> str:
 def _known(connection: sa.Connection, name: str) -> User:
     user = user_rows.find(connection, name)
     if user is None:
-        raise RequestRefused(
-            "not_found", f"there is no user {name!r}; look at the list of users.", {"name": name}
-        )
+        raise RequestRefused("not_found", f"there is no user {name!r}; look at the list of users.", {"name": name})
     return user
 
 

@@ -178,11 +178,7 @@ async def refused_by_starlette(_: Request, problem: Exception) -> JSONResponse:
     """Handler of what the framework itself refuses: unknown addresses, wrong methods."""
     assert isinstance(problem, HTTPException)
     code = _BY_STATUS.get(problem.status_code, "invalid_request")
-    fields = (
-        {"problems": [{"where": "body", "rule": "must be JSON in UTF-8"}]}
-        if code == "invalid_request"
-        else {}
-    )
+    fields = {"problems": [{"where": "body", "rule": "must be JSON in UTF-8"}]} if code == "invalid_request" else {}
     response = refusal(RequestRefused(code, _SENTENCES.get(code, "the request was refused."), fields))
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value

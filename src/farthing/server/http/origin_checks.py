@@ -1,6 +1,4 @@
-"""Before anything else looks at a request: is it for this server, from its own page, and of a size that can be read?
-
-Also where a server may listen, and the headers of every response.
+"""Before anything else looks at a request: is it for this server, and from its own page? And where a server may listen.
 
 Pure ASGI, so that a stream of events passes as it comes.
 """
@@ -8,39 +6,16 @@ Pure ASGI, so that a stream of events passes as it comes.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.http.error_envelope import refusal
 from farthing.server.settings import Settings
 
 COOKIE = "farthing_session"  # holds the secret of a login session
-POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=(), interest-cohort=()",
-}
-
-
-def described_headers(headers: dict[str, str]) -> dict[str, Any]:
-    """Headers as the description of a response has them.
-
-    >>> described_headers({"Set-Cookie": "the session"})
-    {'Set-Cookie': {'description': 'the session', 'schema': {'type': 'string'}}}
-    """
-    return {name: {"description": words, "schema": {"type": "string"}} for name, words in headers.items()}
-
-
 EVERYWHERE = ("", "0.0.0.0", "::")  # every address of this machine
 _LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
 
@@ -135,29 +110,6 @@ class HostNames:
         return clean and name is not None and is_loopback(name)
 
 
-class SafeHeaders:
-    """Adds them to every response, and keeps every answer but the page's own files out of caches."""
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self.app = app
-        self.headers = dict(HEADERS)
-        if settings.is_https:
-            self.headers["Strict-Transport-Security"] = "max-age=31536000"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on; the headers are added on the way back."""
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self.headers.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
-            await send(message)
-
-        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
-
-
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -189,7 +141,6 @@ class OriginChecks:
         self.origins = {settings.origin}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, or refuse."""
         problem = self._problem(scope) if scope["type"] == "http" else None
         if problem is None:
             await self.app(scope, receive, send)
@@ -216,39 +167,6 @@ class OriginChecks:
         if origin is not None:
             return origin.lower() in self.origins | {here}
         return site is not None or not _has_session(headers)
-
-
-class BodyLimit:
-    """Stops reading a body that is larger than any that is meant."""
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self.app = app
-        self.limit = settings.body_limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on; reading past the limit raises, and what was announced too large is refused at once."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        announced = Headers(scope=scope).get("content-length", "0")
-        if not announced.isdecimal() or int(announced[:20]) > self.limit:
-            await refusal(
-                RequestRefused(
-                    "too_large", f"the body must be at most {self.limit:,} bytes; send less at once."
-                )
-            )(scope, receive, send)
-            return
-        read = 0
-
-        async def counted() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self.limit:
-                raise HTTPException(413)
-            return message
-
-        await self.app(scope, counted, send)
 
 
 def _last(headers: Headers, name: str) -> str:

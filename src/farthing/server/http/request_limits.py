@@ -1,4 +1,4 @@
-"""Whoever connects must say what they want: a request that does not arrive is not waited for without end.
+"""Limits on a request: how long its head and body may take to arrive, and how long the body may be.
 
 Uvicorn waits for ever for the rest of a request. A few hundred connections that send nothing, from anybody on the
 network, would use up the files that a process may open, and nobody else could connect.
@@ -9,7 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from farthing.errors import RequestRefused
+from farthing.server.http.error_envelope import refusal
+from farthing.server.settings import Settings
 
 HEAD = 20.0  # seconds for the lines of a request, from the first moment of a connection
 BODY = 60.0  # seconds for what follows them, of which there is little
@@ -73,3 +80,34 @@ class TimedProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class BodyLimit:
+    """Stops reading a body that is larger than any that is meant."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self.limit = settings.body_limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on; reading past the limit raises, and what was announced too large is refused at once."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "0")
+        if not announced.isdecimal() or int(announced[:20]) > self.limit:
+            await refusal(
+                RequestRefused("too_large", f"the body must be at most {self.limit:,} bytes; send less at once.")
+            )(scope, receive, send)
+            return
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self.limit:
+                raise HTTPException(413)
+            return message
+
+        await self.app(scope, counted, send)

@@ -50,9 +50,7 @@ def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> 
     if stored_count(study, wait=True).answer is None:
         lost = lost_count(study, job.created)
         if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
-            raise AnswerForfeited(
-                lost, "the attempt that was charged ended without one", "use a new request id"
-            )
+            raise AnswerForfeited(lost, "the attempt that was charged ended without one", "use a new request id")
     price, confirmed = price_of_counting(study, share), job.limits.get("confirmed_epsilon")
     if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
         raise RequestRefused(
@@ -179,9 +177,7 @@ def take_over(job: Job, state: State, worker: str) -> None:
     _settle(job, state, worker, lambda: _outcome(job, state, problem))
 
 
-def _settle(
-    job: Job, state: State, worker: str, outcome: Callable[[], tuple[str, dict[str, Any] | None]]
-) -> None:
+def _settle(job: Job, state: State, worker: str, outcome: Callable[[], tuple[str, dict[str, Any] | None]]) -> None:
     try:
         if not rows.holds(state.store, job.id, worker):
             return
@@ -241,9 +237,7 @@ class _Progress:
         if share == self._written:
             return
         try:
-            mine = rows.write_progress(
-                self._state.store, self._job.id, self._worker, min(1.0, max(0.0, share))
-            )
+            mine = rows.write_progress(self._state.store, self._job.id, self._worker, min(1.0, max(0.0, share)))
         except LedgerUnavailable:
             return  # how far it is matters less than that it goes on
         if not mine:

@@ -121,9 +121,7 @@ class Worker:
             return len(self._running)
 
     def _begin(self, job: Job) -> None:
-        thread = threading.Thread(
-            target=self._perform, args=(job,), name=f"farthing-job-{job.id}", daemon=True
-        )
+        thread = threading.Thread(target=self._perform, args=(job,), name=f"farthing-job-{job.id}", daemon=True)
         with self._changing:
             self._running[job.id] = thread
         thread.start()
@@ -155,9 +153,7 @@ class Worker:
             worker, heartbeat, since = self._seen.get(job.id, (None, None, moment))
             if (worker, heartbeat) != (job.worker, job.heartbeat):
                 since = moment
-            lives = (
-                job.heartbeat != DEAD and job.worker != self.name
-            )  # of its own it knows which ones it runs
+            lives = job.heartbeat != DEAD and job.worker != self.name  # of its own it knows which ones it runs
             if lives and moment - since < self._patience:
                 seen[job.id] = (job.worker, job.heartbeat, since)
             elif rows.take_over(self.state.store, job, self.name):
@@ -191,9 +187,7 @@ def main() -> None:
     state = State.open(settings, WorkerProcesses)
     worker = Worker(state, facts["name"], patience=facts.get("patience", PATIENCE))
     signal.signal(signal.SIGTERM, lambda *_: worker.drain())
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # whoever pressed Ctrl-C meant the server, which tells its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever pressed Ctrl-C meant the server, which tells its workers
     threading.Thread(target=_listen, args=(worker,), name="farthing-listen", daemon=True).start()
     threading.Thread(target=warm_up, args=(state,), name="farthing-warm-up", daemon=True).start()
     worker.run()

@@ -33,9 +33,7 @@ Label = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
     responses=refusals("engine_error"),
     summary="Tables of the data folder that could be registered",
 )
-def sources(
-    state: TheState, only: Annotated[str | None, Query(min_length=1, max_length=500)] = None
-) -> dict[str, Any]:
+def sources(state: TheState, only: Annotated[str | None, Query(min_length=1, max_length=500)] = None) -> dict[str, Any]:
     """Names and types of columns, never a row. An engine's table shows its columns when it is asked for by name."""
     return dataset_registry.table_list(state, only)
 

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from farthing.server.auth.permissions import Who, guarded
 from farthing.server.http.error_envelope import refusals
-from farthing.server.http.origin_checks import described_headers
+from farthing.server.http.security_headers import described_headers
 from farthing.server.schemas.entry_schema import (
     BurnDownView,
     EntriesView,
@@ -77,9 +77,7 @@ def burn_down(
     who: Who,
     state: TheState,
     dataset: DatasetName,
-    analyst: Annotated[
-        str | None, Query(max_length=64, description="whose grant; analysts see their own")
-    ] = None,
+    analyst: Annotated[str | None, Query(max_length=64, description="whose grant; analysts see their own")] = None,
 ) -> BurnDownView:
     """What was spent after each entry (a sample, if there are very many). Analysts see their own grant."""
     return ledger_pages.burn_down(state, who, dataset, analyst)

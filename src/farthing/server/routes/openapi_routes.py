@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
 from farthing.server.auth.permissions import guarded, rule_of
-from farthing.server.http.origin_checks import COOKIE, described_headers
+from farthing.server.http.origin_checks import COOKIE
+from farthing.server.http.security_headers import described_headers
 
 router = guarded("health", prefix="")
 

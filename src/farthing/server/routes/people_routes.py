@@ -20,7 +20,7 @@ from farthing.server.auth.user_rules import (
     remove_user,
 )
 from farthing.server.http.error_envelope import refusals
-from farthing.server.http.origin_checks import described_headers
+from farthing.server.http.security_headers import described_headers
 from farthing.server.schemas.person_schema import (
     NAME,
     ChangedUserBody,
@@ -70,9 +70,7 @@ def sign_in(body: LoginBody, request: Request, response: Response, state: TheSta
     if known_user(state.store, user.name).password_version != user.password_version:
         # Changed while it was checked, which takes its time: the session came too late to be ended with the others.
         close_session(state, secret)
-        raise RequestRefused(
-            "unauthenticated", "the password was changed just now; sign in with the new one."
-        )
+        raise RequestRefused("unauthenticated", "the password was changed just now; sign in with the new one.")
     return me_of(Caller(user.name, user.role, SCOPES_OF_ROLE[user.role], "session"), csrf_of(secret), True)
 
 
@@ -107,9 +105,7 @@ def change_password(body: PasswordBody, request: Request, state: TheState, who: 
         proven_user(state, who.name, body.old, address_of(request))
     elif who.via != "link":
         # A session that was stolen must not become a password that stays.
-        raise RequestRefused(
-            "conflict", "you sign in elsewhere and have no password; ask a curator to set one."
-        )
+        raise RequestRefused("conflict", "you sign in elsewhere and have no password; ask a curator to set one.")
     secret = session_secret(request)
     change_own_password(
         state.store, state.passwords, who.name, body.new, None if secret is None else secret_hash(secret)

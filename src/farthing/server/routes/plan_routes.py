@@ -20,9 +20,7 @@ Id = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Proof = Annotated[bool, Query(description="false: estimates at once; true: the proven cost")]
 Again = Annotated[
     bool,
-    Query(
-        description="true: a request that was released before is shown as it was planned, whatever is left"
-    ),
+    Query(description="true: a request that was released before is shown as it was planned, whatever is left"),
 ]
 
 _REFUSED = refusals("not_found", "budget_exceeded", "infeasible", "invalid_expression", "engine_error")

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from farthing.errors import FarthingError
 from farthing.server.auth.permissions import Who, authenticated, guarded
 from farthing.server.http.error_envelope import refusals
-from farthing.server.http.origin_checks import described_headers
+from farthing.server.http.security_headers import described_headers
 from farthing.server.schemas.release_schema import Format, ReleaseList, ReleaseRequest, ReleaseView, TableView
 from farthing.server.services.app_state import State, TheState
 from farthing.server.services.job_queue import Job, as_the_ledger_has_it, awaited, event_texts
@@ -51,9 +51,7 @@ async def release(body: ReleaseRequest, response: Response, who: Who, state: The
 
 
 @router.get("/releases", response_model=ReleaseList)
-def releases(
-    who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None
-) -> ReleaseList:
+def releases(who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None) -> ReleaseList:
     """The newest releases without their answers: your own, for curators and auditors everybody's."""
     return release_list(state, who, dataset)
 
@@ -95,9 +93,7 @@ async def events(request_id: AnyId, request: Request, who: Who, state: TheState)
                    "invalid_expression"),
     },
 )  # fmt: skip
-def file(
-    request_id: AnyId, who: Who, state: TheState, format: Annotated[Format, Query()] = "csv"
-) -> Response:
+def file(request_id: AnyId, who: Who, state: TheState, format: Annotated[Format, Query()] = "csv") -> Response:
     """A release as a file: table, everything as JSON, a page that needs nothing else, Python code, or the receipt."""
     text, kind, name = download(state, visible_release(state, who, request_id), format)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -118,9 +114,7 @@ def table(request_id: AnyId, who: Who, state: TheState) -> TableView:
 def event_stream(state: State, job: Job, allowed: Callable[[], bool]) -> StreamingResponse:
     """The changes of a job as server-sent events, with a sign of life in between, while they are `allowed`."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would keep events back
-    return StreamingResponse(
-        event_texts(state, job, allowed), media_type="text/event-stream", headers=headers
-    )
+    return StreamingResponse(event_texts(state, job, allowed), media_type="text/event-stream", headers=headers)
 
 
 def _may_still_see(request: Request, state: State, job: Job) -> bool:

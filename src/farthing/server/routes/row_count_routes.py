@@ -29,9 +29,7 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
     },
     summary="Count the rows, for a small share of the budget",
 )  # fmt: skip
-async def count(
-    name: Name, body: RowCountRequest, response: Response, who: Who, state: TheState
-) -> RowCountView:
+async def count(name: Name, body: RowCountRequest, response: Response, who: Who, state: TheState) -> RowCountView:
     """Charge once and count, with noise; plans made afterwards use what was counted and what is left."""
     job = await run_in_threadpool(submitted_count, state, who, name, body)
     job = await awaited(state, job, body.wait)

@@ -32,9 +32,7 @@ from farthing.server.services.session_service import (
 
 router = guarded("sessions")
 
-SessionId = Annotated[
-    str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._-]{1,100}$", max_length=170)
-]
+SessionId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._-]{1,100}$", max_length=170)]
 
 
 @router.post(
@@ -53,9 +51,7 @@ def price(asked: SessionAsked, who: Who, state: TheState) -> QuoteView:
     response_model=SessionView,
     responses={
         202: {"model": SessionView, "description": "it is being opened; look at it again"},
-        **refusals(
-            "not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error"
-        ),
+        **refusals("not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error"),
     },
     summary="Open a session",
 )
@@ -70,9 +66,7 @@ async def open_session(body: SessionOpening, response: Response, who: Who, state
 
 
 @router.get("/sessions", response_model=SessionList, summary="Your own sessions")
-def sessions(
-    who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None
-) -> SessionList:
+def sessions(who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None) -> SessionList:
     """Your own sessions, the newest first; histories are at their own address."""
     return sessions_of(state, who, dataset)
 

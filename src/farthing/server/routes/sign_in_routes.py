@@ -24,9 +24,7 @@ from farthing.server.settings import Settings
 router = guarded("people", prefix="")
 
 _log = logging.getLogger("farthing.server.people")
-_WAY_ON: dict[int | str, dict[str, Any]] = {
-    303: {"description": "to the page, signed in or with what went wrong"}
-}
+_WAY_ON: dict[int | str, dict[str, Any]] = {303: {"description": "to the page, signed in or with what went wrong"}}
 
 Parameter = Annotated[str, Query(max_length=4096)]
 

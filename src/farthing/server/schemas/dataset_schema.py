@@ -51,9 +51,7 @@ class CheckedDeclaration(Words):
     rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
         None, description="the number of rows, where it is public"
     )
-    columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(
-        default_factory=dict
-    )
+    columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(default_factory=dict)
     epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
 

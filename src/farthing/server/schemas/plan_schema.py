@@ -56,8 +56,7 @@ class StatisticWords(Words):
     name: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = None
     bins: Parts | Edges | Annotated[dict[ColumnName, Parts | Edges], Field(max_length=100)] | None = None
     ranges: (
-        Annotated[list[Annotated[list[Edge], Field(min_length=2, max_length=2)]], Field(max_length=1_000)]
-        | None
+        Annotated[list[Annotated[list[Edge], Field(min_length=2, max_length=2)]], Field(max_length=1_000)] | None
     ) = None
     probability: Share | None = None
     probabilities: Annotated[list[Share], Field(min_length=1, max_length=100)] | None = None
@@ -149,9 +148,7 @@ class StatisticView(View):
     unit_of_error: str
     standard_error: float | None
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")
-    shown_error: str = Field(
-        description="the error as a table shows it: never rounded down, with what it rests on"
-    )
+    shown_error: str = Field(description="the error as a table shows it: never rounded down, with what it rests on")
     error_at_best: float | None = Field(description="the same in the best case of what is not expected")
     depends_on: str = Field(
         description="what the error depends on and is not expected; then `error` is for the worst case"
@@ -162,9 +159,7 @@ class StatisticView(View):
     worst_error: float | None = Field(
         description="the error of the worst cell as it is released, to which `within` applies; null for an estimate"
     )
-    error_percent: float | None = Field(
-        description="of what `percent_of` says; null where nobody said what to expect"
-    )
+    error_percent: float | None = Field(description="of what `percent_of` says; null where nobody said what to expect")
     percent_of: str | None = Field(
         default=None, description="what `error_percent` is a share of: what is expected, or the value assumed"
     )
@@ -266,9 +261,7 @@ class PlanView(View):
     assumed: list[str] = Field(default_factory=list, description="the same without what to say instead")
     notes: list[str]
     warnings: list[str] = Field(default_factory=list, description="why the budget gives little protection")
-    about: str | None = Field(
-        default=None, description="which rows the numbers are about, where that is not every row"
-    )
+    about: str | None = Field(default=None, description="which rows the numbers are about, where that is not every row")
     request_id: str | None = Field(
         default=None,
         description="a digest of what is asked; releases of the same request under it are charged once",

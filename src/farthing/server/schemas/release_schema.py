@@ -26,9 +26,7 @@ class CellView(View):
 
     label: str
     value: float | None
-    raw: float | None = Field(
-        description="unbiased, before answers are made consistent; counts may be negative"
-    )
+    raw: float | None = Field(description="unbiased, before answers are made consistent; counts may be negative")
     error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")
     lower: float | None
     upper: float | None
@@ -87,22 +85,16 @@ class TableView(BaseModel):
     model_config = ConfigDict(extra="forbid")
     request_id: str
     changed: bool | None
-    sentence: str = Field(
-        description="what a curator should know, with both options; empty if the table is unchanged"
-    )
+    sentence: str = Field(description="what a curator should know, with both options; empty if the table is unchanged")
 
 
 class ReleaseRequest(BaseModel):
     """What to release: a saved plan or a draft, under a name that makes sure it is charged once."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    plan: Annotated[str, Field(max_length=100)] | None = Field(
-        default=None, description="the id of a saved plan"
-    )
+    plan: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="the id of a saved plan")
     draft: Draft | None = None
-    request_id: RequestId = Field(
-        description="chosen by the client, once for each request: a retry repeats it"
-    )
+    request_id: RequestId = Field(description="chosen by the client, once for each request: a retry repeats it")
     wait: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = Field(
         default=2.0, description="seconds to wait for the answer before 202 is given"
     )
@@ -128,9 +120,7 @@ class RowCountRequest(BaseModel):
     share: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = Field(
         default=SHARE, description="of the whole budget, or of your whole grant, that it may cost"
     )
-    fresh: bool = Field(
-        default=False, description="count and pay again, even if the rows were counted before"
-    )
+    fresh: bool = Field(default=False, description="count and pay again, even if the rows were counted before")
     wait: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = Field(
         default=2.0, description="seconds to wait for the answer before 202 is given"
     )

@@ -9,9 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from farthing.server.http.error_envelope import ErrorBody
 from farthing.server.schemas.budget_schema import View
 
-DatasetName = Annotated[
-    str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")
-]
+DatasetName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 _Edge = Annotated[FiniteFloat, Field(ge=-1e18, le=1e18)] | Annotated[str, Field(max_length=10)]
 _Cut = Annotated[int, Field(ge=1, le=10_000)] | Annotated[list[_Edge], Field(max_length=10_001)]
 _Name = Annotated[str, Field(min_length=1, max_length=255)]
@@ -71,9 +69,7 @@ class QuestionAsked(BaseModel):
     """A condition on a row: how many rows meet it?"""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    question: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(
-        examples=["sex = 'M' and age < 30"]
-    )
+    question: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(examples=["sex = 'M' and age < 30"])
 
 
 class ColumnView(View):

@@ -184,10 +184,7 @@ def regions(k: int, epsilon: float, delta: float, at_delta: float) -> dict[str, 
         "epsilon_of": [
             {
                 "k": fold,
-                **{
-                    key: _finite(value)
-                    for key, value in epsilons_of_equals(epsilon, delta, fold, at_delta).items()
-                },
+                **{key: _finite(value) for key, value in epsilons_of_equals(epsilon, delta, fold, at_delta).items()},
             }
             for fold in _folds(k)
         ],
@@ -238,11 +235,7 @@ def _sentence(comparison: Comparison) -> str:
         return f"{whole}; adding up gains or loses nothing here."
     if plain.waste_percent < 1:
         return f"{whole}; adding up says {shown_up(plain.epsilon, 4)}: no gain yet (less than 1 %)."
-    more = (
-        f"{plain.waste_percent:,.0f} % more"
-        if plain.waste_percent < 1e6
-        else "more than 10,000 times as much"
-    )
+    more = f"{plain.waste_percent:,.0f} % more" if plain.waste_percent < 1e6 else "more than 10,000 times as much"
     return f"{whole}; adding up says {shown_up(plain.epsilon, 4)}, {more}."
 
 

@@ -184,10 +184,7 @@ def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:
         total=Amount(epsilon=budget.total.epsilon, delta=budget.total.delta),
         spent=Spent(epsilon=spent if math.isfinite(spent) else None),
         waiting=budget.reserved,
-        withheld={
-            name: Amount(epsilon=amount.epsilon, delta=amount.delta)
-            for name, amount in budget.withheld.items()
-        },
+        withheld={name: Amount(epsilon=amount.epsilon, delta=amount.delta) for name, amount in budget.withheld.items()},
         remaining=Amount(epsilon=left.epsilon, delta=left.delta),
         charges=budget.count,
         exhausted=exhausted,

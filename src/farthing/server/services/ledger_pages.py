@@ -116,9 +116,7 @@ def verification_view(verification: Verification, who: Caller, ledger_ok: bool) 
     """
     problems, notes = list(verification.problems), list(verification.notes)
     if who.role == "analyst":
-        problems = [
-            text if "receipt" in text else "the ledger does not verify; tell its curator" for text in problems
-        ]
+        problems = [text if "receipt" in text else "the ledger does not verify; tell its curator" for text in problems]
         notes = []
     return VerificationView(
         ok=verification.ok,
@@ -146,9 +144,7 @@ def exported(state: State) -> Iterator[str]:
     """All entries as JSON lines; the first page is read before anything is sent, so that a failure is an error."""
     entries = state.root.entries()
     first = list(islice(entries, 1_000))
-    return (
-        json.dumps(entry.to_dict(), sort_keys=True, allow_nan=False) + "\n" for entry in chain(first, entries)
-    )
+    return (json.dumps(entry.to_dict(), sort_keys=True, allow_nan=False) + "\n" for entry in chain(first, entries))
 
 
 def _point(moment: Moment, own: bool) -> PointView:
@@ -229,24 +225,18 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
             return f"{entry.actor} freed what was set aside in {entry.dataset} as {name}."
         return f"{entry.actor} set {price} of {entry.dataset} aside as {name}."
     if entry.kind == "refused":
-        return (
-            f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {_where(entry)}."
-        )
+        return f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {_where(entry)}."
     of_round = RoundId.read(entry.request_id)
     if of_round is not None and not epsilon:
         what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
         return f"A round of {who}'s session {of_round.session} {what}; the session has paid for it."
     if entry.kind == "charge":
-        paid = (
-            f", in the budgets of {' and '.join([entry.dataset, *entry.others])} each" if entry.others else ""
-        )
+        paid = f", in the budgets of {' and '.join([entry.dataset, *entry.others])} each" if entry.others else ""
         return f"{who} was charged {price} for {request}{paid}, before anything was computed."
     if entry.kind == "released":
         return f"The answer of {request} was recorded; {price} {stays} spent."
     if entry.kind == "forfeited":
-        return (
-            f"{request} will never have an answer ({body.get('reason', 'no reason')}); {price} {stays} spent."
-        )
+        return f"{request} will never have an answer ({body.get('reason', 'no reason')}); {price} {stays} spent."
     return f"{entry.actor} wrote an entry of kind {entry.kind}."
 
 

@@ -62,9 +62,7 @@ class OpenSessions:
         self._plans: OrderedDict[str, SessionPlanView] = OrderedDict()
 
     @contextmanager
-    def turn(
-        self, key: Key, resume: Callable[[], QuerySession]
-    ) -> Iterator[tuple[OpenSession, QuerySession]]:
+    def turn(self, key: Key, resume: Callable[[], QuerySession]) -> Iterator[tuple[OpenSession, QuerySession]]:
         """The session, for one question at a time; `resume` opens it if it is not open here."""
         with self._changing:
             session = self._sessions.setdefault(key, OpenSession())

@@ -122,9 +122,7 @@ def saved_view(
         return {**view.model_dump(), **saved}
 
 
-def _planned(
-    state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, *, proof: bool
-) -> Plan:
+def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, *, proof: bool) -> Plan:
     """The plan, from what is kept of earlier ones; thorough with `proof`, near the last one without."""
     words = {key: value for key, value in draft.words().items() if key not in ("title", "study")}
     about = canonical(
@@ -192,9 +190,7 @@ def _view(
         "about": plan.about,
         "request_id": plan.request.name,
         "released": plan.earlier.request_id if plan.earlier is not None and plan.earlier.exact else None,
-        "released_with_more": plan.earlier.request_id
-        if plan.earlier is not None and not plan.earlier.exact
-        else None,
+        "released_with_more": plan.earlier.request_id if plan.earlier is not None and not plan.earlier.exact else None,
         "code": f"{client_code(asked, study.name, state.settings.origin)}\n\n\n# The same beside the data:\n{local}\n",
         "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
         "error": None,

@@ -224,9 +224,7 @@ def table_view(state: State, who: Caller, request_id: str) -> TableView:
     job = visible_release(state, who, request_id)
     receipt = state.root.receipt(job.id)
     if receipt is None:
-        raise RequestRefused(
-            "not_found", "nothing was charged for this release; there is nothing to compare."
-        )
+        raise RequestRefused("not_found", "nothing was charged for this release; there is nothing to compare.")
     study = study_of(state, who, job.dataset)
     note = changed_note(study, receipt, "a new request id")
     return TableView(request_id=job.id, changed=study.table_changed(job.id), sentence=note)
@@ -239,9 +237,7 @@ def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
     else:
         assert body.plan is not None
         try:
-            words = dict(
-                saved_draft(state.store, body.plan, None if who.role == "curator" else who.name).body
-            )
+            words = dict(saved_draft(state.store, body.plan, None if who.role == "curator" else who.name).body)
         except RequestRefused:
             # The plan may be gone by now; what it was released as is not.
             job = job_of(state.store, full_id(who, body.request_id))

@@ -52,9 +52,7 @@ def change_plan(state: State, who: Caller, id: str, draft: ChangedDraft, *, proo
     draft_rows.draft(state.store, id, who.name)
     new = draft.draft()
     _check(state, who, new)
-    saved = draft_rows.change_draft(
-        state.store, id, who.name, draft.version, new.dataset, new.study, new.words()
-    )
+    saved = draft_rows.change_draft(state.store, id, who.name, draft.version, new.dataset, new.study, new.words())
     return _view(state, who, saved, proof=proof)
 
 

@@ -144,9 +144,7 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
     )
 
 
-def _fresh(
-    state: State, job: Job, session: OpenSession, query_session: QuerySession, text: str, key: str
-) -> Asked:
+def _fresh(state: State, job: Job, session: OpenSession, query_session: QuerySession, text: str, key: str) -> Asked:
     """A new answer, unless another server wrote one down first: then that is the answer."""
     try:
         answer = query_session.ask(text)
@@ -162,9 +160,7 @@ def _fresh(
     return session.answered[key]
 
 
-def _ended(
-    ended: SessionEnded, session: OpenSession, query_session: QuerySession, text: str
-) -> RequestRefused:
+def _ended(ended: SessionEnded, session: OpenSession, query_session: QuerySession, text: str) -> RequestRefused:
     estimate = query_session.estimate(text).value  # from what was paid for already, and public
     answered = [one.question for one in session.answered.values()][-20:]
     return RequestRefused(

@@ -45,9 +45,7 @@ class Folder:
 
 def no_plan(id: str) -> RequestRefused:
     """The refusal of a draft that does not exist, or that the caller may not see."""
-    return RequestRefused(
-        "not_found", "there is no such plan that you may see; look at the list of plans.", {"id": id}
-    )
+    return RequestRefused("not_found", "there is no such plan that you may see; look at the list of plans.", {"id": id})
 
 
 def no_study(id: str) -> RequestRefused:
@@ -75,9 +73,7 @@ def draft(store: Store, id: str, owner: str | None) -> Saved:
     return _saved(row)
 
 
-def all_drafts(
-    store: Store, owner: str | None, dataset: str | None = None, study: str | None = None
-) -> list[Saved]:
+def all_drafts(store: Store, owner: str | None, dataset: str | None = None, study: str | None = None) -> list[Saved]:
     """Drafts, the ones changed last first."""
     wanted = sa.select(drafts).order_by(drafts.c.changed.desc()).limit(MOST_DRAFTS)
     for column, value in ((drafts.c.owner, owner), (drafts.c.dataset, dataset), (drafts.c.study, study)):
@@ -166,6 +162,4 @@ def _text(body: Mapping[str, Any]) -> str:
 
 
 def _saved(row: Any) -> Saved:
-    return Saved(
-        row.id, row.owner, row.dataset, row.study, json.loads(row.body), row.version, row.created, row.changed
-    )
+    return Saved(row.id, row.owner, row.dataset, row.study, json.loads(row.body), row.version, row.created, row.changed)

@@ -77,9 +77,7 @@ class Job:
         return self.state in ENDED
 
 
-def body_text(
-    dataset: str, digest: str, asked: Mapping[str, Any], limits: Mapping[str, Any], attempts: int = 0
-) -> str:
+def body_text(dataset: str, digest: str, asked: Mapping[str, Any], limits: Mapping[str, Any], attempts: int = 0) -> str:
     """What a row keeps of a request; the dataset stands first, so that rows can be found by it."""
     body = {"dataset": dataset, "digest": digest, "attempts": attempts, "asked": asked, "limits": limits}
     return json.dumps(body, separators=(",", ":"), allow_nan=False)

@@ -184,7 +184,6 @@ def _begin(connection: sa.Connection) -> None:
 
 
 def _settle_postgres(connection: Any, _: object) -> None:
-    """No waiting for ever."""
     limits = {
         "lock_timeout": _WAIT,
         "statement_timeout": 3 * _WAIT,

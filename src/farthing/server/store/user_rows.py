@@ -173,6 +173,4 @@ def forget_ended_tokens(connection: sa.Connection, user: str, before: int) -> No
 
 
 def _token_of(row: Any) -> Token:
-    return Token(
-        row.id, row.user, row.label, frozenset(row.scopes.split()), row.created, row.expires, row.revoked
-    )
+    return Token(row.id, row.user, row.label, frozenset(row.scopes.split()), row.created, row.expires, row.revoked)

@@ -64,10 +64,7 @@ class Group:
     @cached_property
     def cost(self) -> tuple[float, float]:
         """What the outputs lose per unit of squared l1, and of squared l2 sensitivity over noise."""
-        loss = sum(
-            asked.loss * float(self.refinement.parts(number).mean())
-            for number, asked in enumerate(self.asked)
-        )
+        loss = sum(asked.loss * float(self.refinement.parts(number).mean()) for number, asked in enumerate(self.asked))
         # Replacing a row takes one from a cell and puts one into another, where there is another.
         apart = 2.0 if self.replaces and self.refinement.cells > 1 else 1.0
         return loss * apart**2, loss * apart

@@ -64,9 +64,7 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
         statistic = asked.question.statistic
         if statistic.kind == "cdf":
             expected = shares_expected(facts, asked.question)
-            yield CdfOutput.of(
-                asked.question, asked.reference, slot, members, asked.expected, units, expected
-            )
+            yield CdfOutput.of(asked.question, asked.reference, slot, members, asked.expected, units, expected)
             continue
         known: Any = {
             "members": members,

@@ -30,9 +30,7 @@ NEAR = 2.0
 _LARGEST = 2**45
 
 
-def consistent_cells(
-    cells: NDArray[np.int64], members: Sequence[Places], deviation: float
-) -> NDArray[np.int64]:
+def consistent_cells(cells: NDArray[np.int64], members: Sequence[Places], deviation: float) -> NDArray[np.int64]:
     """The cells of a slot, moved so that no count that is a sum of them is negative and totals stay what they are.
 
     `members` is, for each statistic, the place of every cell in it, -1 for none. Statistics without a negative count
@@ -177,9 +175,7 @@ class ScaledDistribution(StatedDistribution):
 
     def __init__(self, distribution: RememberedDistribution, factor: float, *, whole: bool = False) -> None:
         step = np.ceil if whole else np.asarray
-        super().__init__(
-            distribution.standard_errors * factor, lambda level: step(distribution.errors(level) * factor)
-        )
+        super().__init__(distribution.standard_errors * factor, lambda level: step(distribution.errors(level) * factor))
         self._distribution, self._factor, self._whole = distribution, factor, whole
 
     def error(self, confidence: float = 0.95) -> float:
@@ -209,13 +205,9 @@ class ExactOutput(Output):
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         return ErrorDistribution((), len(self.values))
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         distribution = self.predicted(noises)
-        return Answer.around(
-            self.name, self.values, distribution, self.labels, confidence=confidence, least=0.0
-        )
+        return Answer.around(self.name, self.values, distribution, self.labels, confidence=confidence, least=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +268,7 @@ class CountOutput(Output):
         alike = np.unique(self.parts)
         return int(alike[0]) if len(alike) == 1 else self.parts
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The sums, made into counts that agree with each other; the interval is that of the sums as they came."""
         (slot,) = self.slots
         cells = np.asarray(measured[slot.name])

@@ -97,6 +97,8 @@ def refuse_too_many(name: str, axes: tuple[CellAxis, ...]) -> None:
     if cells > MOST_CELLS:
         sizes = " x ".join(f"{axis.column} {len(axis):,}" for axis in axes)
         raise InvalidValue(
-            name, f"{cells:,} cells ({sizes})", f"must have at most {MOST_CELLS:,} cells",
+            name,
+            f"{cells:,} cells ({sizes})",
+            f"must have at most {MOST_CELLS:,} cells",
             "use fewer columns, or fewer and wider bins",
-        )  # fmt: skip
+        )

@@ -142,9 +142,7 @@ class CdfOutput(CdfAssumptions):
         """The distribution of the linear part of the error at the expected shares, or at the worst."""
         shares, rows = self._predicted_shares
         if self.statistic.for_population:
-            return self._distribution(
-                noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares
-            )
+            return self._distribution(noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares)
         # A plan is made anew many times with other noise: the same distribution each time, in another scale.
         (slot,) = self.slots
         noise = noises[slot.name]
@@ -184,9 +182,7 @@ class CdfOutput(CdfAssumptions):
             terms.append(Term("normal", 1.0, np.sqrt(self.rows_per_unit * own * (1 - own) / rows)))
         return ErrorDistribution(terms, len(shares))
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """Shares that rise from 0 to 1. The interval holds every share that the running totals do not contradict."""
         cells = np.zeros(self.expected.size)
         noisy = np.asarray(measured[self.slots[0].name])

@@ -82,9 +82,7 @@ def _by_cuts(axis: PieceAxis, domain: Domain) -> tuple[Callable[[Any], Any], dic
     assert isinstance(domain, Dates | Integers | Reals)
     edges = (domain.lower, *(value for value, _ in cuts), domain.upper)
     plain = all(not after for _, after in cuts)
-    if plain and (
-        equal_width(edges, domain) or (isinstance(domain, Reals) and are_equal_reals(edges, domain))
-    ):
+    if plain and (equal_width(edges, domain) or (isinstance(domain, Reals) and are_equal_reals(edges, domain))):
         places[len(cuts) + 1] = places[len(cuts)]  # the upper bound itself
         return lambda table: place_of(table[name], edges, domain), places
     return lambda table: interval_of(table[name], cuts), places

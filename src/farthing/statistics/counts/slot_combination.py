@@ -85,9 +85,7 @@ class CombinedOutput(CountOutput):
         found[: len(own)] = np.where(np.abs(own) > 1e-12, own.round(12), 0.0)
         return found
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The least-squares estimates, none of them below zero, whole where that was asked for."""
         numbers = [np.asarray(measured[slot.name], dtype=np.float64) for slot in self.combination.slots]
         plain = self.weights(noises) @ np.concatenate(numbers)

@@ -65,9 +65,7 @@ class MarginalsOutput(StrategyOutput):
         counts = np.concatenate([np.full(n, self.rows / n) for n in self.cells.lengths])
         return ShapedDistribution(self._blurred(unit, deviation, counts), 1.0)
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The least-squares tables; moved to where counts must lie, or whole, where that was asked for."""
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)
@@ -91,9 +89,7 @@ class MarginalsOutput(StrategyOutput):
 
     def _flat(self, groups: Sequence[Mapping[Subset, Any]]) -> Floats:
         """The cells of all groups, one table after the other."""
-        tables = [
-            np.concatenate([group[subset].reshape(-1) for group in groups]) for subset in self.cells.subsets
-        ]
+        tables = [np.concatenate([group[subset].reshape(-1) for group in groups]) for subset in self.cells.subsets]
         return np.concatenate(tables).astype(np.float64)
 
     def _settled(
@@ -108,8 +104,7 @@ class MarginalsOutput(StrategyOutput):
             spread = max(deviation * math.sqrt(transform.fit.variance_per_cell(())), 1e-9)
             totals = counts_of_total(totals, max(0.0, float(totals.sum())), np.full(len(totals), spread))
         found = [
-            nonnegative_marginals(tables, total=total)
-            for tables, total in zip(groups, totals.tolist(), strict=True)
+            nonnegative_marginals(tables, total=total) for tables, total in zip(groups, totals.tolist(), strict=True)
         ]
         return [rounded_marginals(tables) if self.statistic.rounded else tables for tables in found]
 
@@ -165,9 +160,7 @@ def _slot(facts: Facts, statistic: Statistic, cells: MarginalCells, number: int)
     return StrategySlot.of(
         f"marginals {number} ({', '.join(sorted(statistic.columns))})",
         aggregates,
-        Sensitivity(
-            *(max(getattr(each, norm) for each in moved) for norm in ("l0", "l1", "l2_squared", "linf"))
-        ),
+        Sensitivity(*(max(getattr(each, norm) for each in moved) for norm in ("l0", "l1", "l2_squared", "linf"))),
         {kind: replace(each, tables=tables, groups=cells.group_count) for kind, each in transforms.items()},
         {kind: _levels(len(each.weights)) for kind, each in transforms.items()},
     )
@@ -185,9 +178,11 @@ def _transforms(cells: MarginalCells, pure: bool) -> dict[Kind, MarginalTransfor
     found: dict[Kind, MarginalTransform] = {}
     for kind in kinds:
         plan = plan_marginals(
-            cells.sizes, cells.subsets, norm="l1" if kind == "laplace" else "l2",
+            cells.sizes,
+            cells.subsets,
+            norm="l1" if kind == "laplace" else "l2",
             largest_table=MOST_CELLS // cells.group_count,
-        )  # fmt: skip
+        )
         made = MarginalTransform.weighted(plan)
         if found:
             first = next(iter(found.values()))
@@ -220,9 +215,7 @@ def _counts(facts: Facts, axes: Sequence[CellAxis], where: str) -> PieceCounts:
     places = [piece.places[axis] for piece, axis in zip(pieces, axes, strict=True)]
     shape = tuple(len(axis) for axis in axes)
     merge = (
-        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), shape).reshape(-1)
-        if axes
-        else np.zeros(1, dtype=int)
+        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), shape).reshape(-1) if axes else np.zeros(1, dtype=int)
     )
     return PieceCounts(tuple(piece.axis for piece in pieces), tuple(merge.tolist()), math.prod(shape), where)
 

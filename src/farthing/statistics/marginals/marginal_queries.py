@@ -45,9 +45,11 @@ class MarginalAsking:
         if not held:
             names = ", ".join(axes[place].column for place in subset)
             raise InvalidValue(
-                "query", names, f"must be at most {self.cells.way} columns, as the tables have",
+                "query",
+                names,
+                f"must be at most {self.cells.way} columns, as the tables have",
                 "ask for marginals of more columns, or for fewer in one condition",
-            )  # fmt: skip
+            )
         if not subset and not groups:
             subset = held[0][:1]  # a question about all rows, or none: any column will do
         table = self._tables[held[0]]

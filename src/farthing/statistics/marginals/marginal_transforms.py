@@ -77,9 +77,7 @@ class MarginalCells:
         found: list[str] = []
         for subset in self.subsets:
             chosen = [*self.groups, *(self.axes[column] for column in subset)]
-            found += [
-                ", ".join(parts) for parts in itertools.product(*(words[axis.column] for axis in chosen))
-            ]
+            found += [", ".join(parts) for parts in itertools.product(*(words[axis.column] for axis in chosen))]
         return tuple(found)
 
 
@@ -124,9 +122,7 @@ class MarginalTransform:
 
     def scaled(self, factor: float) -> MarginalTransform:
         """All weights times a factor, as near as whole numbers come."""
-        return replace(
-            self, weights=_whole(np.asarray(self.weights, dtype=float), min(self.weights) * factor)
-        )
+        return replace(self, weights=_whole(np.asarray(self.weights, dtype=float), min(self.weights) * factor))
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -162,10 +158,7 @@ class MarginalTransform:
         """The weighted levels of one group after the other."""
         counted: Sequence[Any] = exact if isinstance(exact, list) else [exact]
         shapes = [tuple(self.plan.sizes[column] for column in table) for table in self.tables]
-        given = [
-            np.asarray(table).reshape(self.groups, *shape)
-            for table, shape in zip(counted, shapes, strict=True)
-        ]
+        given = [np.asarray(table).reshape(self.groups, *shape) for table, shape in zip(counted, shapes, strict=True)]
         found = []
         for group in range(self.groups):
             own = {subset: table[group] for subset, table in zip(self.tables, given, strict=True)}

@@ -115,9 +115,7 @@ class MomentOutput(Output):
             return ""
         if np.ptp(self._rows) > 0:  # groups that differ: each has its own number
             share = (1.0 if shared.sizes_expected else SMALLER) * (1.0 if self.told else PRESENT)
-            return (
-                f"every group has at least {100 * share:.3g}% of the rows expected of it with {asked.column}"
-            )
+            return f"every group has at least {100 * share:.3g}% of the rows expected of it with {asked.column}"
         fewest = f"at least {math.floor(float(self._rows[0])):,} rows"
         if asked.by:
             return f"every group has {fewest} with {asked.column}"
@@ -211,9 +209,7 @@ class MomentOutput(Output):
             found[kept] = np.maximum(found[kept], reach)
         return np.maximum(errors, found[place])
 
-    def _reach(
-        self, noises: Mapping[str, Noise], level: float, rows: Floats, mean: Floats, variance: Floats
-    ) -> Floats:
+    def _reach(self, noises: Mapping[str, Noise], level: float, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """How far the intervals of cells reach in all but a few releases, when the truth is as given."""
         shared, half = self.shared, self.shared.centred.half_width
         away = mean - shared.centred.middle
@@ -274,9 +270,7 @@ class MomentOutput(Output):
         flat: dict[str, Any] = {name: numbers.reshape(-1) for name, numbers in measured.items()}
         return replace(self, shared=own).estimate(flat, noises)
 
-    def _linear(
-        self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats
-    ) -> ErrorDistribution:
+    def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorDistribution:
         terms = self.terms(self.weights(rows, mean, variance), noises)
         if self.statistic.for_population:
             known = self.told and self.shared.told
@@ -309,9 +303,7 @@ class MomentOutput(Output):
     def _kinds(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """One of each kind of cell, and of which kind every cell is."""
         (mean, variance), rows = self.worst, self._rows
-        _, first, place = np.unique(
-            np.stack([rows, mean, variance]), axis=1, return_index=True, return_inverse=True
-        )
+        _, first, place = np.unique(np.stack([rows, mean, variance]), axis=1, return_index=True, return_inverse=True)
         return first, place.reshape(-1)
 
     @property
@@ -350,9 +342,7 @@ class MomentOutput(Output):
         """The values, to first order their standard errors, and the interval at any confidence."""
         raise AssertionError("every output of moments has an estimate")
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The estimate, told with its interval; it lies where the bounds say that the truth must."""
         values, errors, interval = self.estimate(measured, noises)
         # A sum before it was cut at its bounds.
@@ -405,9 +395,7 @@ class MeanOutput(MomentOutput):
     @property
     def best(self) -> tuple[Floats, Floats]:
         """In the middle, where N does not matter."""
-        return (
-            self.mean if self.told else np.full_like(self.mean, self.shared.centred.middle)
-        ), self.variance
+        return (self.mean if self.told else np.full_like(self.mean, self.shared.centred.middle)), self.variance
 
     @property
     def tried(self) -> Sequence[tuple[Floats, Floats]]:
@@ -415,9 +403,7 @@ class MeanOutput(MomentOutput):
         if self.told:
             return (self.worst,)
         middle, half = self.shared.centred.middle, self.shared.centred.half_width
-        return tuple(
-            (np.full_like(self.mean, middle + half * away), self.variance) for away in (0.0, 0.5, 1.0)
-        )
+        return tuple((np.full_like(self.mean, middle + half * away), self.variance) for away in (0.0, 0.5, 1.0))
 
     @property
     def most(self) -> float:

@@ -138,7 +138,5 @@ def _given(statistic: Statistic, facts: Facts, cells: int) -> Floats | None:
     negative = statistic.kind in ("variance", "std") and bool((values < 0).any())
     if len(values) != cells or not np.isfinite(values).all() or negative:
         rule = f"must be a number, or a list of {cells:,}, one for each cell"
-        raise InvalidValue(
-            f"expected[{statistic.name!r}]", given, rule + (", none below 0" if negative else "")
-        )
+        raise InvalidValue(f"expected[{statistic.name!r}]", given, rule + (", none below 0" if negative else ""))
     return values

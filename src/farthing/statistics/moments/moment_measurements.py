@@ -209,9 +209,7 @@ class Shared:
         return every[self.start : self.start + len(self.rows)]
 
 
-def shared_slots(
-    conditions: Sequence[Sequence[Statistic]], facts: Facts, derived: DerivedColumns
-) -> list[Shared]:
+def shared_slots(conditions: Sequence[Sequence[Statistic]], facts: Facts, derived: DerivedColumns) -> list[Shared]:
     """What statistics of one column and the same groups measure together, for each of disjoint conditions."""
     first = conditions[0][0]
     column, by = first.column, first.by

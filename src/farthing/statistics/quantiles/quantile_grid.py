@@ -52,9 +52,11 @@ class QuantileGrid:
         most = min(MOST_POINTS, MOST_CELLS // groups)
         if most < FEWEST_POINTS:
             raise InvalidValue(
-                "by", f"{groups:,} groups", f"must be at most {MOST_CELLS // FEWEST_POINTS:,} for a quantile",
+                "by",
+                f"{groups:,} groups",
+                f"must be at most {MOST_CELLS // FEWEST_POINTS:,} for a quantile",
                 "use fewer or wider groups",
-            )  # fmt: skip
+            )
         lower, upper = Fraction(repr(domain.lower)), Fraction(repr(domain.upper))
         whole = isinstance(domain, Integers)
         if lower == upper:

@@ -288,9 +288,7 @@ def is_bell_curve(facts: Facts, column: str) -> bool:
 def spread_assumptions(statistics: Sequence[Statistic], facts: Facts) -> list[Assumption]:
     """Of which quantiles the predicted error rests on a crude guess at the distribution."""
     crude = [
-        each.column
-        for each in statistics
-        if facts.column(each.column).assumed or is_bell_curve(facts, each.column)
+        each.column for each in statistics if facts.column(each.column).assumed or is_bell_curve(facts, each.column)
     ]
     return [
         Assumption(

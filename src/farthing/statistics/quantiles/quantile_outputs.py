@@ -39,9 +39,7 @@ Floats = NDArray[np.float64]
 
 _CHOICES = 15  # likely choices, and noises with each, that a predicted interval is the mean over
 _NOISES = 16
-_ONE_DEVIATION = (
-    0.6827  # the standard error of an answer is measured too: half its interval at this confidence
-)
+_ONE_DEVIATION = 0.6827  # the standard error of an answer is measured too: half its interval at this confidence
 _AS_MANY = 0.05  # a list stands for the rows themselves if it is so close to them in number
 _SHUFFLED = (7 * np.arange(_CHOICES)) % _CHOICES  # so that choices and noises do not rise together
 
@@ -148,9 +146,7 @@ class QuantileOutput(Output):
     def _ends(self, ranks: NoisyRanks, chosen: WholeNumbers, level: float) -> list[tuple[int, int]]:
         """The first and the last point of the interval of each probability."""
         return [
-            ranks.interval(
-                distribution.probability, ranks.rank_errors(distribution.probability, level), int(choice)
-            )
+            ranks.interval(distribution.probability, ranks.rank_errors(distribution.probability, level), int(choice))
             for distribution, choice in zip(self.distributions, chosen, strict=True)
         ]
 
@@ -159,9 +155,7 @@ class QuantileOutput(Output):
         blur = 0.0 if self.distributions[0].whole else (0.5 + 1e-9) * float(self.grid.step)
         lower = np.where(first <= 0, self.grid.lower, self.grid.values[first] - blur)
         upper = np.where(last >= self.grid.points - 1, self.grid.upper, self.grid.values[last] + blur)
-        return np.clip(lower, self.grid.lower, self.grid.upper), np.clip(
-            upper, self.grid.lower, self.grid.upper
-        )
+        return np.clip(lower, self.grid.lower, self.grid.upper), np.clip(upper, self.grid.lower, self.grid.upper)
 
     def reaches(self, noise: Noise, confidence: float) -> Floats:
         """How far the interval of each cell is expected to reach from its value, if values are spread as expected."""
@@ -177,9 +171,7 @@ class QuantileOutput(Output):
             self._reaches[key] = found.reshape(-1)
         return self._reaches[key]
 
-    def _expected_reach(
-        self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float
-    ) -> Floats:
+    def _expected_reach(self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float) -> Floats:
         """A mean over likely choices and noises, which are the same at every epsilon.
 
         Of roots, squared: a few intervals that reach up to a bound do not say what is usual.
@@ -206,17 +198,13 @@ class QuantileOutput(Output):
             for place, distribution in enumerate(self.distributions):
                 q = distribution.probability
                 ranks = below - q * counts.sum(axis=1, keepdims=True)
-                variance = 2 * scale**2 * (every * (1 - q) ** 2 + (cells - every) * q**2) + spread * q * (
-                    1 - q
-                )
+                variance = 2 * scale**2 * (every * (1 - q) ** 2 + (cells - every) * q**2) + spread * q * (1 - q)
                 errors = normal * np.sqrt(variance)
                 first = np.argmax(np.append(ranks >= -errors, np.ones((len(ranks), 1), bool), axis=1), axis=1)
                 final = (
                     cells
                     - 1
-                    - np.argmax(
-                        np.append((ranks < errors)[:, ::-1], np.ones((len(ranks), 1), bool), axis=1), axis=1
-                    )
+                    - np.argmax(np.append((ranks < errors)[:, ::-1], np.ones((len(ranks), 1), bool), axis=1), axis=1)
                 )
                 starts = np.append(0, last[:-1] + 1)[first]
                 low, high = self._in_values(starts, last[final])
@@ -231,8 +219,7 @@ class QuantileOutput(Output):
     @cached_property
     def _tables(self) -> list[dict[float, Any]]:
         return [
-            {rows: distribution.curve(rows) for rows in set(self._like.tolist())}
-            for distribution in self.distributions
+            {rows: distribution.curve(rows) for rows in set(self._like.tolist())} for distribution in self.distributions
         ]
 
     @cached_property
@@ -374,14 +361,10 @@ def _output(
         for q in statistic.probabilities
     )
     spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
-    reference = np.tile(
-        [max(abs(distribution.quantile), spread) for distribution in distributions], len(rows)
-    )
+    reference = np.tile([max(abs(distribution.quantile), spread) for distribution in distributions], len(rows))
     labels: tuple[Any, ...] = groups
     if statistic.kind == "quantiles":
-        labels = tuple(
-            _joined(group, q) for group, q in itertools.product(groups or (None,), slot.probabilities)
-        )
+        labels = tuple(_joined(group, q) for group, q in itertools.product(groups or (None,), slot.probabilities))
     return QuantileOutput(
         statistic,
         labels,

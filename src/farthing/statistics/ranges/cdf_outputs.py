@@ -67,9 +67,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         shares, rows = self._expected_shares
         shares = shares if self.told else np.full_like(shares, 0.5)
         noisy = unit.deviations * deviation
-        return ShapedDistribution(
-            ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0
-        )
+        return ShapedDistribution(ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0)
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Where the noise of the whole takes off most."""
@@ -85,9 +83,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
     def _with_sampling(self, errors: Floats, shares: Floats, rows: Floats) -> Floats:
         return np.sqrt(errors**2 + self.rows_per_unit * shares * (1 - shares) / rows)
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """Shares that rise from 0 to 1. The interval holds every share that the running totals do not contradict."""
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)
@@ -116,9 +112,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
             ends = np.full(len(own), noisy * spreads.whole)
             return shares_between(totals.reshape(-1), whole, own, both, ends, population)
 
-        return Answer.within(
-            self.name, values, errors, interval_at, self.labels, confidence=confidence, raw=plain
-        )
+        return Answer.within(self.name, values, errors, interval_at, self.labels, confidence=confidence, raw=plain)
 
     def _at_unit(self, kind: Kind) -> ShapedErrors:
         if kind not in self._known:
@@ -126,9 +120,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
             shares, rows = self._expected_shares
             spreads = _tiled(spreads_of(transform), transform.groups)
             deviations = np.sqrt(spreads.of_share(shares)) / rows
-            self._known[kind] = ShapedErrors(
-                deviations, shape_of(transform, kind, _ends(transform.strategy.cells))
-            )
+            self._known[kind] = ShapedErrors(deviations, shape_of(transform, kind, _ends(transform.strategy.cells)))
         return self._known[kind]
 
     def _at_worst(self, kind: Kind) -> ShapedErrors:

@@ -153,9 +153,11 @@ def _whole_cells(met: Mask, pieces: Sequence[Pieces], axes: Sequence[CellAxis]) 
         if torn.any():
             cell = int(np.argmax(torn.reshape(len(axis), -1).any(axis=1)))
             raise InvalidValue(
-                "query", axis.column, f"must not cut through a cell, here {_cell_text(axis, cell)}",
+                "query",
+                axis.column,
+                f"must not cut through a cell, here {_cell_text(axis, cell)}",
                 _edges_text(axis, cell),
-            )  # fmt: skip
+            )
         met = np.moveaxis(every, 0, place)
     return np.ascontiguousarray(met)
 
@@ -184,9 +186,11 @@ def _between(axis: CellAxis, wanted: Any) -> Mask:
             places = np.array([place_among(axis.edges, end) for end in (low, high)])
             if any(place is None for place in places):
                 raise InvalidValue(
-                    "query", wanted, f"must begin and end where cells of {axis.column!r} do; {PAIRS}",
+                    "query",
+                    wanted,
+                    f"must begin and end where cells of {axis.column!r} do; {PAIRS}",
                     _torn_text(axis, [low, high][0 if places[0] is None else 1]),
-                )  # fmt: skip
+                )
             mask = np.array([places[0] <= place < places[1] for place in range(len(axis))])
     except TypeError:
         raise _strange(axis, wanted) from None
@@ -197,9 +201,11 @@ def _between(axis: CellAxis, wanted: Any) -> Mask:
 
 def _strange(axis: CellAxis, wanted: Any) -> InvalidValue:
     return InvalidValue(
-        "query", wanted, f"must be cells of {axis.column!r}",
+        "query",
+        wanted,
+        f"must be cells of {axis.column!r}",
         f"{_way_out(axis, wanted)}; its cells are {_few(axis.labels)}",
-    )  # fmt: skip
+    )
 
 
 def _place(column: Any, axes: Sequence[CellAxis]) -> int:
@@ -246,9 +252,7 @@ def _edges_text(axis: CellAxis, cell: int) -> str:
     assert axis.edges is not None  # values of their own are never cut
     low, high = axis.edges[cell : cell + 2]
     edge = high if cell < len(axis) - 1 else low
-    return (
-        f'cut at {_constant(low)} or at {_constant(high)}, for example "{axis.column} >= {_constant(edge)}"'
-    )
+    return f'cut at {_constant(low)} or at {_constant(high)}, for example "{axis.column} >= {_constant(edge)}"'
 
 
 def _torn_text(axis: CellAxis, end: Any) -> str:

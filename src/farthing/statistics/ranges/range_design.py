@@ -103,9 +103,7 @@ def checked_name(name: str) -> str:
     known = name.strip().lower().replace("optimized", "optimised")
     if known in NAMES or re.fullmatch(r"hierarchical-[1-9][0-9]{0,5}", known):
         return known
-    raise InvalidValue(
-        "strategy", name, f"must be one of {', '.join(NAMES)}", "hierarchical-16 fixes the branching"
-    )
+    raise InvalidValue("strategy", name, f"must be one of {', '.join(NAMES)}", "hierarchical-16 fixes the branching")
 
 
 def _heavier(transform: StrategyTransform, factor: float) -> StrategyTransform:
@@ -213,9 +211,7 @@ def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
 ) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
     """Slots and outputs of ranges and cdfs; those of the same cells share their measurements."""
-    members = [
-        Member(RefinedQuestion.of(facts, question_of(statistic, facts.schema))) for statistic in statistics
-    ]
+    members = [Member(RefinedQuestion.of(facts, question_of(statistic, facts.schema))) for statistic in statistics]
     together: dict[Any, list[Member]] = {}
     for member in members:
         question = member.asked.question

@@ -92,9 +92,7 @@ class RangesOutput(StrategyOutput):
             return ShapedDistribution(self._blurred(unit, deviation, self.expected), 1.0)
         return ShapedDistribution(unit, deviation)
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """Sums of one histogram without negative cells, near to the estimates; whole where that was asked for."""
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)
@@ -115,9 +113,7 @@ class RangesOutput(StrategyOutput):
             blurred = self._blurred(unit, deviation, plain)
             errors, shape = blurred.deviations, blurred.shape
         listed = bool(self.statistic.ranges)
-        asking = RangeAsking(
-            self.name, self.axes, cells, settled, transform, noise.kind, deviation, units, listed
-        )
+        asking = RangeAsking(self.name, self.axes, cells, settled, transform, noise.kind, deviation, units, listed)
         return Answer.within(
             self.name, values, errors, ShapedInterval(plain, errors, shape), self.labels,
             confidence=confidence, asking=asking, raw=plain,
@@ -174,11 +170,7 @@ def strategy_text(transform: StrategyTransform, statistic: Statistic) -> str:
     """What is measured, and whether there may be something better."""
     known = f"measured by the strategy {transform.strategy.name!r}"
     better = statistic.strategy == "auto" and transform.strategy.name == "tree"
-    return (
-        f'{known}; strategy="optimised" may be a tenth more exact, and takes a while once'
-        if better
-        else known
-    )
+    return f'{known}; strategy="optimised" may be a tenth more exact, and takes a while once' if better else known
 
 
 def transform_of(slot: StrategySlot, kind: Kind) -> StrategyTransform:

@@ -83,9 +83,7 @@ class RangeAsking:
             "name": self.name,
             "axes": [stored_axis(axis) for axis in self.axes],
             "estimate": [float(f"{value:.9g}") for value in self.estimate.reshape(-1)],
-            "settled": [float(f"{value:.9g}") for value in self.settled.reshape(-1)]
-            if self.listed
-            else "as shown",
+            "settled": [float(f"{value:.9g}") for value in self.settled.reshape(-1)] if self.listed else "as shown",
             "transform": stored_transform(self.transform),
             "noise": self.kind,
             "deviation": self.deviation,

@@ -95,9 +95,7 @@ class StrategyTransform:
     strategy: Strategy
     weights: tuple[int, ...]
     groups: int = 1
-    places: Integers | None = (
-        None  # of the counted cells among all cells of all groups; the others hold no row
-    )
+    places: Integers | None = None  # of the counted cells among all cells of all groups; the others hold no row
 
     @classmethod
     def weighted(
@@ -151,9 +149,7 @@ class StrategyTransform:
         """Of everything that decides the numbers."""
         entries = entries_of(self.strategy)
         probe = np.arange(1, self.strategy.cells + 1, dtype=np.int64) ** 2
-        found = hashlib.sha256(
-            repr((self.strategy.name, self.strategy.shape, self.weights, self.groups)).encode()
-        )
+        found = hashlib.sha256(repr((self.strategy.name, self.strategy.shape, self.weights, self.groups)).encode())
         for level in [*self.strategy.exact(probe), () if entries is None else entries]:
             found.update(np.asarray(level, dtype="<i8").tobytes())
         return found.hexdigest()
@@ -204,9 +200,7 @@ class StrategyTransform:
         for column in np.rint(solved.T * scale).astype(np.int64):
             levels = self.strategy.exact(column)
             found.append(
-                np.concatenate(
-                    [self.weights[place] * levels[place].reshape(-1) / scale for place in self.measured]
-                )
+                np.concatenate([self.weights[place] * levels[place].reshape(-1) / scale for place in self.measured])
             )
         coefficients = np.array(found)
         squares = np.maximum((coefficients**2).sum(axis=1), 1e-300)

@@ -74,14 +74,14 @@ class Scaled:
         domain = domain_of(column, facts.schema)
         name = quoted(column)
         if isinstance(domain, Flags):
-            return cls(
-                column, f"(case when {name} then 1.0 when not {name} then -1.0 end)", 0.5, 0.5, flag=True
-            )
+            return cls(column, f"(case when {name} then 1.0 when not {name} then -1.0 end)", 0.5, 0.5, flag=True)
         if not isinstance(domain, Integers | Reals) or domain.lower == domain.upper:
             raise InvalidValue(
-                "column", column, "must hold numbers with two different bounds to be in a regression",
+                "column",
+                column,
+                "must hold numbers with two different bounds to be in a regression",
                 "derive a number from it first, as in case when ... then 1 else 0 end",
-            )  # fmt: skip
+            )
         lower, upper = float(domain.lower), float(domain.upper)
         middle, half = lower + (upper - lower) / 2, (upper - lower) / 2
         return cls(column, f"((cast({name} as double) - ({middle!r})) / {half!r})", middle, half)
@@ -165,17 +165,17 @@ class NormalEquations:
         return matrix, constant
 
 
-def normal_equations(
-    statistic: Statistic, facts: Facts, cells: int, derived: DerivedColumns
-) -> NormalEquations:
+def normal_equations(statistic: Statistic, facts: Facts, cells: int, derived: DerivedColumns) -> NormalEquations:
     """The measurements of one regression."""
     target = Scaled.of(statistic.target, facts)
     features = tuple(part for name in statistic.features for part in Scaled.all_of(name, facts))
     if len(features) > MOST_FEATURES:
         raise InvalidValue(
-            "features", f"{len(features)} coefficients", f"must be at most {MOST_FEATURES}",
+            "features",
+            f"{len(features)} coefficients",
+            f"must be at most {MOST_FEATURES}",
             "every pair of them is measured: leave some out, or merge categories",
-        )  # fmt: skip
+        )
     complete = " and ".join(f"{quoted(name)} is not null" for name in statistic.columns)
     maker = _Maker(statistic, facts, cells, derived, complete)
     terms = [None, *features]
@@ -184,12 +184,7 @@ def normal_equations(
         left, right = terms[i], terms[j]
         if right is None or (left is right and right.flag):
             continue
-        if (
-            left is not None
-            and left is not right
-            and left.category is not None
-            and left.column == right.column
-        ):
+        if left is not None and left is not right and left.category is not None and left.column == right.column:
             continue
         entries.append(Entry(maker.sum(left, right), (i, j)))
     entries.extend(Entry(maker.sum(term, target), (i, -1)) for i, term in enumerate(terms))

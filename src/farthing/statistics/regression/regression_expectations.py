@@ -135,11 +135,7 @@ def _line(statistic: Statistic, facts: Facts, equations: NormalEquations) -> Flo
     given = facts.expected.get(statistic.name)
     if given is None or statistic.name in facts.schema:  # a column of that name is what is meant
         return None
-    wanted = (
-        np.asarray(given, dtype=float).reshape(-1)
-        if isinstance(given, list | tuple | np.ndarray)
-        else np.empty(0)
-    )
+    wanted = np.asarray(given, dtype=float).reshape(-1) if isinstance(given, list | tuple | np.ndarray) else np.empty(0)
     if len(wanted) != equations.size or not np.isfinite(wanted).all():
         raise InvalidValue(
             f"expected[{statistic.name!r}]", given, f"must be {equations.size} numbers, the intercept first"
@@ -164,18 +160,14 @@ def _public_rows(columns: Sequence[Scaled], facts: Facts) -> Floats | None:
     )
 
 
-def _public_lists(
-    columns: Sequence[Scaled], facts: Facts
-) -> tuple[list[list[Any]], NDArray[np.bool_]] | None:
+def _public_lists(columns: Sequence[Scaled], facts: Facts) -> tuple[list[list[Any]], NDArray[np.bool_]] | None:
     lists = [facts.expected.get(column.column) for column in columns]
     if not all(isinstance(values, list | np.ndarray) for values in lists):
         return None
     if len({len(values) for values in lists}) != 1:  # type: ignore[arg-type]
         return None
     every = [list(values) for values in lists]  # type: ignore[arg-type]
-    return every, np.array(
-        [all(value is not None for value in row) for row in zip(*every, strict=True)], dtype=bool
-    )
+    return every, np.array([all(value is not None for value in row) for row in zip(*every, strict=True)], dtype=bool)
 
 
 def _complete(columns: Sequence[Scaled], facts: Facts) -> float:

@@ -24,8 +24,7 @@ def rare_categories(equations: NormalEquations, gram: Floats, noises: Mapping[st
     A flag u is -1 or 1, so of N rows (N + sum of u) / 2 have its category, and the first category has the rest.
     """
     variances = {
-        entry.place: entry.slot.variance(noises[entry.slot.name]) * entry.slot.step**2
-        for entry in equations.entries
+        entry.place: entry.slot.variance(noises[entry.slot.name]) * entry.slot.step**2 for entry in equations.entries
     }
     total, found = variances[0, 0], []
 
@@ -48,9 +47,7 @@ def rare_categories(equations: NormalEquations, gram: Floats, noises: Mapping[st
     return found
 
 
-def endless_note(
-    endless: NDArray[np.bool_], labels: Sequence[Any], rare: Sequence[Sequence[str]] = ()
-) -> str:
+def endless_note(endless: NDArray[np.bool_], labels: Sequence[Any], rare: Sequence[Sequence[str]] = ()) -> str:
     """Which coefficients have an endless interval, and what would help; `rare` has the rare categories of groups."""
     if not endless.any():
         return ""

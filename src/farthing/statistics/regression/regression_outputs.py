@@ -79,11 +79,7 @@ class RegressionOutput(Output):
         if expected.unsaid:
             names = dict.fromkeys(one.column for one in expected.unsaid)
             return f"how far {_listed(list(names))} {'varies' if len(names) == 1 else 'vary'}"
-        return (
-            ""
-            if expected.line_expected or expected.table
-            else f"how steep the line of {self.statistic.target} is"
-        )
+        return "" if expected.line_expected or expected.table else f"how steep the line of {self.statistic.target} is"
 
     @property
     def limitless(self) -> str:
@@ -98,9 +94,7 @@ class RegressionOutput(Output):
         expected, asked, found = self.expected, self.statistic, []
         if not self.sizes_expected:
             part = "every group has" if asked.by else "the condition leaves"
-            found.append(
-                f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)"
-            )
+            found.append(f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)")
         if expected.table:
             found.append("its columns are distributed and related as expected")
             return tuple(found)
@@ -162,8 +156,7 @@ class RegressionOutput(Output):
     def coefficients(self) -> Mapping[str, Floats]:
         """The squared weights where everything is as expected."""
         return {
-            entry.slot.name: self._expected_weights[:, place] ** 2
-            for place, entry in enumerate(self.equations.entries)
+            entry.slot.name: self._expected_weights[:, place] ** 2 for place, entry in enumerate(self.equations.entries)
         }
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
@@ -195,9 +188,7 @@ class RegressionOutput(Output):
         """The exact distribution of the weighted noises, with the expected equations in the weights."""
         terms = self._terms(self._expected_weights, noises)
         if self.statistic.for_population:
-            terms.append(
-                Term("normal", 1.0, np.concatenate([self._sampling(self.gram * n) for n in self.rows]))
-            )
+            terms.append(Term("normal", 1.0, np.concatenate([self._sampling(self.gram * n) for n in self.rows])))
         return ErrorDistribution(terms, len(self._expected_weights))
 
     def _drawn(self, noises: Mapping[str, Noise], rows: float, cases: int) -> tuple[Floats, Floats, Floats]:
@@ -305,9 +296,7 @@ class RegressionOutput(Output):
             for place, entry in enumerate(self.equations.entries)
         ]
 
-    def answer(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95
-    ) -> Answer:
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The line of every group; a coefficient that the noise may have made has an interval without an end."""
         size = self.equations.size
         entries = self.equations.entries
@@ -368,9 +357,7 @@ class _LineDistribution(StatedDistribution):
     def standard_errors(self) -> Floats:
         """To first order, times what the noise in the equations' own matrix adds."""
         ratios = [self._output.inflation(self._noises, float(rows)) for rows in self._kept]
-        return np.asarray(
-            self._first.standard_errors * np.concatenate([ratios[number] for number in self._place])
-        )
+        return np.asarray(self._first.standard_errors * np.concatenate([ratios[number] for number in self._place]))
 
     @cached_property
     def _lines(self) -> list[NoisyLine]:
@@ -433,9 +420,7 @@ def outputs_of(
                 ways_out=tuple(way_out(one, facts) for one in expected.unsaid),
             )
         )
-        assumptions.update(
-            dict.fromkeys((*assumptions_of(facts, []), *assumptions_about(statistic, expected, sizes)))
-        )
+        assumptions.update(dict.fromkeys((*assumptions_of(facts, []), *assumptions_about(statistic, expected, sizes))))
     return list(slots.values()), outputs, derived.found, list(assumptions)
 
 
@@ -447,9 +432,7 @@ def _labels(groups: tuple[Any, ...], equations: NormalEquations) -> tuple[Any, .
     terms = ("intercept", *(feature.label for feature in equations.features))
     if not groups:
         return terms
-    return tuple(
-        (*group, term) if isinstance(group, tuple) else (group, term) for group in groups for term in terms
-    )
+    return tuple((*group, term) if isinstance(group, tuple) else (group, term) for group in groups for term in terms)
 
 
 def _reference(equations: NormalEquations, facts: Facts) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any
 
 from farthing.data import postgres_table, spark_table
 from farthing.data.csv_files import CSV
-from farthing.data.dataset_tables import ZONED, columns_of
+from farthing.data.declaration_file import ZONED, columns_of
 from farthing.data.engines.engine import rows_of
 from farthing.data.parquet_files import PARQUET
 from farthing.data.sources import Source, open_source
@@ -122,16 +122,12 @@ class DataFolder:
         engines = self._engines()
         if name in engines:
             table = self.opened(name).table
-            return FolderTable(
-                name, engines[name][0], tuple((c, _holds(k)) for c, k in table.schema().items())
-            )
+            return FolderTable(name, engines[name][0], tuple((c, _holds(k)) for c, k in table.schema().items()))
         path = self._path(name)
         try:
             return FolderTable(name, "duckdb", tuple(columns_of(str(path))))
         except InvalidValue as problem:  # its text has the whole path
-            return FolderTable(
-                name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; ")
-            )
+            return FolderTable(name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; "))
 
     def _files(self) -> list[str]:
         found: list[str] = []
@@ -140,11 +136,7 @@ class DataFolder:
             folders[:] = sorted(each for each in folders if not each.startswith(".") and depth + 1 < _DEEPEST)
             for each in sorted(files):
                 name = (Path(here) / each).relative_to(self._root).as_posix()
-                if (
-                    each.startswith(".")
-                    or not each.lower().endswith(CSV + PARQUET)
-                    or len(name) > LONGEST_NAME
-                ):
+                if each.startswith(".") or not each.lower().endswith(CSV + PARQUET) or len(name) > LONGEST_NAME:
                     continue
                 if self._inside(name) is not None:
                     found.append(name)
@@ -155,9 +147,7 @@ class DataFolder:
     def _path(self, name: str) -> Path:
         path = self._inside(name) if 0 < len(name) <= LONGEST_NAME else None
         if path is None or not name.lower().endswith(CSV + PARQUET):
-            raise InvalidValue(
-                "source", name, "must name a table of the data folder", "choose one of the list"
-            )
+            raise InvalidValue("source", name, "must name a table of the data folder", "choose one of the list")
         return path
 
     def _inside(self, name: str) -> Path | None:
@@ -190,9 +180,7 @@ class DataFolder:
             kind = _SCHEMES.get(entry["url"].partition("://")[0].partition("+")[0]) if texts else None
             if kind is None or not name.isprintable() or name.lower().endswith(CSV + PARQUET):
                 # What stands there may be a password, so that it is not shown.
-                raise InvalidValue(
-                    f"{ENGINES}: {name[:64]}", "...", "must have a url of Postgres or Spark and a table"
-                )
+                raise InvalidValue(f"{ENGINES}: {name[:64]}", "...", "must have a url of Postgres or Spark and a table")
             found[name] = (kind, entry["url"], entry["table"])
         return found
 

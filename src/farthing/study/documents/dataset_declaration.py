@@ -10,7 +10,7 @@ from typing import Any
 from farthing.curator import Curator
 from farthing.curator.payers import accounts_of, refuse_other_unit
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
-from farthing.data.dataset_tables import domain_of_entry
+from farthing.data.declaration_file import domain_of_entry
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger import Budget, Ledger
@@ -39,9 +39,7 @@ def declared_dataset(name: str, words: Mapping[str, Any], source: Source) -> Dat
 
 def _domain(column: str, entry: Any, source: Source) -> Any:
     real = entry.get("real") if isinstance(entry, Mapping) else None
-    facts = (
-        {key: value for key, value in entry.items() if key != "real"} if isinstance(entry, Mapping) else entry
-    )
+    facts = {key: value for key, value in entry.items() if key != "real"} if isinstance(entry, Mapping) else entry
     bounds = facts.get("range") if isinstance(facts, Mapping) else None
     if real is not None and bounds is None:
         raise InvalidValue(f"schema.{column}", entry, "must have a range where it says real")

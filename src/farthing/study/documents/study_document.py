@@ -204,9 +204,7 @@ def request_of(study: Study, asked: PlanDescription) -> Request:
     return with_controls(request, asked.weights, asked.requirements, asked.reserve)
 
 
-def _plan_now(
-    study: Study, asked: PlanDescription, known: Plan | None, *, quick: bool, from_file: bool
-) -> Plan:
+def _plan_now(study: Study, asked: PlanDescription, known: Plan | None, *, quick: bool, from_file: bool) -> Plan:
     start = known if known is not None and _alike(study, asked, known) else None
     design = None if start is None else start.design
     problem = study.problem(asked.statistics, asked.epsilon, asked.expected, design)
@@ -214,9 +212,7 @@ def _plan_now(
     plan = replace(plan, from_file=from_file)
     if asked.fit:
         if not asked.requirements:
-            raise InvalidValue(
-                "fit", True, "needs a required error for every statistic", "write within = beside them"
-            )
+            raise InvalidValue("fit", True, "needs a required error for every statistic", "write within = beside them")
         return plan.fitted(asked.requirements, start)
     return plan.controlled(asked.weights, asked.requirements, asked.reserve, start, quick=quick)
 
@@ -247,9 +243,7 @@ def refuse_unknown(
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def study_toml(
-    asked: PlanDescription, dataset: Dataset, about: Mapping[str, Any], source: str, ledger: str
-) -> str:
+def study_toml(asked: PlanDescription, dataset: Dataset, about: Mapping[str, Any], source: str, ledger: str) -> str:
     """The study.toml that asks for this plan; `about` is what [study] says besides the ledger.
 
     >>> import pyarrow, farthing as ft
@@ -327,9 +321,7 @@ def in_toml(value: Any) -> str:
         case date():
             return value.isoformat()
         case Mapping():
-            return (
-                "{ " + ", ".join(f"{_key(str(key))} = {in_toml(each)}" for key, each in value.items()) + " }"
-            )
+            return "{ " + ", ".join(f"{_key(str(key))} = {in_toml(each)}" for key, each in value.items()) + " }"
         case list() | tuple():
             return "[" + ", ".join(map(in_toml, value)) + "]"
         case _:
@@ -406,9 +398,7 @@ def local_code(asked: PlanDescription, dataset: Dataset, name: str, about: Mappi
     if dataset.unit:
         named = dataset.unit[0] if len(dataset.unit) == 1 else list(dataset.unit)
         unit = f"    unit={named!r}, max_rows={dataset.rows_per_unit},\n"
-    columns = "".join(
-        f"        {column!r}: {_literal(dataset.schema[column])},\n" for column in dataset.schema
-    )
+    columns = "".join(f"        {column!r}: {_literal(dataset.schema[column])},\n" for column in dataset.schema)
     dates = "from datetime import date\n\n" if "date(" in columns else ""
     more = "" if dataset.neighbours == "add-remove" else f"    neighbours={dataset.neighbours!r},\n"
     more += "" if dataset.rows is None else f"    rows={dataset.rows},\n"
@@ -437,13 +427,9 @@ def plan_lines(asked: PlanDescription) -> list[str]:
         return [*call_lines("fit", asked.statistics, options, asked.expected)]
     lines = [*call_lines("plan", asked.statistics, {"epsilon": asked.epsilon}, asked.expected)]
     given = list(zip(asked.statistics, asked.controls, strict=True))
+    lines += [control_line("weight", one.name, control["weight"]) for one, control in given if "weight" in control]
     lines += [
-        control_line("weight", one.name, control["weight"]) for one, control in given if "weight" in control
-    ]
-    lines += [
-        control_line(
-            "require", one.name, within=control["within"], confidence=control.get("confidence", 0.95)
-        )
+        control_line("require", one.name, within=control["within"], confidence=control.get("confidence", 0.95))
         for one, control in given
         if "within" in control
     ]

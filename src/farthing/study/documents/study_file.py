@@ -1,6 +1,6 @@
 """A study described in a file: `study.toml`.
 
-[dataset] and [schema]   the table and its public facts (see farthing.data.dataset_tables)
+[dataset] and [schema]   the table and its public facts (see farthing.data.declaration_file)
 
 [study]
 epsilon = 1.0
@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.data import Dataset
-from farthing.data.dataset_tables import read_declaration
+from farthing.data.declaration_file import read_declaration
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger

@@ -15,7 +15,7 @@ from farthing.planner import COMPARED, TheoremPrices
 from farthing.statistics.answer_records import label_texts
 from farthing.study.attacker_odds import PRIORS, factor_of, odds_sentence, posterior_upper
 from farthing.study.plan import Plan
-from farthing.study.planned_statistic import PlannedStatistic
+from farthing.study.plan_statistic import PlannedStatistic
 
 MOST_CELLS = 50  # of one statistic that are shown
 _HARDLY = 0.01  # a gain below one percent is called none
@@ -111,9 +111,7 @@ class Outlook:
             "error_percent": None if scale is None else _finite(100 * error / scale),
             "percent_of": None if scale is None else percent_of,
             "reference": expected,
-            "whisker": None
-            if expected is None or not math.isfinite(error)
-            else [expected - error, expected + error],
+            "whisker": None if expected is None or not math.isfinite(error) else [expected - error, expected + error],
             "sentence": statistic.sentence,
             "weight": problem.weight_of(statistic.name),
             "within": None if required is None else required.within,
@@ -151,8 +149,7 @@ class Outlook:
         if statistic.cells <= MOST_CELLS:
             return list(statistic.errors())
         return [
-            float(statistic.distribution.cell(place).error(0.95))
-            for place in range(min(statistic.cells, MOST_CELLS))
+            float(statistic.distribution.cell(place).error(0.95)) for place in range(min(statistic.cells, MOST_CELLS))
         ]
 
     def bar(self, budget: Budget) -> dict[str, float]:
@@ -179,10 +176,7 @@ class Outlook:
         return {
             "odds_sentence": odds_sentence(epsilon, delta),
             "factor": _finite(factor_of(epsilon)),
-            "table": [
-                {"prior": prior, "posterior_upper": posterior_upper(prior, epsilon, delta)}
-                for prior in PRIORS
-            ],
+            "table": [{"prior": prior, "posterior_upper": posterior_upper(prior, epsilon, delta)} for prior in PRIORS],
         }
 
 

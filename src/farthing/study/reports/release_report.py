@@ -60,9 +60,7 @@ def error_bars(rows: Sequence[tuple[str, float, float, float]], width: int = 720
         name = escape(_cut(label, letters))
         parts.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>')
         if from_zero:
-            parts.append(
-                f'<rect class="amount" x="{left}" y="{y - 7}" width="{x(value) - left:.1f}" height="14"/>'
-            )
+            parts.append(f'<rect class="amount" x="{left}" y="{y - 7}" width="{x(value) - left:.1f}" height="14"/>')
         parts.append(f'<line class="bar" x1="{x(lower):.1f}" y1="{y}" x2="{x(upper):.1f}" y2="{y}"/>')
         parts.append(f'<circle class="dot" cx="{x(value):.1f}" cy="{y}" r="4"/>')
     return "".join([*parts, "</svg>"])
@@ -99,9 +97,7 @@ def curve(rows: Sequence[tuple[str, float, float, float]], width: int = 720) -> 
     for tick in _ticks(low, high, step):
         y = float(point(0, tick).split(",")[1])
         parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{left + inner}" y2="{y}"/>')
-        parts.append(
-            f'<text class="tick" x="{left - 8}" y="{y + 4}" text-anchor="end">{_tick(tick, step)}</text>'
-        )
+        parts.append(f'<text class="tick" x="{left - 8}" y="{y + 4}" text-anchor="end">{_tick(tick, step)}</text>')
     band = [point(place, value) for place, value in enumerate(uppers)]
     band += [point(place, value) for place, value in reversed(list(enumerate(lowers)))]
     parts.append(f'<path class="amount" d="M{" L".join(band)} Z"/>')
@@ -125,12 +121,8 @@ def price_bars(prices: Sequence[tuple[str, float]], width: int = 720) -> str:
         y, length = 6 + 26 * place, (width - left - 70) * value / largest
         mark = "best" if place == len(kept) - 1 else "other"
         parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{escape(name)}</text>')
-        parts.append(
-            f'<rect class="{mark}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="18" rx="3"/>'
-        )
-        parts.append(
-            f'<text class="tick" x="{left + length + 8:.1f}" y="{y + 14}">{number_text(value, 4)}</text>'
-        )
+        parts.append(f'<rect class="{mark}" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="18" rx="3"/>')
+        parts.append(f'<text class="tick" x="{left + length + 8:.1f}" y="{y + 14}">{number_text(value, 4)}</text>')
     return "".join([*parts, "</svg>"])
 
 
@@ -290,11 +282,7 @@ def _statistic(answer: Answer) -> str:
         f"<tr><td>{escape(row['cell'])}</td><td>{_interval_text(row)}</td><td>{number_text(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
     )
-    more = (
-        f'<p class="soft">... and {len(rows) - _MOST_ROWS:,} more cells.</p>'
-        if len(rows) > _MOST_ROWS
-        else ""
-    )
+    more = f'<p class="soft">... and {len(rows) - _MOST_ROWS:,} more cells.</p>' if len(rows) > _MOST_ROWS else ""
     unfolded = " open" if len(rows) <= 12 else ""
     return (
         f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'>"

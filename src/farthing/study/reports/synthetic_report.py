@@ -89,9 +89,7 @@ def round_bars(rounds: Sequence[Mapping[str, Any]], width: int = 720) -> str:
         y, length = 4 + step * place, inner * one["error_before"] / largest
         name = escape(_cut_to(", ".join(one["columns"]), 45 if width > 500 else 24))
         parts.append(f'<text x="{left - 10}" y="{y + 14}" text-anchor="end">{place + 1}. {name}</text>')
-        parts.append(
-            f'<rect class="best" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="18" rx="3"/>'
-        )
+        parts.append(f'<rect class="best" x="{left}" y="{y}" width="{max(length, 1):.1f}" height="18" rx="3"/>')
         mark = left + inner * one["noise"] / largest
         parts.append(f'<line class="mark" x1="{mark:.1f}" y1="{y - 2}" x2="{mark:.1f}" y2="{y + 20}"/>')
         end = max(left + length, mark) + 8

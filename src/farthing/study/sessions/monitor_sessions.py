@@ -108,9 +108,7 @@ class MonitorOptions:
             epsilon, delta = price["epsilon"], price["delta"]
             if self.epsilon not in (None, epsilon):
                 rule = f"must be {epsilon!r}, for which this monitor was opened"
-                raise InvalidValue(
-                    "epsilon", self.epsilon, rule, "leave it out, or choose another request id"
-                )
+                raise InvalidValue("epsilon", self.epsilon, rule, "leave it out, or choose another request id")
         found = plan_monitor(
             seen.series,
             thresholds_of(self.threshold, seen.series),
@@ -137,9 +135,7 @@ class MonitorOptions:
             checked_real(self.confidence, "confidence"),
             bool(self.mute),
         ]
-        of_old = (
-            f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"  # earlier versions did not look at the rows
-        )
+        of_old = f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"  # earlier versions did not look at the rows
         if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
             return own_name(study, of_old)
         definition = json.dumps(study.dataset.definition, default=str)
@@ -230,9 +226,7 @@ def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
     return watched(asked.series, study.dataset, asked.by)
 
 
-def _read(
-    rows: Dataset, seen: Watched, timeout: float | None, progress: Callable[[float], None] | None
-) -> list[int]:
+def _read(rows: Dataset, seen: Watched, timeout: float | None, progress: Callable[[float], None] | None) -> list[int]:
     """The private counts; of what goes wrong only words that hold nothing of a row come out."""
     found: list[list[int]] = []
 
@@ -264,15 +258,11 @@ def _refuse_further(seen: Watched, plan: MonitorPlan) -> None:
 def _refuse_unlike(table: Any, dataset: Dataset) -> Dataset:
     """Later rows of the same table: the same people are protected, and its columns mean the same."""
     if not isinstance(table, Dataset):
-        raise InvalidValue(
-            "table", type(table).__name__, "must be a dataset", "make one with farthing.dataset(...)"
-        )
+        raise InvalidValue("table", type(table).__name__, "must be a dataset", "make one with farthing.dataset(...)")
     if table.schema != dataset.schema:
         raise InvalidValue(
             "table", list(table.schema), "must have the columns and domains that the monitor was opened with"
         )
     if unit_of(table) != unit_of(dataset) or table.probability != dataset.probability:
-        raise InvalidValue(
-            "table", str(unit_of(table)), f"must protect {str(unit_of(dataset))!r}, as the monitor does"
-        )
+        raise InvalidValue("table", str(unit_of(table)), f"must protect {str(unit_of(dataset))!r}, as the monitor does")
     return table

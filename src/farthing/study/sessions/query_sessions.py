@@ -60,9 +60,7 @@ class QuerySessionOptions:
         schema = dataset.schema
         names = tuple(schema) if self.columns is None else names_of(self.columns, "columns")
         if not isinstance(self.bins, Mapping | None):
-            raise InvalidValue(
-                "bins", self.bins, "must say which column is cut", "such as bins={'income': 20}"
-            )
+            raise InvalidValue("bins", self.bins, "must say which column is cut", "such as bins={'income': 20}")
         bins = dict(self.bins or {})
         for name in names:
             domain = domain_of(name, schema, "columns")
@@ -71,9 +69,11 @@ class QuerySessionOptions:
             values = size_of(domain)
             if values is None or values > MOST_VALUES:
                 raise InvalidValue(
-                    "columns", name, f"must have a list of at most {MOST_VALUES:,} values, or cells",
+                    "columns",
+                    name,
+                    f"must have a list of at most {MOST_VALUES:,} values, or cells",
                     f"cut it into some, bins={{{name!r}: 20}}, or leave it out: columns=[...]",
-                )  # fmt: skip
+                )
             bins[name] = values  # every value a cell of its own
         found = coded_axes(schema, names, bins=bins, missing=False)
         _refuse_too_many(found)
@@ -85,9 +85,7 @@ class QuerySessionOptions:
         What was known at its start is no part of the name: a session remembers it, and need not be told again.
         """
         names = None if self.columns is None else list(names_of(self.columns, "columns"))
-        bins = {
-            key: list(cut) if isinstance(cut, Sequence) else cut for key, cut in (self.bins or {}).items()
-        }
+        bins = {key: list(cut) if isinstance(cut, Sequence) else cut for key, cut in (self.bins or {}).items()}
         facts = [
             study.name,
             study.payer,
@@ -109,9 +107,7 @@ def _named(facts: Sequence[Any]) -> str:
     return f"answers-{hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:24]}"
 
 
-def plan_session(
-    study: StudyAccount, asked: QuerySessionOptions, request_id: str | None = None
-) -> QuerySessionPlan:
+def plan_session(study: StudyAccount, asked: QuerySessionOptions, request_id: str | None = None) -> QuerySessionPlan:
     """What it would cost and promise; nothing is spent and no row is read."""
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
@@ -128,10 +124,12 @@ def plan_session(
     found = _rows(study, asked)
     if found.number is None:
         raise InvalidValue(
-            "rows", None, "must be given for a plan: how many rows there are is not public",
+            "rows",
+            None,
+            "must be given for a plan: how many rows there are is not public",
             "say rows=... if you have a good guess, or pay for a count: study.count_rows(); without either, opening "
             "the session counts them first, for a hundredth of epsilon",
-        )  # fmt: skip
+        )
     return _warned(_plan(study, asked, axes, found))
 
 
@@ -206,17 +204,13 @@ def _fresh(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[Coded
         whole = study.allowance(asked.epsilon).epsilon
         # Words that no number of rows makes sense of are refused before rows are counted.
         few = asked.updates if asked.updates is not None else 1
-        plan_query_session(
-            axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence
-        )
+        plan_query_session(axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence)
         count_rows(study, _COUNTING * whole)
         found = _rows(study, asked)
     return _plan(study, asked, axes, found)
 
 
-def _plan(
-    study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis], rows: _Rows
-) -> QuerySessionPlan:
+def _plan(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis], rows: _Rows) -> QuerySessionPlan:
     return _priced(study, asked, axes, study.allowance(_left_to_open(asked, rows.cost)), rows.number)
 
 
@@ -284,9 +278,11 @@ def _resumed_plan(
         opened = {**facts["plan"], **facts}
     except (TypeError, KeyError):
         raise InvalidValue(
-            "request_id", name, "is that of another kind of session, or of another version of farthing",
+            "request_id",
+            name,
+            "is that of another kind of session, or of another version of farthing",
             "use a new one; what was charged stays",
-        ) from None  # fmt: skip
+        ) from None
     wanted = {
         **vars(asked),
         "known": list(asked.known),
@@ -296,9 +292,11 @@ def _resumed_plan(
     for what in (*_STATED, "columns", "bins", "epsilon", "start", "known"):
         if wanted[what] not in (None, "auto", [], opened[what]):
             raise InvalidValue(
-                what, wanted[what], f"must be {opened[what]!r}, with which the session {name!r} was opened",
+                what,
+                wanted[what],
+                f"must be {opened[what]!r}, with which the session {name!r} was opened",
                 "a session of its own needs a request_id of its own, and is charged anew",
-            )  # fmt: skip
+            )
     return plan
 
 
@@ -355,16 +353,19 @@ def _refuse_too_many(axes: Sequence[CodedAxis]) -> None:
         largest = sorted(axes, key=len, reverse=True)[:3]
         sizes = ", ".join(f"{axis.column} has {len(axis):,}" for axis in largest)
         raise InvalidValue(
-            "columns", f"{cells:,} cells" if cells < 10**15 else f"{float(cells):.1e} cells",
+            "columns",
+            f"{cells:,} cells" if cells < 10**15 else f"{float(cells):.1e} cells",
             f"must have at most {MOST_CELLS:,} together ({sizes})",
             "name fewer with columns=[...], cut some into wider cells with bins={column: number}, or make a synthetic "
             "table, which has no such limit",
-        )  # fmt: skip
+        )
 
 
 def _refuse_sampled(study: StudyAccount) -> None:
     if study.sampling_rate is not None:
         raise InvalidValue(
-            "sampling_rate", study.sampling_rate, "holds for one release, and a query session goes on",
+            "sampling_rate",
+            study.sampling_rate,
+            "holds for one release, and a query session goes on",
             "study the table by itself, in another ledger= and without sampling_rate=",
-        )  # fmt: skip
+        )

@@ -33,9 +33,7 @@ def decoded(codes: Codes, axes: Sequence[CodedAxis], random: np.random.Generator
     """
     import pyarrow
 
-    columns = {
-        axis.column: _column(np.asarray(codes)[:, place], axis, random) for place, axis in enumerate(axes)
-    }
+    columns = {axis.column: _column(np.asarray(codes)[:, place], axis, random) for place, axis in enumerate(axes)}
     return pyarrow.table(columns)
 
 
@@ -99,9 +97,7 @@ def _reals(edges: Sequence[float], cells: Codes, random: np.random.Generator) ->
     return found
 
 
-def _within(
-    low: float, high: float, count: int, random: np.random.Generator, *, closed: bool
-) -> NDArray[np.float64]:
+def _within(low: float, high: float, count: int, random: np.random.Generator, *, closed: bool) -> NDArray[np.float64]:
     if not high > low:
         return np.full(count, low)
     power = math.floor(math.log10((high - low) / _STEPS))  # of ten, the distance between values

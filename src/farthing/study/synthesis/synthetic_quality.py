@@ -114,9 +114,11 @@ class Quality:
             if set(one.columns) == set(columns):
                 return one
         raise InvalidValue(
-            "columns", columns, "must be a column or a pair that was checked",
+            "columns",
+            columns,
+            "must be a column or a pair that was checked",
             "of three columns and more nothing is known: the table may be right there or not",
-        )  # fmt: skip
+        )
 
     def holding(self, columns: Iterable[str]) -> MarginalQuality | None:
         """The checked column or pair that has all of these columns and the fewest others; None if there is none.
@@ -137,9 +139,7 @@ class Quality:
         parts = []
         for size, name in ((1, "columns"), (2, "pairs of columns")):
             own = [one.verdict for one in self.of_size(size)]
-            counted = [
-                f"{own.count(word)} {word}" for word in (ROUGH, NOT_VOUCHED) if len(own) > own.count(GOOD)
-            ]
+            counted = [f"{own.count(word)} {word}" for word in (ROUGH, NOT_VOUCHED) if len(own) > own.count(GOOD)]
             if own:
                 parts.append(", ".join([f"{name}: {own.count(GOOD)} of {len(own)} good", *counted]))
         if self.unchecked:
@@ -333,10 +333,7 @@ def _one_measured(
     rows: float,
 ) -> MeasuredQuality:
     first, precisions = tables[0], np.array([error**-2.0 for error in errors])
-    mean = (
-        sum(table.values * weight for table, weight in zip(tables, precisions, strict=True))
-        / precisions.sum()
-    )
+    mean = sum(table.values * weight for table, weight in zip(tables, precisions, strict=True)) / precisions.sum()
     whole = model.marginal(first.columns) if len(first.columns) == 1 else model.graph.marginal(first.columns)
     noise = float(precisions.sum()) ** -0.5
     cells = int(first.values.size)

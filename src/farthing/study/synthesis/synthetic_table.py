@@ -410,9 +410,7 @@ class EarlierSynthesis:
         )
 
 
-def earlier_synthesis(
-    study: StudyAccount, request_id: str, options: SynthesisOptions
-) -> EarlierSynthesis | None:
+def earlier_synthesis(study: StudyAccount, request_id: str, options: SynthesisOptions) -> EarlierSynthesis | None:
     """The synthesis of an earlier request, None without one; refused if something else is asked for now.
 
     The request id by itself asks for what it stands for. An epsilon that is left out is the one that was paid.
@@ -443,9 +441,7 @@ def earlier_synthesis(
 def _earlier(ledger: Ledger, request_id: str) -> EarlierSynthesis:
     answered = stored_answer(ledger, request_id)
     if "question" not in answered.finished:
-        raise InvalidValue(
-            "request_id", request_id, "must be that of a synthesis", "study.released has other releases"
-        )
+        raise InvalidValue("request_id", request_id, "must be that of a synthesis", "study.released has other releases")
     return EarlierSynthesis(answered, restored_synthesis(answered.finished["question"]))
 
 

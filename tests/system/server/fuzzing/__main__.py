@@ -83,17 +83,17 @@ def report(console: Console, tally: Tally) -> None:
             statuses[status] += count
         share = tally.successes[call] / max(1, tally.admitted[call])
         table.add_row(
-            " ".join(call), *(str(by_role[role]) for role in (*ROLES, "others")),
+            " ".join(call),
+            *(str(by_role[role]) for role in (*ROLES, "others")),
             " ".join(f"{status}:{count}" for status, count in sorted(statuses.items())),
-            f"{share:.0%} of {tally.admitted[call]}", str(wrong[call] or ""),
-        )  # fmt: skip
+            f"{share:.0%} of {tally.admitted[call]}",
+            str(wrong[call] or ""),
+        )
     console.print(table)
     totals: Counter[int] = Counter()
     for (_, _, status), count in tally.statuses.items():
         totals[status] += count
-    console.print(
-        "statuses: " + ", ".join(f"{status}: {count:,}" for status, count in sorted(totals.items()))
-    )
+    console.print("statuses: " + ", ".join(f"{status}: {count:,}" for status, count in sorted(totals.items())))
     console.print("slowest:")
     for seconds, shown in sorted(tally.slowest.values(), reverse=True)[:4]:
         console.print(f"  {seconds:.1f} s: {shown}", markup=False, highlight=False)

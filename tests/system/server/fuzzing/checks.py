@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from farthing.server.http.error_envelope import STATUS
-from farthing.server.http.origin_checks import HEADERS
+from farthing.server.http.security_headers import HEADERS
 from system.server.fuzzing.canaries import Canaries
 from system.server.fuzzing.cases import Trial
 from system.server.fuzzing.people import LET_IN
@@ -147,10 +147,7 @@ def _fits(template: str, path: str) -> bool:
     >>> _fits("/plans/{id}", "/plans/a%20b"), _fits("/plans/{id}", "/plans/a%2Fb"), _fits("/plans/{id}", "/plans/")
     (True, False, False)
     """
-    return (
-        re.fullmatch(re.sub(r"\\\{[^/]+\\\}", "[^/]+", re.escape(template)), unquote(path), re.DOTALL)
-        is not None
-    )
+    return re.fullmatch(re.sub(r"\\\{[^/]+\\\}", "[^/]+", re.escape(template)), unquote(path), re.DOTALL) is not None
 
 
 def parsed(body: bytes) -> Any:

@@ -95,9 +95,7 @@ class Known:
         elif (method, address) == ("POST", "/password"):
             self.people.passwords[user] = sent["new"]
         elif method == "DELETE":
-            kind = (
-                address.split("/")[1].removesuffix("s").replace("user", "person").replace("studie", "study")
-            )
+            kind = address.split("/")[1].removesuffix("s").replace("user", "person").replace("studie", "study")
             for value in path.values():
                 for owner in (user, ""):
                     self.forget(kind, owner, str(value))

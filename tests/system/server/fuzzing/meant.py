@@ -153,9 +153,7 @@ def _plan_change(mind: Mind) -> Wish:
 def _plan_save(mind: Mind) -> Wish:
     made = mind.draft()
     study = mind.one(f"study of {made['dataset']}", otherwise="")
-    return Wish(
-        query=mind.proof(), body=made | ({"study": study} if study and mind.draw.random() < 0.5 else {})
-    )
+    return Wish(query=mind.proof(), body=made | ({"study": study} if study and mind.draw.random() < 0.5 else {}))
 
 
 def _release(mind: Mind) -> Wish:
@@ -273,4 +271,4 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/ledger/export"): _nothing,
     ("POST", f"{V}/compose"): _compose,
     ("POST", f"{V}/regions"): _regions,
-}  # fmt: skip
+}

@@ -116,9 +116,7 @@ def named(body: Any, dataset: str, draw: random.Random) -> Any:
         "question": condition(draw, dataset),
     }
     if isinstance(body.get("columns"), dict):  # of a declaration
-        names["columns"] = (
-            dict(zip(columns, body["columns"].values(), strict=False)) or DECLARED[dataset]["columns"]
-        )
+        names["columns"] = dict(zip(columns, body["columns"].values(), strict=False)) or DECLARED[dataset]["columns"]
     return {
         name: names[name]
         if name in names and value is not None and draw.random() < 0.9

@@ -43,9 +43,7 @@ class Fuzzed:
 
     def top_up(self) -> None:
         """Give the datasets new budgets when they are used up, so that later cases still get somewhere."""
-        ledger = open_ledger(
-            str(self.root / "study.db"), actor="curator", role="curator", key=self.root / "ledger.key"
-        )
+        ledger = open_ledger(str(self.root / "study.db"), actor="curator", role="curator", key=self.root / "ledger.key")
         try:
             for dataset in ("people", "visits"):
                 budget = ledger.budget(dataset)
@@ -144,14 +142,10 @@ def _answers(process: subprocess.Popen[bytes], url: str) -> bool:
 def _declare(url: str, header: dict[str, str]) -> None:
     """Register the datasets and grant parts of them, by the routes that a curator has."""
     for name, words in DECLARED.items():
-        made = requests.post(
-            f"{url}/api/v1/datasets", json={"name": name, **words}, headers=header, timeout=60
-        )
+        made = requests.post(f"{url}/api/v1/datasets", json={"name": name, **words}, headers=header, timeout=60)
         assert made.status_code == 201, made.text
         for user in ("analyst", "expendable"):
-            given = requests.put(
-                f"{url}/api/v1/datasets/{name}/grants/{user}", json=BUDGET, headers=header, timeout=60
-            )
+            given = requests.put(f"{url}/api/v1/datasets/{name}/grants/{user}", json=BUDGET, headers=header, timeout=60)
             assert given.status_code == 200, given.text
 
 

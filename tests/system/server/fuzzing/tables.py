@@ -120,9 +120,7 @@ def _write_visits(file: Path, canaries: Canaries, draw: random.Random) -> None:
             pa.date32(),
         ),
         canaries.column(): pa.array([canaries.text() for _ in range(ROWS)], pa.string()),
-        canaries.column(): pa.array(
-            [decimal.Decimal(canaries.whole()) for _ in range(ROWS)], pa.decimal128(20, 0)
-        ),
+        canaries.column(): pa.array([decimal.Decimal(canaries.whole()) for _ in range(ROWS)], pa.decimal128(20, 0)),
     }
     pq.write_table(pa.table(columns), file)
 

@@ -98,10 +98,7 @@ def test_what_a_statistic_raises_on_the_holdout_is_not_shown() -> None:
 
     with pytest.raises(InvalidData) as caught:
         opened().ask(telling)
-    assert (
-        str(caught.value)
-        == "statistic: failed on the holdout rows (ValueError); try it on the training rows."
-    )
+    assert str(caught.value) == "statistic: failed on the holdout rows (ValueError); try it on the training rows."
     assert caught.value.__context__ is None
 
 
@@ -127,21 +124,15 @@ FLOATS = st.floats(allow_nan=True, allow_infinity=True)
 
 
 @given(st.lists(FLOATS, min_size=1, max_size=8), FLOATS, st.integers(0, 7))
-def test_replacing_a_row_moves_the_sum_by_at_most_one_row(
-    rows: list[float], other: float, place: int
-) -> None:
+def test_replacing_a_row_moves_the_sum_by_at_most_one_row(rows: list[float], other: float, place: int) -> None:
     changed = list(rows)
     changed[place % len(rows)] = other
     sums = [steps_of(lambda table: table, np.array(t), len(rows), "holdout") for t in (rows, changed)]
     assert abs(sums[0] - sums[1]) <= STEPS
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "corrections"), [(1.0, 0.0, 5), (1.0, 1e-6, 200), (8.0, 1e-9, 1)]
-)
-def test_the_session_costs_what_was_agreed_and_nearly_all_of_it(
-    epsilon: float, delta: float, corrections: int
-) -> None:
+@pytest.mark.parametrize(("epsilon", "delta", "corrections"), [(1.0, 0.0, 5), (1.0, 1e-6, 200), (8.0, 1e-9, 1)])
+def test_the_session_costs_what_was_agreed_and_nearly_all_of_it(epsilon: float, delta: float, corrections: int) -> None:
     plan = HoldoutPlan(10**6, 10**6, epsilon, delta, corrections=corrections)
     cost = compose([plan.event]).epsilon_at(delta)
     assert 0.999 * epsilon < cost.upper <= epsilon
@@ -245,9 +236,7 @@ def test_bad_parameters_are_refused(options: dict[str, Any]) -> None:
         opened(**options)
 
 
-@pytest.mark.parametrize(
-    "table", [np.empty(0), [], {}, {"a": [1, 2], "b": [1]}, (np.ones(2), np.ones(3)), "rows", 7]
-)
+@pytest.mark.parametrize("table", [np.empty(0), [], {}, {"a": [1, 2], "b": [1]}, (np.ones(2), np.ones(3)), "rows", 7])
 def test_tables_without_rows_or_of_several_lengths_are_refused(table: Any) -> None:
     with pytest.raises(InvalidData, match="training: must be a table"):
         Holdout(table, np.ones(5), epsilon=1.0)
@@ -303,9 +292,7 @@ def test_noise_a_tenth_off_is_noticed_in_corrected_answers() -> None:
     from scipy.stats import chisquare
 
     rows = 20
-    session = Holdout(
-        np.ones(rows), np.ones(rows), epsilon=4.0, corrections=1, threshold=0.01, journal=Forgetful()
-    )
+    session = Holdout(np.ones(rows), np.ones(rows), epsilon=4.0, corrections=1, threshold=0.01, journal=Forgetful())
     session._source = TestSource(11)
     levels = [session._corrected_level(STEPS, -rows * STEPS // 2) for _ in range(8_000)]
     edges = np.array([72.5, 96.5, 112.5, 120.5, 127.5, 135.5, 143.5, 159.5, 183.5])

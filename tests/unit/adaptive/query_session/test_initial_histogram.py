@@ -90,9 +90,7 @@ def test_tables_move_by_no_more_than_their_noise_is_made_for() -> None:
     for shape, delta in (((2,) * 16, 1e-9), ((2,) * 16, 0.0), ((16, 9, 7, 6), 1e-9), ((256, 256), 1e-9)):
         opening = Opening.chosen(shape, 0.75, delta, 3)
         mechanism = opening.of_tables(3, delta)
-        moved = [
-            3.0
-        ] * opening.tables  # one person adds three rows to one cell, and so to a cell of each table
+        moved = [3.0] * opening.tables  # one person adds three rows to one cell, and so to a cell of each table
         norm = getattr(mechanism, "l2_sensitivity", None)
         if norm is None:
             assert mechanism.l1_sensitivity >= sum(moved)  # type: ignore[union-attr]

@@ -38,9 +38,7 @@ def _answerer(journal: MemoryJournal, epsilon: float = 20.0) -> QuerySession:
 def test_a_round_is_recorded_under_its_own_number_whatever_others_end_meanwhile() -> None:
     journal = Hooked()
     one, other = _answerer(journal), _answerer(journal)
-    journal.then = lambda: other.ask(
-        "x >= 1"
-    )  # begins round 2 and ends it, before round 1 has had a question
+    journal.then = lambda: other.ask("x >= 1")  # begins round 2 and ends it, before round 1 has had a question
     assert one.ask("x = 0").paid  # the other has only learnt that there is nothing elsewhere
     assert [number for number, _ in journal.history()] == [2, 1]
     assert (one.updates, one.running) == (2, False)

@@ -128,9 +128,7 @@ def test_noise_is_as_wide_as_the_plan_says_and_a_tenth_off_is_noticed(delta: flo
         assert abs(((noise / honest.prices.standard_error(SHARES)) ** 2).mean() - 1) > 0.056
 
 
-def test_choices_go_through_the_mechanism_that_is_charged(
-    plan: SynthesisPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_choices_go_through_the_mechanism_that_is_charged(plan: SynthesisPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     from farthing.mechanisms import ExponentialMechanism
 
     asked = []
@@ -198,9 +196,7 @@ def test_known_tables_may_leave_cells_out_and_be_coarser() -> None:
         ([[0, 1, 0, 7]], [1, 1]),
     ],
 )
-def test_rows_of_the_wrong_kind_are_refused_without_being_shown(
-    plan: SynthesisPlan, codes: Any, counts: Any
-) -> None:
+def test_rows_of_the_wrong_kind_are_refused_without_being_shown(plan: SynthesisPlan, codes: Any, counts: Any) -> None:
     with pytest.raises(InvalidData) as refused:
         plan.draw(codes, counts)
     assert "31" not in str(refused.value)
@@ -245,9 +241,7 @@ def test_known_columns_and_the_known_number_of_rows_are_trusted() -> None:
     plans = [synthesis_plan(SIZES, 0.02, 1e-9, names=names, known=part) for part in ((), known)]
     drawn = plans[0].draw(rows, source=TestSource(9))
     poor, rich = (plan.fitted(drawn) for plan in plans)
-    apart = [
-        np.abs(one.marginal((3,)) / one.total - counted(rows, (3,)) / 4000).sum() / 2 for one in (poor, rich)
-    ]
+    apart = [np.abs(one.marginal((3,)) / one.total - counted(rows, (3,)) / 4000).sum() / 2 for one in (poor, rich)]
     assert abs(rich.total - 4000) < 20
     assert apart[1] < 0.1 < apart[0]
     others = [plans[0].fitted(plans[0].draw(rows, source=TestSource(9 + more))).total for more in range(6)]

@@ -57,14 +57,10 @@ def raw_cell(name: str, source: random.Random) -> Any:
         return None
     kind = TYPES[name]
     if kind in {"DOUBLE", "FLOAT"}:
-        value = source.choice(
-            [*_REALS, source.uniform(-6, 6), source.uniform(0, 120), float(source.randint(-9, 200))]
-        )
+        value = source.choice([*_REALS, source.uniform(-6, 6), source.uniform(0, 120), float(source.randint(-9, 200))])
         return value if kind == "DOUBLE" or not abs(value) > 3e38 else math.copysign(3e38, value)
     if kind in {"BIGINT", "HUGEINT"}:
-        return source.choice(
-            [*_INTS, source.randint(-9, 9), source.randint(-9, 9), source.randint(-(2**50), 2**50)]
-        )
+        return source.choice([*_INTS, source.randint(-9, 9), source.randint(-9, 9), source.randint(-(2**50), 2**50)])
     if kind == "UBIGINT":
         return source.choice([0, 1, 2, 3, 4, 2**64 - 1, 2**63])
     if kind == "BOOLEAN":
@@ -98,13 +94,9 @@ class Engine:
         types = {"FLOAT": "float32", "DOUBLE": "float64", "BIGINT": "int64", "HUGEINT": "decimal(38, 0)",
                  "UBIGINT": "uint64", "VARCHAR": "string", "BOOLEAN": "boolean", "DATE": "date",
                  "TIMESTAMP": "timestamp"}  # fmt: skip
-        self.table = ibis.table(
-            {"n": "int32"} | {name: types[kind] for name, kind in TYPES.items()}, name="t"
-        )
+        self.table = ibis.table({"n": "int32"} | {name: types[kind] for name, kind in TYPES.items()}, name="t")
         if self.rows:  # what a float32 column holds is not what was written into it
-            for row, (z,) in zip(
-                rows, self.connection.execute("select z from t order by n").fetchall(), strict=True
-            ):
+            for row, (z,) in zip(rows, self.connection.execute("select z from t order by n").fetchall(), strict=True):
                 row["z"] = z
 
         cells = {name: read_column(self.table[name], domain) for name, domain in SCHEMA.columns.items()}
@@ -116,9 +108,7 @@ class Engine:
         """The expression on every row, in order; on raw cells the SQL is longer, and so is the time to plan it."""
         table = self.table if raw else self.cleaned
         query = table.select("n", v=expression.to_ibis(table, cells_read=not raw)).order_by("n")
-        return [
-            value for _, value in self.connection.execute(ibis.to_sql(query, dialect="duckdb")).fetchall()
-        ]
+        return [value for _, value in self.connection.execute(ibis.to_sql(query, dialect="duckdb")).fetchall()]
 
 
 # Text of a given kind, by depth
@@ -144,12 +134,8 @@ def numbers(depth: int) -> st.SearchStrategy[str]:
         st.builds("{}({})".format, st.sampled_from(["abs", "sign", "floor", "ceil", "round", "sqrt"]), inner),
         st.builds("round({}, {})".format, inner, st.integers(0, 4)),
         st.builds("power({}, {})".format, inner, st.integers(1, 4)),
-        st.builds(
-            "{}({})".format, st.sampled_from(["ln", "exp", "log10", "sqrt"]), st.sampled_from(_WHOLE_COLUMNS)
-        ),
-        st.builds(
-            "{}({}, {})".format, st.sampled_from(["least", "greatest", "coalesce", "nullif"]), inner, inner
-        ),
+        st.builds("{}({})".format, st.sampled_from(["ln", "exp", "log10", "sqrt"]), st.sampled_from(_WHOLE_COLUMNS)),
+        st.builds("{}({}, {})".format, st.sampled_from(["least", "greatest", "coalesce", "nullif"]), inner, inner),
         st.builds("clip({}, -2, 3.5)".format, inner),
         st.builds("cast({} as {})".format, inner, st.sampled_from(["integer", "double"])),
         st.builds("cast({} as integer)".format, conditions(depth - 1)),

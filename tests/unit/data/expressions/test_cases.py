@@ -52,9 +52,7 @@ def test_the_definition_gives_the_integers_that_are_written_down(case: Case | Ho
 def test_duckdb_gives_the_integers_that_are_written_down() -> None:
     cases = [*ORDINARY, *DEFINED]
     wrong = {
-        case.name: found
-        for case, found in zip(cases, on_duckdb(cases, ROWS), strict=True)
-        if found != case.expected
+        case.name: found for case, found in zip(cases, on_duckdb(cases, ROWS), strict=True) if found != case.expected
     }
     assert wrong == {}
 

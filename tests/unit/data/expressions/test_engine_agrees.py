@@ -94,13 +94,9 @@ def test_the_normalised_text_means_the_same(text: str) -> None:
     assert again.text == expression.text and again.meaning == expression.meaning
 
 
-@pytest.mark.parametrize(
-    "text", ["ln(y)", "exp(x)", "log10(z)", "log(3, abs(x) + 1)", "exp(-z) / (1 + exp(-z))"]
-)
+@pytest.mark.parametrize("text", ["ln(y)", "exp(x)", "log10(z)", "log(3, abs(x) + 1)", "exp(-z) / (1 + exp(-z))"])
 def test_logarithms_of_real_numbers_agree_but_for_the_last_digits(text: str) -> None:
     rows, expression = engine(1000, 8), read(text, SCHEMA)
     expected = [expression.value(row) for row in rows.rows]
-    assert rows.values(expression) == [
-        None if value is None else pytest.approx(value, rel=1e-14) for value in expected
-    ]
+    assert rows.values(expression) == [None if value is None else pytest.approx(value, rel=1e-14) for value in expected]
     assert all(value is None or lies_in(value, expression.domain) for value in expected)

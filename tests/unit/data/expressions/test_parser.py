@@ -21,8 +21,9 @@ SCHEMA = Schema.read({"a": (1, 9), "b": (1, 9), "c": (1, 9), "p": bool, "q": boo
 
 _NUMBERS = st.lists(
     st.tuples(st.sampled_from(["+", "-", "*", "%", "//"]), st.sampled_from(["a", "b", "c", "-a", "2", "(b - c)"])),
-    min_size=1, max_size=6,
-).map(lambda parts: "a " + " ".join(f"{operator} {operand}" for operator, operand in parts))  # fmt: skip
+    min_size=1,
+    max_size=6,
+).map(lambda parts: "a " + " ".join(f"{operator} {operand}" for operator, operand in parts))
 _COMPARED = st.builds(
     "{}{} {} {}".format,
     st.sampled_from(["", "not "]),
@@ -34,8 +35,9 @@ _FLAT = st.lists(
     st.tuples(
         st.sampled_from(["and", "or", "and not"]), st.one_of(_COMPARED, st.sampled_from(["p", "not q", "p is null"]))
     ),
-    min_size=0, max_size=4,
-)  # fmt: skip
+    min_size=0,
+    max_size=4,
+)
 _CONDITIONS = st.builds(
     lambda first, rest: " ".join([first, *(f"{word} {part}" for word, part in rest)]), _COMPARED, _FLAT
 )

@@ -93,9 +93,7 @@ def test_declared_bounds_take_the_place_of_propagated_ones() -> None:
     assert read("weight / 2", SCHEMA, Integers(10, 60)).domain == Reals(10.0, 60.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "declared"), [("sex", Integers(0, 1)), ("age", Flags()), ("on", Reals(0.0, 1.0))]
-)
+@pytest.mark.parametrize(("text", "declared"), [("sex", Integers(0, 1)), ("age", Flags()), ("on", Reals(0.0, 1.0))])
 def test_bounds_are_declared_for_numbers_only(text: str, declared: Domain) -> None:
     with pytest.raises(InvalidExpression, match="do not fit the result"):
         read(text, SCHEMA, declared)
@@ -109,10 +107,7 @@ def holds(values: Range, value: object) -> bool:
     if isinstance(values, Nothing):
         return value is None
     if isinstance(values, Real) and isinstance(value, float):
-        return (
-            values.lower <= value <= values.upper
-            and value.as_integer_ratio()[1].bit_length() - 1 <= -values.grain
-        )
+        return values.lower <= value <= values.upper and value.as_integer_ratio()[1].bit_length() - 1 <= -values.grain
     kind = datetime.date if isinstance(values, Day) else int
     return type(value) is kind and values.lower <= value <= values.upper  # type: ignore[union-attr,operator]
 

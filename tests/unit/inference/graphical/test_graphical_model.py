@@ -46,14 +46,10 @@ def test_tables_agree_with_one_another() -> None:
 def test_domains_of_any_size_are_no_trouble_as_long_as_the_cliques_are_small() -> None:
     sizes = (1000,) * 40
     draw = np.random.default_rng(2)
-    pairs = [
-        Measured((c, c + 1), draw.normal(1, 1, (2, 2)), 1.0, [np.arange(1000) // 500] * 2) for c in (0, 1)
-    ]
+    pairs = [Measured((c, c + 1), draw.normal(1, 1, (2, 2)), 1.0, [np.arange(1000) // 500] * 2) for c in (0, 1)]
     model = fit_graphical(sizes, pairs, 10.0, rounds=5)
     assert model.marginal((0, 39)).shape == (1000, 1000)
-    assert model.query({column: np.arange(1000) < 500 for column in range(30, 40)}) == pytest.approx(
-        10 / 2**10
-    )
+    assert model.query({column: np.arange(1000) < 500 for column in range(30, 40)}) == pytest.approx(10 / 2**10)
     with pytest.raises(InvalidValue, match="ask for fewer columns"):
         model.marginal((0, 5, 39))
     halves = [np.arange(1000) // 500] * 3

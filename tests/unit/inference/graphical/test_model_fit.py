@@ -78,9 +78,7 @@ def test_counts_of_any_size_are_fitted_alike(scale: float) -> None:
 
 def test_progress_ends_where_it_should() -> None:
     told: list[tuple[int, int]] = []
-    fit_graphical(
-        SIZES, [noisy((0, 1), 11)], 600, rounds=50, progress=lambda done, of: told.append((done, of))
-    )
+    fit_graphical(SIZES, [noisy((0, 1), 11)], 600, rounds=50, progress=lambda done, of: told.append((done, of)))
     assert told == sorted(told)
     assert told[-1] == (50, 50)
 

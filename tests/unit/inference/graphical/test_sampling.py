@@ -39,9 +39,7 @@ def test_each_number_is_its_expectation_rounded_up_or_down_and_right_on_average(
     totals = np.array([11, 0, 1, 6])
     expected = distributions * totals[:, None]
     repeats = 50_000
-    found = spread(np.tile(distributions, (repeats, 1)), np.tile(totals, repeats), draw).reshape(
-        repeats, 4, 7
-    )
+    found = spread(np.tile(distributions, (repeats, 1)), np.tile(totals, repeats), draw).reshape(repeats, 4, 7)
     assert np.all(found.sum(axis=2) == totals)
     assert np.all(np.abs(found - expected) < 1 + 1e-9)
     # A fraction varies by at most 1/4; five standard errors of its mean, and a little.

@@ -63,9 +63,7 @@ def test_many_rows_in_a_few_even_pieces_are_measured_by_dawa() -> None:
         pytest.param(1.0, 1e-25, marks=pytest.mark.slow),
     ],
 )
-def test_the_cost_is_known_before_and_the_same_for_all_data(
-    strategy: str, epsilon: float, delta: float
-) -> None:
+def test_the_cost_is_known_before_and_the_same_for_all_data(strategy: str, epsilon: float, delta: float) -> None:
     workload = workloads.prefix(128)
     found = [
         answer_workload(cells, workload, epsilon=epsilon, delta=delta, strategy=strategy)
@@ -110,18 +108,14 @@ def test_dawa_over_two_axes_is_refused() -> None:
 
 
 def test_further_questions_have_errors_of_noise_and_of_uneven_buckets() -> None:
-    found = _answer_workload(
-        SOME // 2, workloads.prefix(128, column="age"), epsilon=0.1, source=TestSource(4)
-    )
+    found = _answer_workload(SOME // 2, workloads.prefix(128, column="age"), epsilon=0.1, source=TestSource(4))
     answer = found.query("10 <= age < 25")
     vector = np.zeros(128)
     vector[10:25] = 1.0
     assert answer.standard_errors == pytest.approx(math.sqrt(found.estimator.variance(vector)))
     dense = found.estimator.covariance()
     assert found.estimator.variance(vector) == pytest.approx(float(vector @ dense @ vector), rel=1e-6)
-    assert found.standard_errors[24] ** 2 == pytest.approx(
-        float(np.tri(128)[24] @ dense @ np.tri(128)[24]), rel=1e-6
-    )
+    assert found.standard_errors[24] ** 2 == pytest.approx(float(np.tri(128)[24] @ dense @ np.tri(128)[24]), rel=1e-6)
 
 
 @pytest.mark.slow
@@ -131,9 +125,7 @@ def test_few_rows_are_answered_better_than_by_any_fixed_strategy() -> None:
     errors = []
     for shape, own in made_shapes(1024).items():
         cells = [sampled(own, 1000, shape, trial) for trial in range(2)]
-        errors.append(
-            math.sqrt(np.mean([error(workload, one, "auto", 7 + i) for i, one in enumerate(cells)]))
-        )
+        errors.append(math.sqrt(np.mean([error(workload, one, "auto", 7 + i) for i, one in enumerate(cells)])))
     assert math.exp(np.mean(np.log(errors))) <= 65.0
     assert max(errors) <= 1.3 * 95.0
 

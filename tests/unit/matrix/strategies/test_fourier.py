@@ -42,9 +42,7 @@ def test_estimator_is_dense_least_squares(norm: Literal["l1", "l2"]) -> None:
     rows = [np.concatenate(strategy.exact(unit)) for unit in np.eye(16, dtype=np.int64)]
     matrix = np.array(rows).T.astype(float)
     variances = strategy.unit_variances(workload, norm)
-    each = np.concatenate(
-        [np.full(level.size, v) for level, v in zip(strategy.levels, variances, strict=True)]
-    )
+    each = np.concatenate([np.full(level.size, v) for level, v in zip(strategy.levels, variances, strict=True)])
     covariance = np.linalg.pinv((matrix.T / each) @ matrix, rcond=1e-12, hermitian=True)
     estimator = strategy.fit(variances)
     dense = workload.matrix()

@@ -109,17 +109,12 @@ def test_cells_without_negative_ones_keep_the_marginals_near() -> None:
     """Few rows in many cells: clipping cell by cell would be far from every marginal."""
     workload = marginals((2, 3, 4, 5, 6), way=2)
     noise = priced(marginal_strategy(workload, "l2"), workload, 1.0, 1e-9, "gaussian")
-    values = np.minimum(
-        np.random.default_rng(4).geometric(0.6, (5, 2000)).T - 1, np.array(workload.shape) - 1
-    )
+    values = np.minimum(np.random.default_rng(4).geometric(0.6, (5, 2000)).T - 1, np.array(workload.shape) - 1)
     cells = np.bincount(np.ravel_multi_index(tuple(values.T), workload.shape), minlength=workload.cells)
     measured = noise.measure(cells, TestSource(3))
     truth = workload.answers(cells)
     found = noise.estimator.nonnegative(measured)
-    errors = [
-        float(np.linalg.norm(workload.answers(x) - truth))
-        for x in (noise.estimator.estimate(measured), found)
-    ]
+    errors = [float(np.linalg.norm(workload.answers(x) - truth)) for x in (noise.estimator.estimate(measured), found)]
     assert found.min() >= 0
     assert errors[1] <= errors[0] * 1.001
 

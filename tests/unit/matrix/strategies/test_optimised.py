@@ -104,9 +104,7 @@ def test_weights_that_make_no_sense_give_the_tree(weight: float, monkeypatch: py
 
 
 @pytest.mark.parametrize(("norm", "solver"), [("l1", "best_for_laplace"), ("l2", "best_for_gaussian")])
-def test_an_optimiser_that_fails_gives_the_tree(
-    norm: Norm, solver: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_optimiser_that_fails_gives_the_tree(norm: Norm, solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object, **__: object) -> None:
         raise np.linalg.LinAlgError
 
@@ -122,9 +120,7 @@ def test_progress_rises_to_one() -> None:
 
 def test_a_search_out_of_time_still_gives_a_good_strategy() -> None:
     workload = all_ranges(300)
-    assert rmse(optimised(workload, "l1", seconds=0.0), workload) <= rmse(
-        weighted_tree(workload, "l1"), workload
-    )
+    assert rmse(optimised(workload, "l1", seconds=0.0), workload) <= rmse(weighted_tree(workload, "l1"), workload)
 
 
 def test_too_many_cells_are_refused() -> None:

@@ -170,9 +170,7 @@ def test_off_keeps_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert strategy_cache.store("0" * 64, {}) is False and strategy_cache.load("0" * 64) is None
 
 
-def test_a_place_that_cannot_be_written_is_no_reason_to_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FARTHING_CACHE", str(tmp_path / "file"))
     assert fresh().levels[0].size > 20
@@ -200,9 +198,7 @@ def test_many_at_once_read_and_write_the_same_strategy() -> None:
         assert all(pool.map(use, range(64)))
 
 
-def test_the_users_cache_is_where_the_platform_keeps_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_users_cache_is_where_the_platform_keeps_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("FARTHING_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert strategy_cache.folder() == tmp_path / "farthing" / "strategies"
@@ -218,9 +214,7 @@ def test_the_users_cache_is_where_the_platform_keeps_it(
     assert folders["win32"] == tmp_path / "local" / "farthing" / "strategies"
 
 
-def test_a_small_file_that_unpacks_to_a_huge_one_is_not_read(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_file_that_unpacks_to_a_huge_one_is_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = np.zeros(2**18)
     assert strategy_cache.store("bomb", {"cells": cells})
     assert strategy_cache.load("bomb") is not None

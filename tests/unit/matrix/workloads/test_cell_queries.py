@@ -160,9 +160,7 @@ def test_a_pair_is_the_condition_it_stands_for_also_beyond_the_ends() -> None:
     cells = [Axis("x", range(6))]
     for low, high in [(-1, 3), (3, 20), (0, 7), (20, 30)]:
         assert np.array_equal(vector_of((low, high), cells), vector_of(f"{low} <= x < {high}", cells))
-    assert (
-        vector_of((25, 200), [AGE]).tolist() == vector_of("25 <= age < 200", [AGE]).tolist() == [0, 0, 1, 1]
-    )
+    assert vector_of((25, 200), [AGE]).tolist() == vector_of("25 <= age < 200", [AGE]).tolist() == [0, 0, 1, 1]
     for pair in [(3, 3), (4, 2), (float("nan"), 3), (3, datetime.date(2026, 1, 1))]:
         with pytest.raises(InvalidValue, match="pair lo < hi"):
             vector_of(pair, cells)

@@ -46,9 +46,7 @@ def over(shape: tuple[int, ...], depth: int) -> st.SearchStrategy[Workload]:
     subsets = [s for k in range(len(shape) + 1) for s in itertools.combinations(range(len(shape)), k)]
     kinds: list[st.SearchStrategy[Workload]] = [
         st.tuples(*map(intervals, shape)).map(lambda factors: product(*factors)),
-        st.lists(st.sampled_from(subsets), min_size=1, max_size=4).map(
-            lambda chosen: marginals(shape, subsets=chosen)
-        ),
+        st.lists(st.sampled_from(subsets), min_size=1, max_size=4).map(lambda chosen: marginals(shape, subsets=chosen)),
     ]
     if len(shape) == 1:
         kinds.append(intervals(shape[0]))
@@ -58,9 +56,7 @@ def over(shape: tuple[int, ...], depth: int) -> st.SearchStrategy[Workload]:
         kinds.append(parts.map(lambda given: union(*given, weights=[2.0 + i for i in range(len(given))])))
         if len(shape) == 2:
             unions = st.lists(intervals(shape[1]), min_size=2, max_size=2).map(lambda given: union(*given))
-            kinds.append(
-                st.tuples(intervals(shape[0]), unions).map(lambda pair: product(*pair, columns=("x0", "x1")))
-            )
+            kinds.append(st.tuples(intervals(shape[0]), unions).map(lambda pair: product(*pair, columns=("x0", "x1"))))
     return st.one_of(kinds)
 
 
@@ -157,9 +153,7 @@ def test_large_workloads_stay_implicit() -> None:
 def test_labels_of_all_ranges_agree_with_their_edges(size: int) -> None:
     workload = all_ranges(size)
     listed = ranges(size, np.stack([workload.starts, workload.stops], axis=1))
-    assert [workload.label(i) for i in range(workload.queries)] == [
-        listed.label(i) for i in range(workload.queries)
-    ]
+    assert [workload.label(i) for i in range(workload.queries)] == [listed.label(i) for i in range(workload.queries)]
 
 
 def test_columns_are_named_once_and_kept() -> None:

@@ -57,9 +57,7 @@ def browser() -> Browser:
     """A browser at an address; it sends its origin as browsers do, and follows nothing by itself."""
 
     def new(app: FastAPI, address: str = "127.0.0.1", here: str = HERE) -> TestClient:
-        return TestClient(
-            app, base_url=here, headers={"Origin": here}, client=(address, 5000), follow_redirects=False
-        )
+        return TestClient(app, base_url=here, headers={"Origin": here}, client=(address, 5000), follow_redirects=False)
 
     return new
 

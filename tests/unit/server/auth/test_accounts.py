@@ -140,17 +140,13 @@ def test_a_token_is_shown_once_and_stored_as_a_mark(bob: TestClient, app: FastAP
     assert (me["name"], me["scopes"], me["via"], me["csrf"]) == ("bob", ["read", "plan"], "token", None)
 
 
-def test_a_token_needs_neither_cookie_nor_origin_nor_csrf(
-    bob: TestClient, ada: TestClient, app: FastAPI
-) -> None:
+def test_a_token_needs_neither_cookie_nor_origin_nor_csrf(bob: TestClient, ada: TestClient, app: FastAPI) -> None:
     word = ada.post(f"{API}/tokens", json={"scopes": ["manage"]}).json()["token"]
     script = TestClient(app, base_url="http://127.0.0.1:8642", headers={"Authorization": f"bearer {word}"})
     assert script.patch(f"{API}/users/bob", json={"role": "auditor"}).json()["role"] == "auditor"
 
 
-def test_a_token_ends_when_it_is_revoked_or_its_time_is_over(
-    bob: TestClient, app: FastAPI, browser: Any
-) -> None:
+def test_a_token_ends_when_it_is_revoked_or_its_time_is_over(bob: TestClient, app: FastAPI, browser: Any) -> None:
     made = [bob.post(f"{API}/tokens", json={"scopes": ["read"]}).json() for _ in range(3)]
     scripts = []
     for token in made:

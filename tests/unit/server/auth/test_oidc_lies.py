@@ -73,25 +73,17 @@ LIES: dict[str, Callable[[LittleProvider], Any]] = {
     "no time": changed(iat=None),
     "no subject": changed(sub=None),
     "alg none": lambda provider: lambda header, claims: by_hand({"alg": "none"}, claims, None),
-    "alg None": lambda provider: (
-        lambda header, claims: by_hand({"alg": "None", "kid": "key-rsa"}, claims, None)
-    ),
+    "alg None": lambda provider: lambda header, claims: by_hand({"alg": "None", "kid": "key-rsa"}, claims, None),
     "no alg": lambda provider: lambda header, claims: by_hand({"kid": "key-rsa"}, claims, None),
     "alg a list": lambda provider: lambda header, claims: by_hand({"alg": ["RS256"]}, claims, None),
     "HS256 with the public key": lambda provider: (
         lambda header, claims: by_hand({"alg": "HS256", "kid": "key-rsa"}, claims, public_pem(provider))
     ),
     "HS256 with our secret": lambda provider: (
-        lambda header, claims: by_hand(
-            {"alg": "HS256", "kid": "key-rsa"}, claims, provider.client_secret.encode()
-        )
+        lambda header, claims: by_hand({"alg": "HS256", "kid": "key-rsa"}, claims, provider.client_secret.encode())
     ),
-    "RS512": lambda provider: (
-        lambda header, claims: jwt.encode(claims, provider.rsa, "RS512", {"kid": "key-rsa"})
-    ),
-    "PS256": lambda provider: (
-        lambda header, claims: jwt.encode(claims, provider.rsa, "PS256", {"kid": "key-rsa"})
-    ),
+    "RS512": lambda provider: lambda header, claims: jwt.encode(claims, provider.rsa, "RS512", {"kid": "key-rsa"}),
+    "PS256": lambda provider: lambda header, claims: jwt.encode(claims, provider.rsa, "PS256", {"kid": "key-rsa"}),
     "a stranger's key": lambda provider: (
         lambda header, claims: jwt.encode(claims, provider.stranger, "RS256", {"kid": "key-rsa"})
     ),

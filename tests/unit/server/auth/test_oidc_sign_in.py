@@ -93,9 +93,7 @@ def test_a_state_is_good_once(app: FastAPI, browser: Any, provider: LittleProvid
     assert len(provider.asked) == asked  # the provider was not even asked
 
 
-@pytest.mark.parametrize(
-    "change", [{"state": "another"}, {"state": ""}, {"code": ""}, {"iss": "https://evil"}]
-)
+@pytest.mark.parametrize("change", [{"state": "another"}, {"state": ""}, {"code": ""}, {"iss": "https://evil"}])
 def test_what_comes_back_must_be_what_was_begun(
     app: FastAPI, browser: Any, provider: LittleProvider, change: dict[str, str]
 ) -> None:
@@ -114,9 +112,7 @@ def test_nobody_can_finish_in_anothers_browser_what_they_began_in_theirs(
     assert finished(victim, back) == PROBLEM
 
 
-def test_a_sign_in_that_took_too_long_is_begun_again(
-    app: FastAPI, browser: Any, provider: LittleProvider
-) -> None:
+def test_a_sign_in_that_took_too_long_is_begun_again(app: FastAPI, browser: Any, provider: LittleProvider) -> None:
     client = browser(app)
     back = begun(client, provider)
     with app.state.farthing.store.begin() as connection:
@@ -136,14 +132,10 @@ def test_a_code_of_another_sign_in_is_refused_by_the_provider(
 
 def test_what_the_provider_says_no_to_ends_at_the_sign_in_screen(app: FastAPI, browser: Any) -> None:
     client = browser(app)
-    assert (
-        finished(client, {"error": "access_denied", "error_description": "<script>", "state": "x"}) == PROBLEM
-    )
+    assert finished(client, {"error": "access_denied", "error_description": "<script>", "state": "x"}) == PROBLEM
 
 
-@pytest.mark.parametrize(
-    "more", ["next=https://evil", "redirect_uri=https://evil", "return_to=//evil", "url=/evil"]
-)
+@pytest.mark.parametrize("more", ["next=https://evil", "redirect_uri=https://evil", "return_to=//evil", "url=/evil"])
 def test_no_address_in_a_request_is_ever_followed(
     app: FastAPI, browser: Any, provider: LittleProvider, more: str
 ) -> None:
@@ -337,9 +329,7 @@ def test_another_claim_can_name_people(app: FastAPI, browser: Any, provider: Lit
     assert finished(client, begun(client, provider)) == "bob"
 
 
-def test_a_disabled_or_removed_user_is_not_let_in(
-    app: FastAPI, browser: Any, provider: LittleProvider
-) -> None:
+def test_a_disabled_or_removed_user_is_not_let_in(app: FastAPI, browser: Any, provider: LittleProvider) -> None:
     state = app.state.farthing
     change_user(state.store, state.passwords, "bob", by="a test", disabled=True)
     client = browser(app)

@@ -70,9 +70,7 @@ def test_signing_in_says_who_it_is_and_gives_a_cookie_that_scripts_and_sites_can
 
 def test_over_tls_the_cookie_is_for_tls_only(serve: Any, browser: Any) -> None:
     app = serve(public_url="https://farthing.example.org", proxy=True)
-    add_user(
-        app.state.farthing.store, app.state.farthing.passwords, "bob", "analyst", by="a test", password=GOOD
-    )
+    add_user(app.state.farthing.store, app.state.farthing.passwords, "bob", "analyst", by="a test", password=GOOD)
     answer = sign_in(browser(app, here="https://farthing.example.org"))
     assert "secure" in answer.headers["set-cookie"].lower()
 
@@ -139,9 +137,7 @@ def test_signing_out_makes_a_copied_cookie_worthless(app: FastAPI, browser: Any)
     assert [each.get(f"{API}/me").status_code for each in (client, thief)] == [401, 401]
 
 
-def test_signing_in_again_ends_the_session_that_the_browser_had(
-    app: FastAPI, state: Any, browser: Any
-) -> None:
+def test_signing_in_again_ends_the_session_that_the_browser_had(app: FastAPI, state: Any, browser: Any) -> None:
     client = browser(app)
     sign_in(client)
     first = client.cookies["farthing_session"]
@@ -246,9 +242,7 @@ def test_the_ways_to_sign_in_are_public(app: FastAPI, state: Any, browser: Any) 
 # How often.
 
 
-def test_the_sixth_wrong_password_in_a_minute_is_refused_with_how_long_to_wait(
-    app: FastAPI, browser: Any
-) -> None:
+def test_the_sixth_wrong_password_in_a_minute_is_refused_with_how_long_to_wait(app: FastAPI, browser: Any) -> None:
     answers = [sign_in(browser(app), password=OTHER) for _ in range(PER_USER + 1)]
     assert [answer.status_code for answer in answers] == [401] * PER_USER + [429]
     error = answers[-1].json()["error"]
@@ -264,9 +258,7 @@ def test_names_that_nobody_has_are_limited_alike(app: FastAPI, browser: Any) -> 
     assert answers == [401] * PER_USER + [429]
 
 
-def test_one_address_may_try_twenty_names_a_minute_and_successes_do_not_buy_more(
-    app: FastAPI, browser: Any
-) -> None:
+def test_one_address_may_try_twenty_names_a_minute_and_successes_do_not_buy_more(app: FastAPI, browser: Any) -> None:
     thief = browser(app, "192.0.2.7")
     for number in range(PER_ADDRESS):
         assert sign_in(thief, f"guess{number}", OTHER).status_code == 401
@@ -304,9 +296,7 @@ def test_after_a_minute_it_is_forgotten(app: FastAPI, state: Any, browser: Any) 
     assert rows(state, t.attempts) == []  # and swept away
 
 
-def test_waiting_as_long_as_told_is_long_enough_and_no_longer(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_as_long_as_told_is_long_enough_and_no_longer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from farthing.errors import RequestRefused
     from farthing.server.auth import password_sign_in as limits
 

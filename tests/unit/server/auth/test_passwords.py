@@ -24,9 +24,7 @@ def test_the_same_password_is_kept_differently_each_time(passwords: Passwords) -
 
 
 def test_a_password_fits_however_the_keyboard_composes_it(passwords: Passwords) -> None:
-    assert passwords.fits(
-        passwords.hash_of("caf\u00e9 caf\u00e9 caf\u00e9"), "cafe\u0301 cafe\u0301 cafe\u0301"
-    )
+    assert passwords.fits(passwords.hash_of("caf\u00e9 caf\u00e9 caf\u00e9"), "cafe\u0301 cafe\u0301 cafe\u0301")
 
 
 @pytest.mark.parametrize("kept", ["", "not a hash", "$argon2id$v=19$m=8,t=1,p=1$xx$yy", None])

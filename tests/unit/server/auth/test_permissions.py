@@ -35,9 +35,7 @@ class Ways:
         with state.store.begin() as connection:
             for role in ROLES:
                 for name, disabled in ((f"a.{role}", False), (f"no.{role}", True)):
-                    connection.execute(
-                        users.insert().values(name=name, role=role, disabled=disabled, created=now())
-                    )
+                    connection.execute(users.insert().values(name=name, role=role, disabled=disabled, created=now()))
         self.sessions = {name: open_session(state, name, "password") for name in self.names()}
         self.links = {role: open_session(state, f"a.{role}", "link") for role in ROLES}
         self.ended = open_session(state, "a.curator", "password")
@@ -146,9 +144,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("stopped")
 @pytest.mark.parametrize(("method", "path"), ROWS, ids=[" ".join(row) for row in ROWS])
-def test_a_route_lets_in_whom_its_row_names_and_nobody_else(
-    served: Any, ways: Ways, method: str, path: str
-) -> None:
+def test_a_route_lets_in_whom_its_row_names_and_nobody_else(served: Any, ways: Ways, method: str, path: str) -> None:
     assert not wrongs(served.app, method, path, list(ways.cases(method, PERMISSIONS[method, path])))
 
 

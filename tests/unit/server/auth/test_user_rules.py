@@ -188,9 +188,7 @@ def test_every_change_is_logged_with_who_made_it_and_without_secrets(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     people.add("amy", "analyst", by="ada", password=GOOD)
-    people.change(
-        "amy", by="ada", role="auditor", disabled=True, password=GOOD + " more", subject="amy@x.org"
-    )
+    people.change("amy", by="ada", role="auditor", disabled=True, password=GOOD + " more", subject="amy@x.org")
     people.change("amy", by="ada", disabled=False)
     people.remove("amy", by="ada")
     assert [record.getMessage() for record in caplog.records if record.name == "farthing.server.people"] == [

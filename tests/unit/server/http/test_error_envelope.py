@@ -19,9 +19,7 @@ EXAMPLES: list[tuple[FarthingError, str, int]] = [
     (errors.EngineError("duckdb", "IOException"), "engine_error", 424),
     (errors.MissingExtra("pictures", "altair", "plots"), "engine_error", 424),
     (
-        errors.BudgetExceeded(
-            "too much", requested=ApproxDP(1.0, 0.0), remaining=0.5, budget_id="people/bob"
-        ),
+        errors.BudgetExceeded("too much", requested=ApproxDP(1.0, 0.0), remaining=0.5, budget_id="people/bob"),
         "budget_exceeded",
         409,
     ),
@@ -75,11 +73,7 @@ def test_who_comes_too_often_is_told_when_to_come_again() -> None:
 
 
 def test_who_is_not_signed_in_is_told_how() -> None:
-    assert (
-        refusal(RequestRefused("unauthenticated", "sign in."))
-        .headers["www-authenticate"]
-        .startswith("Bearer")
-    )
+    assert refusal(RequestRefused("unauthenticated", "sign in.")).headers["www-authenticate"].startswith("Bearer")
 
 
 def test_codes_of_one_status_are_declared_together() -> None:
@@ -92,8 +86,5 @@ def test_codes_of_one_status_are_declared_together() -> None:
 
 def test_the_refusal_of_a_column_that_is_not_there_names_it() -> None:
     rule = "there is no column 'hight'"
-    assert (
-        error_of(errors.InvalidExpression("hight > 1", 0, rule, column="hight"))["fields"]["column"]
-        == "hight"
-    )
+    assert error_of(errors.InvalidExpression("hight > 1", 0, rule, column="hight"))["fields"]["column"] == "hight"
     assert "column" not in error_of(errors.InvalidExpression("age <", 5, "something is missing"))["fields"]

@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 
 from farthing.server.app import _calls
 from farthing.server.auth.permissions import check_every
-from farthing.server.http.origin_checks import HEADERS, Forwarded, OriginChecks, SafeHeaders
+from farthing.server.http.origin_checks import Forwarded, OriginChecks
+from farthing.server.http.security_headers import HEADERS, SafeHeaders
 from farthing.server.routes import dataset_routes
 from farthing.server.settings import Settings
 from unit.server.conftest import HERE, Served
@@ -44,9 +45,7 @@ def test_two_hosts_are_no_host(served: Served) -> None:
 
 
 def test_a_declared_name_is_allowed_and_its_origin_too() -> None:
-    told = Settings(
-        ledger="x", public_url="https://farthing.example.org", allowed_hosts=("other.example.org:8443",)
-    )
+    told = Settings(ledger="x", public_url="https://farthing.example.org", allowed_hosts=("other.example.org:8443",))
     doors = OriginChecks(lambda *_: None, told)  # type: ignore[arg-type, return-value]
     for host, origin, fits in (
         ("farthing.example.org", "https://farthing.example.org", True),
@@ -110,9 +109,7 @@ def test_a_length_that_is_none_is_refused(curator: TestClient, length: str) -> N
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/static/js/main.js", "/healthz", "/nothing", "/api/v1/me", "/openapi.json"]
-)
+@pytest.mark.parametrize("path", ["/", "/static/js/main.js", "/healthz", "/nothing", "/api/v1/me", "/openapi.json"])
 def test_every_answer_carries_the_headers(stranger: TestClient, path: str) -> None:
     answer = stranger.get(path)
     assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
@@ -138,9 +135,11 @@ def test_only_a_declared_proxy_is_believed() -> None:
 
     for declared in (False, True):
         scope = {
-            "type": "http", "client": ("127.0.0.1", 9), "scheme": "http",
+            "type": "http",
+            "client": ("127.0.0.1", 9),
+            "scheme": "http",
             "headers": [(b"x-forwarded-for", b"6.6.6.6, 10.0.0.7"), (b"x-forwarded-proto", b"https")],
-        }  # fmt: skip
+        }
         anyio.run(Forwarded(app, Settings(ledger="x", proxy=declared)), scope, None, None)
     assert seen == [("127.0.0.1", "http"), ("10.0.0.7", "https")]
 

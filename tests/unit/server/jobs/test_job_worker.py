@@ -169,8 +169,10 @@ def test_what_a_dead_worker_had_is_settled_by_the_ledger(state: State) -> None:
     with working(state, note):
         found = {request_id: ended(state, request_id) for request_id in ("answered", "charged", "neither")}
     assert {request_id: one.state for request_id, one in found.items()} == {
-        "answered": "released", "charged": "forfeited", "neither": "released",
-    }  # fmt: skip
+        "answered": "released",
+        "charged": "forfeited",
+        "neither": "released",
+    }
     assert done == ["bob:neither"] and found["neither"].attempts == 1
     assert state.root.budget("people").spent_upper == 3 * COST
 

@@ -88,9 +88,7 @@ def test_every_success_in_json_has_a_shape(document: dict[str, Any]) -> None:
 
 
 def test_the_table_of_permissions_has_no_row_for_a_route_that_is_not_there(served: Any) -> None:
-    there = {
-        (method, route.path) for route in served.app.routes for method in route.methods if method != "HEAD"
-    }
+    there = {(method, route.path) for route in served.app.routes for method in route.methods if method != "HEAD"}
     assert set(PERMISSIONS) | PUBLIC == there
 
 

@@ -28,9 +28,7 @@ def state(tmp_path: Path) -> Iterator[State]:
     found.close()
 
 
-def ask(
-    state: State, request_id: str, who: Caller = BOB, dataset: str = "people", **asked: object
-) -> rows.Job:
+def ask(state: State, request_id: str, who: Caller = BOB, dataset: str = "people", **asked: object) -> rows.Job:
     return submitted(state, who, kind="release", request_id=request_id, dataset=dataset, asked=asked)
 
 
@@ -100,9 +98,7 @@ def test_only_the_worker_of_a_job_may_end_it(state: State) -> None:
 def test_what_was_refused_is_tried_again_when_asked_again(state: State) -> None:
     ask(state, "r-1", epsilon=0.5)
     rows.take(state.store, "w-1", ["release"])
-    rows.end(
-        state.store, "bob:r-1", "w-1", "refused", {"code": "budget_exceeded", "message": "", "fields": {}}
-    )
+    rows.end(state.store, "bob:r-1", "w-1", "refused", {"code": "budget_exceeded", "message": "", "fields": {}})
     again = ask(state, "r-1", epsilon=0.5)
     assert (again.state, again.error) == ("queued", None)
 

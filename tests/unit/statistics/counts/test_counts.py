@@ -286,16 +286,12 @@ def test_rows_that_cannot_be_are_zero_without_a_measurement() -> None:
 
 
 def test_units_of_several_rows_are_bounded() -> None:
-    many = dataset(
-        TABLE.append_column("id", pyarrow.array(range(ROWS))), unit="id", max_rows=3, schema=SCHEMA
-    )
+    many = dataset(TABLE.append_column("id", pyarrow.array(range(ROWS))), unit="id", max_rows=3, schema=SCHEMA)
     assert design_of([st.count(by="sex")], many).slots[0].sensitivity.l1 == 3
 
 
 def test_sampling_widens_the_interval() -> None:
-    design = design_of(
-        [st.count(by="sex"), st.count(by="sex", for_population=True, name="p")], PEOPLE, {"rows": 1e4}
-    )
+    design = design_of([st.count(by="sex"), st.count(by="sex", for_population=True, name="p")], PEOPLE, {"rows": 1e4})
     noises = _laplace(design)
     plain, wide = (output.predicted(noises).standard_errors for output in design.outputs)
     assert wide**2 == pytest.approx(plain**2 + 5_000)
@@ -305,9 +301,7 @@ def test_sampling_widens_the_interval() -> None:
 
 
 def test_units_of_several_rows_are_sampled_together() -> None:
-    many = dataset(
-        TABLE.append_column("id", pyarrow.array(range(ROWS))), unit="id", max_rows=3, schema=SCHEMA
-    )
+    many = dataset(TABLE.append_column("id", pyarrow.array(range(ROWS))), unit="id", max_rows=3, schema=SCHEMA)
     for statistic, variance in (
         (st.count(by="sex", for_population=True), 3 * 5_000),
         (st.cdf("age", [0, 55], for_population=True), 3 * 0.25 / 0.75e4),  # a quarter may lack an age
@@ -319,9 +313,7 @@ def test_units_of_several_rows_are_sampled_together() -> None:
 
 
 def test_expected_rows_follow_what_is_known() -> None:
-    facts = Facts(
-        PEOPLE, {"rows": 1000, "sex": {"F": 3, "M": 1}, "bmi": (30.0, 5.0), "count by region": [1, 2, 3, 4]}
-    )
+    facts = Facts(PEOPLE, {"rows": 1000, "sex": {"F": 3, "M": 1}, "bmi": (30.0, 5.0), "count by region": [1, 2, 3, 4]})
     assert expected_rows(facts).tolist() == [1000]
     assert expected_rows(facts, None, ("sex",)).tolist() == [750, 250]
     assert expected_rows(facts, "bmi < 30", ("sex",)) == pytest.approx([375, 125], rel=0.01)
@@ -426,9 +418,7 @@ def test_counts_measured_twice_are_estimated_from_both(monkeypatch: pytest.Monke
     drawn = []
     for slot in design.slots:
         stop = 1 - np.exp(-1 / slot.scale(noises[slot.name]))
-        drawn.append(
-            numbers.geometric(stop, (2_000, slot.cells)) - numbers.geometric(stop, (2_000, slot.cells))
-        )
+        drawn.append(numbers.geometric(stop, (2_000, slot.cells)) - numbers.geometric(stop, (2_000, slot.cells)))
     for output in design.outputs:
         assert isinstance(output, CombinedOutput)
         (slot,) = output.slots
@@ -444,7 +434,5 @@ def test_counts_measured_twice_are_estimated_from_both(monkeypatch: pytest.Monke
 
 
 def test_tables_that_share_no_total_are_not_combined() -> None:
-    design = design_of(
-        [st.histogram("age", 22), st.histogram("bmi", 25), st.count(by="sex")], PEOPLE, {"rows": 1e5}
-    )
+    design = design_of([st.histogram("age", 22), st.histogram("bmi", 25), st.count(by="sex")], PEOPLE, {"rows": 1e5})
     assert {type(output).__name__ for output in design.outputs} == {"CountOutput"}

@@ -43,9 +43,7 @@ TABLE = pyarrow.Table.from_pylist(
         ]
     ),
 )
-PEOPLE = dataset(
-    TABLE, schema={"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "day": DAYS, "ill": bool}
-)
+PEOPLE = dataset(TABLE, schema={"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "day": DAYS, "ill": bool})
 
 STATISTICS = [
     st.count(),
@@ -146,7 +144,7 @@ def _where(condition: str) -> Statistic:
         [st.count(by="sex"), st.contingency(["sex", "bmi"], {"bmi": [10, 25, 60]}, where="bmi < 25")],
     ],
     ids=["as conditions", "as other conditions", "as groups", "as a table"],
-)  # fmt: skip
+)
 def test_the_four_counts_need_four_cells_however_they_are_written(written: list[Statistic]) -> None:
     assert _cells(*written) == 4
 
@@ -174,8 +172,7 @@ def test_a_column_named_like_a_condition_is_not_taken_for_it() -> None:
     table = pyarrow.table({"a": [1, 5], "b": [2, 2], "a < b": ["x", "y"]})
     odd = dataset(table, schema={"a": (0, 9), "b": (0, 9), "a < b": ["x", "y"]})
     questions = [
-        question_of(checked(one, odd.schema), odd.schema)
-        for one in (st.count(where="a < b"), st.count(by="a < b"))
+        question_of(checked(one, odd.schema), odd.schema) for one in (st.count(where="a < b"), st.count(by="a < b"))
     ]
     refinement = refinement_of(questions)
     assert refinement is not None

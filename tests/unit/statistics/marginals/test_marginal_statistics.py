@@ -74,9 +74,7 @@ def test_without_noise_every_table_is_exact(kind: str, by: str | None, way: int)
 
 
 def test_conditions_on_columns_of_one_table_are_counted() -> None:
-    answer = _exact_answer(
-        design_of([marginals(["sex", "age", "region", "smoker"], bins=BINS)], PEOPLE), "gaussian"
-    )
+    answer = _exact_answer(design_of([marginals(["sex", "age", "region", "smoker"], bins=BINS)], PEOPLE), "gaussian")
     asked = {
         "sex = 'M' and age < 25": WHOLE & (SEX == "M") & (AGE < 25),
         "smoker": WHOLE & SMOKER,
@@ -85,9 +83,7 @@ def test_conditions_on_columns_of_one_table_are_counted() -> None:
     }
     for what, rows in asked.items():
         assert answer.query(what).values == pytest.approx(rows.sum(), abs=1e-4), what
-    assert answer.query({"sex": "F", "age": (0, 25)}).values == pytest.approx(
-        (WHOLE & (SEX == "F") & (AGE < 25)).sum()
-    )
+    assert answer.query({"sex": "F", "age": (0, 25)}).values == pytest.approx((WHOLE & (SEX == "F") & (AGE < 25)).sum())
     assert isinstance(answer.asking, MarginalAsking)
     again = restored_marginals(answer.asking.stored(), answer.asking.estimate)
     one, other = answer.query("smoker and age >= 25"), again.query("smoker and age >= 25", 0.95)
@@ -107,17 +103,13 @@ def test_errors_are_those_of_the_estimate() -> None:
         for number in unit:
             tables = transform.estimate(number)
             rows.append(
-                np.concatenate(
-                    [np.concatenate([group[s].ravel() for group in tables]) for s in output.cells.subsets]
-                )
+                np.concatenate([np.concatenate([group[s].ravel() for group in tables]) for s in output.cells.subsets])
             )
         coefficients = np.array(rows)
         errors = np.sqrt((coefficients**2).sum(axis=0) * slot.variance(noise))
         np.testing.assert_allclose(output.predicted({slot.name: noise}).standard_errors, errors, rtol=1e-9)
         answer = output.answer({slot.name: unit[0]}, {slot.name: noise})
-        chosen = [
-            place for place, label in enumerate(answer.labels) if "sex = F, age" in label and "25" in label
-        ]
+        chosen = [place for place, label in enumerate(answer.labels) if "sex = F, age" in label and "25" in label]
         chosen = [place for place in chosen if "region = n" in answer.labels[place]]
         own = np.sqrt((coefficients[:, chosen].sum(axis=1) ** 2).sum() * slot.variance(noise))
         asked = answer.query("sex = 'F' and region = 'n' and age >= 10")
@@ -139,10 +131,7 @@ def test_many_columns_need_no_table_of_all_of_them() -> None:
     )
     design = design_of([marginals(names)], wide)
     (slot,) = design.slots
-    assert (
-        len(slot.aggregates) == 91
-        and design.outputs[0].name == "2-way marginals of x0, x1, x2, x3 and 10 more"
-    )
+    assert len(slot.aggregates) == 91 and design.outputs[0].name == "2-way marginals of x0, x1, x2, x3 and 10 more"
     assert len(design.outputs[0].labels) == 91 * 400
 
 
@@ -195,9 +184,7 @@ def test_tables_without_negative_counts_still_agree_and_are_nearer_to_the_truth(
     moved, truth = output.answer({slot.name: drawn}, noises), output.answer({slot.name: numbers}, noises)
     plain = moved.interval_at.centre
     assert plain.min() < 0 <= moved.values.min()
-    assert np.linalg.norm(moved.values - truth.interval_at.centre) < np.linalg.norm(
-        plain - truth.interval_at.centre
-    )
+    assert np.linalg.norm(moved.values - truth.interval_at.centre) < np.linalg.norm(plain - truth.interval_at.centre)
     tables = output.cells.tables(moved.values)
     np.testing.assert_allclose(tables[0, 1].sum(axis=2), tables[0, 2].sum(axis=2), atol=1e-6)
     np.testing.assert_allclose(tables[0, 1].sum(axis=1), tables[1, 2].sum(axis=2), atol=1e-6)

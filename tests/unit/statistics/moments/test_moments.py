@@ -122,9 +122,7 @@ def test_a_column_is_put_into_steps_once_however_many_conditions_look_at_it() ->
 
 def test_statistics_of_one_column_share_their_sums() -> None:
     slots, _, _ = made([mean("bmi"), variance("bmi"), std("bmi"), sum("bmi")])
-    assert [slot.name for slot in slots] == [
-        "number of bmi", "centred sum of bmi", "centred squares of bmi"
-    ]  # fmt: skip
+    assert [slot.name for slot in slots] == ["number of bmi", "centred sum of bmi", "centred squares of bmi"]
     assert [slot.sensitivity.l1 * slot.step for slot in slots] == [1.0, 25.0, 312.5]
     apart, _, _ = made([mean("bmi"), mean("bmi", where="age > 40"), mean("bmi", by="sex"), mean("age")])
     assert len(apart) == 8
@@ -179,9 +177,7 @@ def test_groups_have_their_labels_and_their_own_numbers() -> None:
     (answer,) = noiseless([mean("bmi", by="sex")], people())
     assert answer.labels == ("F", "M")
     for sex in "FM":
-        assert float(answer[sex].values) == pytest.approx(
-            PEOPLE["bmi"][PEOPLE["sex"] == sex].mean(), rel=1e-6
-        )
+        assert float(answer[sex].values) == pytest.approx(PEOPLE["bmi"][PEOPLE["sex"] == sex].mean(), rel=1e-6)
 
 
 def test_missing_values_are_left_out() -> None:
@@ -206,9 +202,7 @@ def test_a_mean_of_nothing_is_no_secret_and_no_error() -> None:
 def test_a_note_says_how_many_groups_have_no_more_than_their_bounds() -> None:
     _, (output,), _ = made([mean("bmi", by="sex")])
     noises = {slot.name: Noise("laplace", 0.1) for slot in output.slots}
-    few, many = (
-        output.answer({slot.name: np.array([5_000, n]) for slot in output.slots}, noises) for n in (1, 4_000)
-    )
+    few, many = (output.answer({slot.name: np.array([5_000, n]) for slot in output.slots}, noises) for n in (1, 4_000))
     assert few.note == (
         "1 of 2 intervals is as wide as the bounds: there are too few rows for this epsilon, "
         "or the categories of sex do not match the file: farthing check"
@@ -285,8 +279,7 @@ def test_weights_are_derivatives() -> None:
         for slot in output.slots:
             moved = round(10 / slot.step / slot.sensitivity.l1 * slot.sensitivity.l1) or 1
             ends = [
-                output.answer({**exact, slot.name: exact[slot.name] + side * moved}, noises).values
-                for side in (-1, 1)
+                output.answer({**exact, slot.name: exact[slot.name] + side * moved}, noises).values for side in (-1, 1)
             ]
             slope = (float(ends[1]) - float(ends[0])) / (2 * moved)
             assert slope == pytest.approx(float(weights[slot.name][0]), rel=0.01, abs=1e-12), slot.name
@@ -323,9 +316,7 @@ def simulated(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "noise", [Noise("laplace", 0.4), Noise("gaussian", 4.0)], ids=lambda noise: noise.kind
-)
+@pytest.mark.parametrize("noise", [Noise("laplace", 0.4), Noise("gaussian", 4.0)], ids=lambda noise: noise.kind)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_predicted_errors_come_true(noise: Noise, neighbours: str) -> None:
     bmi, age, sex = PEOPLE["bmi"], PEOPLE["age"], PEOPLE["sex"]

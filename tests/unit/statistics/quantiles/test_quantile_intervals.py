@@ -150,9 +150,7 @@ def test_noise_that_is_ten_percent_wider_than_said_is_seen() -> None:
 def test_the_errors_of_ranks_are_those_of_the_noise_and_between_rungs_no_smaller(spread: float) -> None:
     """Of the rows, one tail has all that may be missed; of a population, which the choice follows, each has half."""
     cells, scale, probability = 40, 3.0, 0.9
-    found = NoisyRanks(np.arange(cells), np.zeros(cells, dtype=np.int64), scale, spread).rank_errors(
-        probability, 0.95
-    )
+    found = NoisyRanks(np.arange(cells), np.zeros(cells, dtype=np.int64), scale, spread).rank_errors(probability, 0.95)
     noise = np.rint(draws(5).laplace(0.0, scale, (20_000, cells)))
     ranks = (1 - probability) * np.cumsum(noise, axis=1) - probability * (
         noise.sum(axis=1, keepdims=True) - np.cumsum(noise, axis=1)
@@ -183,9 +181,7 @@ def test_smooth_columns_are_held_by_96_to_98_of_100_intervals(probability: float
     held = 0
     for choice in generator.choice(points, number, p=weights / weights.sum()):
         last = mechanism.last_points(np.array([choice]))
-        counts = np.diff(upto[last], prepend=0) + np.rint(generator.laplace(0.0, scale, len(last))).astype(
-            np.int64
-        )
+        counts = np.diff(upto[last], prepend=0) + np.rint(generator.laplace(0.0, scale, len(last))).astype(np.int64)
         ranks = NoisyRanks(last, counts, scale)
         low, high = ranks.interval(probability, ranks.rank_errors(probability, 0.95), int(choice))
         held += low <= truth <= high
@@ -230,21 +226,14 @@ def test_ends_out_of_order_are_moved_outward() -> None:
 def test_a_note_says_that_it_was_measured_what_the_bounds_do_and_when_it_says_nothing() -> None:
     output = output_of(median("cost"))
     (answer,) = releases(output, 5.0, counts_of(output, [100.0] * 500), 1)
-    known = (
-        "the interval was measured and holds whatever the data; values outside 0 to 50000 count as the nearer"
-    )
+    known = "the interval was measured and holds whatever the data; values outside 0 to 50000 count as the nearer"
     assert answer.note == f"{known} bound"
     (nothing,) = releases(output, 0.01, counts_of(output, [100.0]), 1)
     assert (nothing.lower, nothing.upper) == (0.0, 50_000.0)
-    assert nothing.note.endswith(
-        "the interval is as wide as the bounds: there are too few rows for this epsilon"
-    )
+    assert nothing.note.endswith("the interval is as wide as the bounds: there are too few rows for this epsilon")
     groups = output_of(median("cost", by="sex"))
     (both,) = releases(groups, 1.0, np.stack([counts_of(groups, [100.0]), counts_of(groups, [7.0] * 900)]), 1)
-    assert (
-        "1 of 2 intervals is as wide as the bounds: there are too few rows for this epsilon, or the"
-        in both.note
-    )
+    assert "1 of 2 intervals is as wide as the bounds: there are too few rows for this epsilon, or the" in both.note
     assert both.note.endswith("or the categories of sex do not match the file: farthing check")
     sample = output_of(median("cost", for_population=True))
     (answer,) = releases(sample, 5.0, counts_of(sample, [100.0] * 500), 1)
@@ -284,9 +273,7 @@ def test_a_plan_predicts_how_far_intervals_reach_where_values_are_spread_as_expe
 def test_a_plan_says_that_errors_rest_on_a_crude_guess() -> None:
     for guess, said in ((None, True), ((400.0, 300.0), True), ([1.0, 2.0, 3.0], False)):
         expected = {"rows": 100} if guess is None else {"rows": 100, "cost": guess}
-        _, (output, _), _, assumptions = outputs_of(
-            [median("cost"), quantile("cost", 0.9)], Facts(costs(), expected)
-        )
+        _, (output, _), _, assumptions = outputs_of([median("cost"), quantile("cost", 0.9)], Facts(costs(), expected))
         line = (
             "the error of quantiles of cost depends on how cost is distributed; "
             "a list of public values gives a better prediction"

@@ -99,9 +99,7 @@ def test_the_price_is_one_choice_for_each_probability_and_none_for_groups() -> N
     noise = Noise("exponential", 0.625)
     data = people()
     counts = (DiscreteLaplaceNoise(4.0, 1), 1)  # around the choice
-    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(
-        ((BoundedRange(0.375), 1), counts)
-    )
+    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(((BoundedRange(0.375), 1), counts))
     quartiles = output_of(quantiles("bmi", [0.25, 0.75], by="sex"), data).slot
     assert quartiles.event(noise) == Composed(((BoundedRange(0.1875), 2), counts))
     with pytest.raises(InvalidValue, match=r"must be exponential"):
@@ -131,9 +129,7 @@ def test_answers_rise_with_the_probability_and_stay_in_the_bounds() -> None:
     assert np.all(np.asarray(answer.lower) >= 10.0) and np.all(np.asarray(answer.upper) <= 60.0)
 
 
-@pytest.mark.parametrize(
-    "asked", [median("bmi"), quantile("bmi", 0.9), median("age"), quantile("income", 0.1)]
-)
+@pytest.mark.parametrize("asked", [median("bmi"), quantile("bmi", 0.9), median("age"), quantile("income", 0.1)])
 def test_the_variance_falls_as_epsilon_grows(asked: Statistic) -> None:
     output = output_of(asked, people(), rows=10_000)
     variances = [float(output.variance_curve(epsilon)[0]) for epsilon in np.geomspace(1e-7, 50, 40)]
@@ -155,9 +151,7 @@ def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
     weights = np.exp(-rate * np.array(losses))
     weights /= weights.sum()
     assert distribution.quantile == 2.0
-    assert distribution._plain_variance(rate * 20) == pytest.approx(
-        float(weights @ (np.arange(8) - 2.0) ** 2)
-    )
+    assert distribution._plain_variance(rate * 20) == pytest.approx(float(weights @ (np.arange(8) - 2.0) ** 2))
     held = np.bincount(distribution.likely(rate * 20, 1_000), minlength=8) / 1_000
     assert held == pytest.approx(weights, abs=1e-3)
 
@@ -218,9 +212,7 @@ def normal(generator: np.random.Generator, rows: int) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("probability", "rows", "epsilon"), [(0.5, 20_000, 0.1), (0.9, 5_000, 0.4), (0.25, 300, 0.6)]
-)
+@pytest.mark.parametrize(("probability", "rows", "epsilon"), [(0.5, 20_000, 0.1), (0.9, 5_000, 0.4), (0.25, 300, 0.6)])
 def test_predicted_errors_of_real_numbers_come_true(probability: float, rows: int, epsilon: float) -> None:
     output = output_of(quantile("bmi", probability), people(), rows=rows, bmi=(27.0, 5.0))
     errors, deviation, bound = errors_of(output, epsilon, 500, normal, rows)

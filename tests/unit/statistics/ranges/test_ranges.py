@@ -165,9 +165,7 @@ def test_a_kurtosis_is_that_of_the_coefficients() -> None:
 
 
 @pytest.mark.slow
-def test_kinds_of_noise_do_about_the_same_to_the_answers(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_kinds_of_noise_do_about_the_same_to_the_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So that the planner may choose between them by one number."""
     monkeypatch.setenv("FARTHING_CACHE", str(tmp_path))  # what other tests have found would be used too
     monkeypatch.setattr(workload_optimum, "_MEMORY", {})
@@ -234,9 +232,7 @@ def test_what_is_shown_adds_up_to_what_is_asked(asked: dict[str, Any], whole: bo
     assert everybody.lower <= np.sum(transform.estimate(numbers)) <= everybody.upper
     if "ranges" not in asked:
         assert np.sum(answer.values) == pytest.approx(everybody.values)
-        assert (
-            np.maximum(transform.estimate(numbers), 0).sum() > 1.5 * everybody.values
-        )  # what cutting off would say
+        assert np.maximum(transform.estimate(numbers), 0).sum() > 1.5 * everybody.values  # what cutting off would say
 
 
 @pytest.mark.parametrize(
@@ -336,9 +332,7 @@ def test_a_named_strategy_is_what_is_measured(kind: Any) -> None:
         assert slot.transforms[kind].strategy.name in (name, name.split("-")[0])
         own = output._of_any_range(kind)
         errors[name] = own * (slot.sensitivity.l1**2 if kind == "laplace" else slot.sensitivity.l2_squared)
-        answer = _exact_answer(
-            design_of([ranges("bmi", bins=32, strategy=name, name="r")], PEOPLE), "r", kind
-        )
+        answer = _exact_answer(design_of([ranges("bmi", bins=32, strategy=name, name="r")], PEOPLE), "r", kind)
         np.testing.assert_allclose(answer.values, np.histogram(BMI, 32, (10, 60))[0], atol=1e-5)
     assert min(errors, key=lambda name: errors[name]) == "optimised"
     with pytest.raises(FarthingError, match="strategy='haar': must be one of auto, identity, hierarchical"):

@@ -47,9 +47,7 @@ def truth_of(output: RegressionOutput, sums: Any) -> Any:
     return to_data @ np.linalg.solve(gram, right) + constant
 
 
-def releases(
-    output: RegressionOutput, sums: Any, noise: Noise, number: int
-) -> tuple[dict[str, Noise], list[Any]]:
+def releases(output: RegressionOutput, sums: Any, noise: Noise, number: int) -> tuple[dict[str, Noise], list[Any]]:
     source, noises = TestSource(1), {slot.name: noise for slot in output.slots}
     drawn = {
         slot.name: np.asarray(
@@ -58,8 +56,7 @@ def releases(
         for slot in output.slots
     }
     return noises, [
-        output.answer({name: numbers[[at]] for name, numbers in drawn.items()}, noises)
-        for at in range(number)
+        output.answer({name: numbers[[at]] for name, numbers in drawn.items()}, noises) for at in range(number)
     ]
 
 
@@ -92,9 +89,7 @@ def test_intervals_hold_and_plans_predict_their_reach_and_whether_they_end(
     errors = np.sqrt(np.mean([(one.values - truth) ** 2 for one in answers], axis=0))
     if endless <= 0.5:
         assert errors == pytest.approx(distribution.standard_errors, rel=0.2)
-        assert np.median([one.error() for one in answers], axis=0) == pytest.approx(
-            distribution.errors(0.95), rel=0.3
-        )
+        assert np.median([one.error() for one in answers], axis=0) == pytest.approx(distribution.errors(0.95), rel=0.3)
     for one, own in zip(answers, open_ended, strict=True):
         named = [label for label, without in zip(one.labels, own, strict=True) if without]
         assert one.note.startswith(f"the interval has no end for {' and '.join(named)}: " if named else "")

@@ -66,9 +66,7 @@ def exact_sums(slots: Any, derived: Any, data: Dataset) -> dict[str, Any]:
     return {name: np.atleast_1d(numbers) for name, numbers in found.items()}
 
 
-def fitted(
-    rows: Any = slice(None), names: tuple[str, ...] = ("age", "school", "smoker")
-) -> np.ndarray[Any, Any]:
+def fitted(rows: Any = slice(None), names: tuple[str, ...] = ("age", "school", "smoker")) -> np.ndarray[Any, Any]:
     design = np.column_stack([np.ones(len(PEOPLE["age"][rows])), *(PEOPLE[name][rows] for name in names)])
     return np.linalg.lstsq(design, PEOPLE["income"][rows], rcond=None)[0]
 
@@ -130,9 +128,7 @@ def test_the_error_is_exactly_what_the_noise_makes_of_it() -> None:
     names = [entry.slot.name for entry in output.equations.entries]
 
     def solved(numbers: dict[str, Any]) -> tuple[Any, Any, Any]:
-        gram, right = output.equations.filled(
-            [float(numbers[n][0]) * s for n, s in zip(names, steps, strict=True)]
-        )
+        gram, right = output.equations.filled([float(numbers[n][0]) * s for n, s in zip(names, steps, strict=True)])
         theta = np.linalg.solve(gram, right)
         matrix, constant = output.equations.to_data()
         return gram, theta, matrix @ theta + constant
@@ -175,8 +171,10 @@ def test_what_is_expected_may_be_a_public_table_or_the_line_itself() -> None:
     spread = {"age": (54.0, 21.0), "school": (12.0, 3.0), "smoker": {True: 0.3, False: 0.7}}
     _, plain, _, said = made(**spread)
     assert [text.split(" are ")[0] for text in said] == [
-        f"the features of {ASKED.name!r}", f"errors of {ASKED.name!r}", "a quarter of the rows"
-    ]  # fmt: skip
+        f"the features of {ASKED.name!r}",
+        f"errors of {ASKED.name!r}",
+        "a quarter of the rows",
+    ]
     _, told, _, nothing = made(**PUBLIC)
     assert nothing == []
     line = list(map(float, fitted()))
@@ -200,9 +198,7 @@ def test_rows_that_lack_a_column_are_expected_in_no_sum() -> None:
     assert some.rows.tolist() == [0.75 * ROWS]
     np.testing.assert_allclose(some.gram, complete.gram)
     np.testing.assert_allclose(some.theta, complete.theta)
-    _, shares, _, _ = made(
-        age={"mean": 50.0, "sd": 20.0, "missing": 0.2}, school={"mean": 12, "sd": 3, "missing": 0.5}
-    )
+    _, shares, _, _ = made(age={"mean": 50.0, "sd": 20.0, "missing": 0.2}, school={"mean": 12, "sd": 3, "missing": 0.5})
     # Of smoker and income nothing is expected: a quarter of the rows may lack each.
     np.testing.assert_allclose(shares.rows, [0.4 * 0.75**2 * ROWS])
 
@@ -234,9 +230,7 @@ def test_one_pass_on_an_engine_gives_the_line() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "noise", [Noise("laplace", 0.3), Noise("gaussian", 4.0)], ids=lambda noise: noise.kind
-)
+@pytest.mark.parametrize("noise", [Noise("laplace", 0.3), Noise("gaussian", 4.0)], ids=lambda noise: noise.kind)
 def test_predicted_errors_and_intervals_come_true(noise: Noise) -> None:
     slots, output, derived, _ = made(**PUBLIC)
     sums = exact_sums(slots, derived, people())
@@ -244,9 +238,7 @@ def test_predicted_errors_and_intervals_come_true(noise: Noise) -> None:
     source, releases, truth = TestSource(2), 600, fitted()
     drawn = {
         slot.name: np.asarray(
-            replace(slot, cells=releases)
-            .mechanism(noise)
-            ._answer(np.repeat(sums[slot.name], releases), source)
+            replace(slot, cells=releases).mechanism(noise)._answer(np.repeat(sums[slot.name], releases), source)
         )
         for slot in slots
     }

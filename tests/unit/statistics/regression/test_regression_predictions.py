@@ -79,8 +79,7 @@ def test_the_spread_below_which_intervals_have_no_end_is_told() -> None:
     least = output.least_deviation(noises, feature)
     said = output.caution(noises)
     assert (
-        f"if the standard deviation of x is below about {50 * least:.2g}; say what is expected of x (mean and"
-        in said
+        f"if the standard deviation of x is below about {50 * least:.2g}; say what is expected of x (mean and" in said
     )
     shares = [released(table(50 * least * factor, slope=0.0), {}, 0.2)[3] for factor in (0.5, 1.0, 1.6)]
     assert shares[0] > 0.5 and shares[1] < 0.5 and shares[2] < 0.05
@@ -103,19 +102,13 @@ def test_a_plan_of_a_line_says_what_it_does_not_know(tmp_path: Path) -> None:
         asked = ft.linear_regression("y", ["x", "g"], name="line")
         plan = study.plan(asked, expected={"rows": ROWS, "x": (50.0, 20.0)})
         assert plan["line"].error() == np.inf
-        assert plan["line"].shown_error.startswith("± 0.") and plan["line"].shown_error.endswith(
-            " to no limit"
-        )
+        assert plan["line"].shown_error.startswith("± 0.") and plan["line"].shown_error.endswith(" to no limit")
         assert "from ±" in plan["line"].sentence and "how far g varies" in plan["line"].sentence
-        assert (
-            "% of the rows have g = rare; say what is expected of g (share of each category)" in plan.notes[0]
-        )
+        assert "% of the rows have g = rare; say what is expected of g (share of each category)" in plan.notes[0]
         with pytest.raises(
             Infeasible, match=r"^'line' within 1 cannot be promised: .* how far g varies; say what is exp"
         ):
             plan.require("line", within=1.0)
-        told = study.plan(
-            asked, expected={"rows": ROWS, "x": (50.0, 20.0), "g": {"usual": 0.98, "rare": 0.02}}
-        )
+        told = study.plan(asked, expected={"rows": ROWS, "x": (50.0, 20.0), "g": {"usual": 0.98, "rare": 0.02}})
         assert np.isfinite(told["line"].error()) and "(assumed)" in told["line"].sentence
         assert told.require("line", within=5 * told["line"].error())["line"].required.count("on average") == 1

@@ -136,9 +136,7 @@ def test_numbers_are_as_the_file_says_unless_told(root: Path) -> None:
     text = declared_dataset(
         "x", {"columns": {"cost": {"range": [0, 9], "real": True}}}, folder.opened("deep/visits.csv")
     )
-    assert schema_of(text) == [
-        {"name": "cost", "kind": "reals", "lower": 0.0, "upper": 9.0, "categories": None}
-    ]
+    assert schema_of(text) == [{"name": "cost", "kind": "reals", "lower": 0.0, "upper": 9.0, "categories": None}]
 
 
 def test_every_column_has_its_sentence(root: Path) -> None:

@@ -48,9 +48,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def asked() -> PlanDescription:
-    return replace(
-        plan_description(ENTRIES), expected={"rows": 400, "income": (40_000.0, 12_000.0)}, epsilon=0.5
-    )
+    return replace(plan_description(ENTRIES), expected={"rows": 400, "income": (40_000.0, 12_000.0)}, epsilon=0.5)
 
 
 @pytest.mark.slow
@@ -99,9 +97,7 @@ def test_a_quick_plan_keeps_its_locks(study: Study, asked: PlanDescription) -> N
 
 
 @pytest.mark.slow
-def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(
-    study: Study, asked: PlanDescription
-) -> None:
+def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(study: Study, asked: PlanDescription) -> None:
     plan = plan_of(study, asked)
     controls = ({}, {"within": 1.0}, {}, {})
     with pytest.raises(Infeasible) as refusal:
@@ -110,9 +106,7 @@ def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(
 
 
 def test_fit_takes_the_least_epsilon_and_needs_requirements(study: Study) -> None:
-    asked = plan_description(
-        [{"kind": "count", "within": 50}, {"kind": "mean", "column": "age", "within": 20}]
-    )
+    asked = plan_description([{"kind": "count", "within": 50}, {"kind": "mean", "column": "age", "within": 20}])
     fitted = plan_of(study, replace(asked, fit=True))
     assert fitted.problem.epsilon < 0.9 and fitted["count"].error() <= 50
     with pytest.raises(FarthingError, match="needs a required error"):
@@ -126,9 +120,7 @@ def test_an_entry_is_the_statistic_and_back() -> None:
 
 
 def test_dates_may_be_texts_where_the_column_holds_dates() -> None:
-    days = ft.dataset(
-        pa.table({"day": [date(2020, 1, 1)]}), schema={"day": (date(2020, 1, 1), date(2020, 12, 31))}
-    )
+    days = ft.dataset(pa.table({"day": [date(2020, 1, 1)]}), schema={"day": (date(2020, 1, 1), date(2020, 12, 31))})
     read = statistic_of({"kind": "histogram", "column": "day", "bins": ["2020-01-01", "2020-07-01"]})[0]
     assert dated(read, days).bins == (("day", (date(2020, 1, 1), date(2020, 7, 1))),)
     ranged = statistic_of({"kind": "ranges", "column": "day", "ranges": [["2020-01-01", "2020-07-01"]]})[0]
@@ -138,9 +130,7 @@ def test_dates_may_be_texts_where_the_column_holds_dates() -> None:
 
 
 def test_what_is_expected_is_read_as_the_column_means_it() -> None:
-    people = ft.dataset(
-        pa.table({"n": [1], "f": [True], "age": [3]}), schema={"n": [1, 2], "f": bool, "age": (0, 9)}
-    )
+    people = ft.dataset(pa.table({"n": [1], "f": [True], "age": [3]}), schema={"n": [1, 2], "f": bool, "age": (0, 9)})
     told = {"n": {"1": 0.5}, "f": {"true": 0.1}, "age": [4.0, 1.0], "rows": 7}
     assert expected_values(told, people) == {"n": {1: 0.5}, "f": {True: 0.1}, "age": (4.0, 1.0), "rows": 7}
 
@@ -160,9 +150,7 @@ def test_a_fault_is_named_with_its_place(entry: dict[str, object], message: str)
     assert message in str(refusal.value)
 
 
-def test_the_file_that_is_written_asks_for_the_same_plan(
-    study: Study, asked: PlanDescription, tmp_path: Path
-) -> None:
+def test_the_file_that_is_written_asks_for_the_same_plan(study: Study, asked: PlanDescription, tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "people.parquet")
     told = replace(asked, reserve=0.1)
     text = study_toml(told, study.dataset, {"epsilon": 1.0, "delta": 1e-6}, "people.parquet", "study.db")

@@ -41,7 +41,7 @@ def test_a_file_is_a_study_with_its_controls(write: Path) -> None:
         '[[statistics]]\nkind = "mean"\ncolumn = "income"\nwithin = 9000\nconfidence = 0.9\n'
         '[[statistics]]\nkind = "linear_regression"\ncolumn = "income"\nfeatures = ["age"]\nname = "line"\n'
         '[[statistics]]\nkind = "quantiles"\ncolumn = "age"\nprobabilities = [0.25, 0.75]\nwhere = "sex = \'F\'"\n'
-    )  # fmt: skip
+    )
     asked = read_study(write)
     assert asked.expected == {"rows": 400, "income": (40_000.0, 12_000.0), "sex": {"F": 0.5, "M": 0.5}}
     plan = asked.plan()
@@ -58,9 +58,7 @@ def test_a_file_is_a_study_with_its_controls(write: Path) -> None:
 def test_flags_and_whole_numbers_are_categories_by_what_is_written(write: Path) -> None:
     one = {"sex": [1], "smoker": [True], "age": [30], "income": [10]}
     pq.write_table(pa.table(one), write.parent / "people.parquet")
-    text = HEAD.replace(
-        'sex = { categories = ["F", "M"] }', "sex = { categories = [1, 2] }\nsmoker = { flags = true }"
-    )
+    text = HEAD.replace('sex = { categories = ["F", "M"] }', "sex = { categories = [1, 2] }\nsmoker = { flags = true }")
     shares = "[expected]\nsex = { 1 = 0.25, 2 = 0.75 }\nsmoker = { true = 0.2, false = 0.8 }\n"
     write.write_text(text + STUDY + shares + COUNT)
     assert read_study(write).expected == {"sex": {1: 0.25, 2: 0.75}, "smoker": {True: 0.2, False: 0.8}}
@@ -100,7 +98,7 @@ def test_the_same_file_is_the_same_request(write: Path) -> None:
         (HEAD + STUDY + "expected = 3\n" + COUNT, "study.expected=3: is not known"),
         ("[study\n", "is not valid TOML"),
     ],
-)  # fmt: skip
+)
 def test_a_fault_is_named_with_its_place(write: Path, text: str, message: str) -> None:
     write.write_text(text)
     with pytest.raises(FarthingError) as refusal:

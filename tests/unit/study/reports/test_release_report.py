@@ -50,9 +50,7 @@ def release(make_study: Make) -> ft.study.Release:
 
 def test_a_place_that_cannot_be_written_is_named(release: ft.study.Release, tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "no" / "report.html"):
-        with pytest.raises(
-            InvalidValue, match=r"cannot be written \(.*\); name a file in a directory that exists"
-        ):
+        with pytest.raises(InvalidValue, match=r"cannot be written \(.*\); name a file in a directory that exists"):
             release.report(str(place))
 
 
@@ -88,9 +86,7 @@ def test_a_note_stands_under_its_statistic(release: ft.study.Release) -> None:
     one = Answer.within("one", 1.0, 1.0, lambda _: ends, note="rests on <a guess>")
     cells = Answer.within("cells", [1.0], [1.0], lambda _: ends, ("a",), note="rests on another")
     page = report_page(replace(release, answers={"one": one, "cells": cells}))
-    places = [
-        page.index(part) for part in ("<h3>one", "rests on &lt;a guess&gt;", "<h3>cells", "rests on another")
-    ]
+    places = [page.index(part) for part in ("<h3>one", "rests on &lt;a guess&gt;", "<h3>cells", "rests on another")]
     assert places == sorted(places)
 
 
@@ -101,9 +97,7 @@ def test_the_odds_are_those_of_the_definition(epsilon: float) -> None:
         assert f"{number_text(math.exp(epsilon))} to 1" in risk.odds
         assert f"= {number_text(math.exp(epsilon))} times" in risk.economic
     else:  # beyond a million a number says no more than words
-        assert (
-            "more than a million to one after" in risk.odds and "more than a million times" in risk.economic
-        )
+        assert "more than a million to one after" in risk.odds and "more than a million times" in risk.economic
         assert "less than one in a million to more than a million" in risk.bayesian
         assert not re.search(r"\d{3},\d{3}|unlimited|e\+", " ".join(risk.sentences))
     most = int(re.search(r"at most (\d+) times", risk.chances)[1])  # type: ignore[index]

@@ -55,9 +55,7 @@ def test_a_monitor_may_have_all_that_is_left(make_study: MakeStudy) -> None:
 
 def test_series_and_thresholds_may_be_given_in_many_ways(make_study: MakeStudy) -> None:
     study = make_study()
-    listed = study.monitor_plan(
-        ["age < 18", "age >= 65"], threshold={"count where age < 18": 20, None: 30}, alerts=1
-    )
+    listed = study.monitor_plan(["age < 18", "age >= 65"], threshold={"count where age < 18": 20, None: 30}, alerts=1)
     assert [one.name for one in listed.series] == ["count where age < 18", "count where age >= 65"]
     assert listed.thresholds == (20, 30)
     both = study.monitor_plan(ft.count(by="sex"), "age < 18", threshold={"F": 7.5, "M": 9, None: 1}, alerts=1)
@@ -94,9 +92,7 @@ def test_a_look_may_be_at_a_part_of_the_rows_or_at_another_table(growing: ft.Stu
     assert watching.alerts_left == 1
 
 
-def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(
-    growing: ft.Study, tmp_path: Path
-) -> None:
+def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(growing: ft.Study, tmp_path: Path) -> None:
     asked: dict[str, Any] = {"by": "region", "threshold": 1_000, "alerts": 3, "epsilon": 1.0}
     first = growing.monitor(**asked)
     cases(tmp_path, 20_000, 100)
@@ -138,9 +134,7 @@ def test_a_session_name_holds_for_one_monitor(growing: ft.Study) -> None:
     with pytest.raises(InvalidValue, match=r"epsilon=0.3: must be 0.5"):
         growing.monitor(threshold=1_000, alerts=2, epsilon=0.3, request_id="cases")
     with pytest.raises(InvalidValue, match="charged before for something else"):
-        growing.monitor(
-            ft.count(where="region = 'north'", name="count"), threshold=1_000, alerts=2, request_id="cases"
-        )
+        growing.monitor(ft.count(where="region = 'north'", name="count"), threshold=1_000, alerts=2, request_id="cases")
     assert growing.monitor(threshold=1_000, alerts=2, request_id="cases").plan.epsilon == 0.5
     assert growing.budget.spent_upper == spent
 
@@ -201,9 +195,7 @@ def test_an_analyst_pays_from_a_grant_and_another_has_a_monitor_of_their_own(
     with pytest.raises(BudgetExceeded):
         ana.monitor(threshold=5, alerts=1, epsilon=0.3)
     ben = make_study(analyst="ben")
-    assert (
-        ben.monitor(**ASKED, epsilon=0.3).alerts_left == watching.alerts_left
-    )  # the same words, another grant
+    assert ben.monitor(**ASKED, epsilon=0.3).alerts_left == watching.alerts_left  # the same words, another grant
     assert ben.budget.spent_upper == pytest.approx(0.3, abs=1e-6)
     ana.monitor(**ASKED, epsilon=0.05, request_id="hers")
     with pytest.raises(InvalidValue, match="charged before for something else"):
@@ -221,9 +213,7 @@ def test_a_budget_that_is_used_up_still_lets_its_monitor_look(make_study: MakeSt
 
 def test_what_the_engine_says_about_a_row_is_not_repeated(tmp_path: Path) -> None:
     path = cases(tmp_path, 10, 10)
-    study = ft.Study(
-        ft.dataset(path, schema={"region": ["north", "south"]}), 1.0, ledger=tmp_path / "cases.db"
-    )
+    study = ft.Study(ft.dataset(path, schema={"region": ["north", "south"]}), 1.0, ledger=tmp_path / "cases.db")
     watching = study.monitor(by="region", threshold=1_000, alerts=1)
     path.write_bytes(b"no parquet any more, secret-row-77")
     with pytest.raises(ft.errors.FarthingError) as refused:

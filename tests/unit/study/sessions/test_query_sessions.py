@@ -128,9 +128,7 @@ def test_a_spent_session_says_what_can_still_be_answered_and_the_ledger_is_exact
 # The number of rows
 
 
-def test_rows_that_nobody_knows_are_counted_first_and_once(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_nobody_knows_are_counted_first_and_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     words = {**WORDS, "rows": None, "request_id": "monday"}
     study = make()
     with pytest.raises(InvalidValue, match="is not public; say rows="):
@@ -197,9 +195,7 @@ def test_earlier_releases_make_the_first_guess_better_and_are_found_again(make: 
     cold = study.query_session(**words).estimate("age = 7")
     warm = study.query_session(**words, known=release, request_id="tuesday")
     assert cold.value < 100 and abs(warm.estimate("age = 7").value - 1000) < 150
-    again = make(epsilon=3.0).query_session(
-        **words, request_id="tuesday"
-    )  # which releases it was is in the ledger
+    again = make(epsilon=3.0).query_session(**words, request_id="tuesday")  # which releases it was is in the ledger
     assert again.estimate("age = 7") == warm.estimate("age = 7")
     with pytest.raises(InvalidValue, match="must be \\['monday'\\]"):
         study.query_session(**words, known=["monday", "monday"], request_id="tuesday")
@@ -224,9 +220,7 @@ def test_what_was_known_need_not_be_said_again(make: Make) -> None:
 def test_a_table_that_is_another_than_the_plan_speaks_of_is_noticed(make: Make, tmp_path: Path) -> None:
     assert make().query_session(**WORDS).caution is None
     schema = {**SCHEMA, "sex": ["female", "male"]}
-    other = ft.dataset(
-        pa.table({"sex": ["F"] * ROWS, "age": [7] * ROWS, "bmi": [20.0] * ROWS}), schema=schema
-    )
+    other = ft.dataset(pa.table({"sex": ["F"] * ROWS, "age": [7] * ROWS, "bmi": [20.0] * ROWS}), schema=schema)
     told = make(dataset=other, ledger=tmp_path / "other.db").query_session(**WORDS).caution
     assert told is not None and "compare the categories" in told and "2,000" in told
 
@@ -315,9 +309,7 @@ def test_a_domain_that_is_too_large_is_refused_with_what_to_do(tmp_path: Path) -
         study.query_session(alpha=0.1, queries=10, rows=1000)
     with pytest.raises(InvalidValue, match="at most 131,072 values"):
         many = ft.dataset(pa.table({"id": [1]}), schema={"id": (0, 10**9)})
-        ft.Study(many, 1.0, ledger=tmp_path / "study.db", name="many").query_session(
-            alpha=0.1, queries=9, rows=99
-        )
+        ft.Study(many, 1.0, ledger=tmp_path / "study.db", name="many").query_session(alpha=0.1, queries=9, rows=99)
     assert study.budget.count == 0
 
 

@@ -60,9 +60,7 @@ def test_a_question_keeps_the_confidence_of_its_answer(release: Any) -> None:
 
 
 def test_other_statistics_say_that_they_cannot_be_asked(release: Any) -> None:
-    with pytest.raises(
-        InvalidValue, match="cannot be asked of 'count by sex'; ranges and marginals can be asked"
-    ):
+    with pytest.raises(InvalidValue, match="cannot be asked of 'count by sex'; ranges and marginals can be asked"):
         release["count by sex"].query("sex = 'F'")
 
 
@@ -93,9 +91,7 @@ def test_plans_hold_weigh_and_require_them(make_study: Callable[..., ft.Study]) 
     assert held[RANGES].standard_error == plan[RANGES].standard_error
     exact = plan.require(PAIRS, within=0.8 * plan[PAIRS].worst_error())
     assert 0.998 < exact[PAIRS].worst_error() / (0.8 * plan[PAIRS].worst_error()) <= 1
-    assert (
-        "a cell  " in str(plan).split(RANGES)[1].splitlines()[0] and "a cell" not in str(plan).split(PAIRS)[1]
-    )
+    assert "a cell  " in str(plan).split(RANGES)[1].splitlines()[0] and "a cell" not in str(plan).split(PAIRS)[1]
     told = plan.explain()
     quarter = float(re.search(r"a quarter of its cells is within ±([\d.]+)", told)[1])  # type: ignore[index]
     assert 1.2 * plan[RANGES].error() < quarter < 5 * plan[RANGES].error()  # far from the 5.2 of 27 noises
@@ -115,8 +111,10 @@ def test_a_file_may_ask_for_them(tmp_path: Path) -> None:
     asked = read_study(tmp_path / "study.toml")
     plan = asked.plan()
     assert [one.name for one in plan.statistics] == [
-        "ranges of age by sex", "2-way marginals of sex and age", "cdf of income",
-    ]  # fmt: skip
+        "ranges of age by sex",
+        "2-way marginals of sex and age",
+        "cdf of income",
+    ]
     assert plan["ranges of age by sex"].output.labels[:2] == (("F", (0, 18)), ("F", (18, 65)))
     assert "hierarchical-10" in plan.explain()
     release = plan.release(asked.request_id)
@@ -134,9 +132,7 @@ def test_a_plan_for_single_rows_is_refused_by_a_table_of_persons(make_study: Cal
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-12, 1e-16])
-def test_next_to_no_epsilon_is_planned_or_refused_in_words(
-    make_study: Callable[..., ft.Study], epsilon: float
-) -> None:
+def test_next_to_no_epsilon_is_planned_or_refused_in_words(make_study: Callable[..., ft.Study], epsilon: float) -> None:
     study = make_study(2.0, 1e-9)
     try:
         plan = study.plan(ft.ranges("age"), epsilon=epsilon)

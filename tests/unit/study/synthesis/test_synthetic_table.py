@@ -164,9 +164,7 @@ def test_the_same_request_for_something_else_is_refused(study: ft.Study, synthet
 
 def test_counts_are_vouched_for_where_pairs_were_checked(synthetic: Synthetic) -> None:
     found = synthetic.query("sex = 'M' and job = 'smith'")
-    truth = sum(
-        row["sex"] == "M" and row["job"] == "smith" for row in people().select(["sex", "job"]).to_pylist()
-    )
+    truth = sum(row["sex"] == "M" and row["job"] == "smith" for row in people().select(["sex", "job"]).to_pylist())
     assert found.error is not None and abs(found.value - truth) <= found.error
     assert synthetic.query({"sex": "M", "job": "smith"}) == found
     assert synthetic.query({"age": (20, 25), "job": ["none", "judge"]}).error is not None
@@ -250,10 +248,7 @@ def test_no_table_is_made_that_no_memory_holds(study: ft.Study, synthetic: Synth
 
 
 def test_verdicts_follow_from_the_largest_error() -> None:
-    found = [
-        MarginalQuality(("a",), 0.0, at_most, measured=True).verdict
-        for at_most in (0.05, 0.051, 0.15, 0.2, 1.0)
-    ]
+    found = [MarginalQuality(("a",), 0.0, at_most, measured=True).verdict for at_most in (0.05, 0.051, 0.15, 0.2, 1.0)]
     assert found == ["good", "rough", "rough", "not vouched for", "not vouched for"]
 
 
@@ -265,9 +260,7 @@ def test_a_number_of_rows_that_is_noise_is_told() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("table", "columns"), [(people().slice(0, 0), None), (people().slice(0, 3), ["age"])]
-)
+@pytest.mark.parametrize(("table", "columns"), [(people().slice(0, 0), None), (people().slice(0, 3), ["age"])])
 def test_tables_of_no_or_few_rows_are_not_vouched_for(table: pa.Table, columns: Any, tmp_path: Path) -> None:
     study = ft.Study(ft.dataset(table, schema=SCHEMA), 1.0, 1e-6, ledger=tmp_path / "study.db", name="few")
     found = study.synthesise(columns=columns, rows=20)
@@ -300,9 +293,7 @@ def true_error_of(found: Synthetic) -> float:
 
 
 def test_the_same_words_pay_once_and_other_words_pay_again(tmp_path: Path) -> None:
-    study = ft.Study(
-        ft.dataset(people(), schema=SCHEMA), 4.0, 1e-6, ledger=tmp_path / "study.db", name="people"
-    )
+    study = ft.Study(ft.dataset(people(), schema=SCHEMA), 4.0, 1e-6, ledger=tmp_path / "study.db", name="people")
     words: dict[str, Any] = {"columns": ["sex"], "epsilon": 0.5, "missing": False}
     first = study.synthesise(**words)
     spent = study.budget.spent_upper
@@ -318,9 +309,7 @@ def test_the_same_words_pay_once_and_other_words_pay_again(tmp_path: Path) -> No
     study.close()
 
 
-def test_a_plan_of_what_was_made_before_costs_nothing_when_nothing_is_left(
-    make_study: Any, people: Any
-) -> None:
+def test_a_plan_of_what_was_made_before_costs_nothing_when_nothing_is_left(make_study: Any, people: Any) -> None:
     words: dict[str, Any] = {"columns": ["sex", "age"], "epsilon": 0.4}
     first = make_study(delta=1e-9).synthesis_plan(**words).release()
     study = make_study(delta=1e-9)

@@ -63,8 +63,7 @@ class MarginalLevel:
     def rows(self) -> tuple[int, ...]:
         """How many numbers are measured along each column of the subset."""
         return tuple(
-            1 if column in self.contrasts and n == 2 else n
-            for column, n in zip(self.subset, self.sizes, strict=True)
+            1 if column in self.contrasts and n == 2 else n for column, n in zip(self.subset, self.sizes, strict=True)
         )
 
     @property
@@ -94,11 +93,7 @@ class MarginalLevel:
         if not set(self.contrasts) <= set(part) <= set(self.subset):
             return 0.0
         factors = (
-            (2.0 if n == 2 else float(n) ** 2)
-            if column in self.contrasts
-            else 1.0
-            if column in part
-            else 1.0 / n
+            (2.0 if n == 2 else float(n) ** 2) if column in self.contrasts else 1.0 if column in part else 1.0 / n
             for column, n in zip(self.subset, self.sizes, strict=True)
         )
         return math.prod(factors)

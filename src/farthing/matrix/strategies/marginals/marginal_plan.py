@@ -70,9 +70,7 @@ class MarginalFit:
     def residuals(self, measured: Sequence[NDArray[Any]]) -> Tables:
         """The least-squares residual of every set of columns that was measured."""
         if len(measured) != len(self.plan.levels):
-            raise InvalidValue(
-                "measured", len(measured), f"must be {len(self.plan.levels)}, one for each level"
-            )
+            raise InvalidValue("measured", len(measured), f"must be {len(self.plan.levels)}, one for each level")
         sums: Tables = {}
         for level, numbers, variance in zip(self.plan.levels, measured, self.variances, strict=True):
             if not variance < math.inf:
@@ -94,8 +92,7 @@ class MarginalFit:
         """The variance of each cell of a marginal: the same for all of its cells."""
         live = self.plan.live(subset)
         return math.fsum(
-            cell_coefficient(self.plan.sizes, live, part) * self._variance_of(part)
-            for part in closure([live])
+            cell_coefficient(self.plan.sizes, live, part) * self._variance_of(part) for part in closure([live])
         )
 
     def variance(self, subset: Subset, query: ArrayLike) -> float:
@@ -116,9 +113,7 @@ class MarginalFit:
     @property
     def total_variance(self) -> float:
         """The sum over all planned marginals and their cells of the variance."""
-        return float(
-            self.plan.energies(weighted=False) @ [self._variance_of(part) for part in self.plan.asked]
-        )
+        return float(self.plan.energies(weighted=False) @ [self._variance_of(part) for part in self.plan.asked])
 
     def _variance_of(self, part: Subset) -> float:
         variance = self.residual_variances.get(part, math.inf)
@@ -204,9 +199,7 @@ class MarginalPlan:
         numbers = []
         for level in self.levels:
             if level.subset not in smallest:
-                raise InvalidValue(
-                    "tables", sorted(tables), f"must have a table with the columns {level.subset}"
-                )
+                raise InvalidValue("tables", sorted(tables), f"must have a table with the columns {level.subset}")
             given = smallest[level.subset]
             numbers.append(level.exact(_sums(held[given], given, level.subset)))
         return numbers
@@ -274,10 +267,7 @@ def plan_marginals(
         shares = best_shares(levels, asked, energies, norm)
     else:
         levels, shares = min(
-            (
-                _tried(family, lengths, asked, energies)
-                for family in _families(lengths, live, asked, largest_table)
-            ),
+            (_tried(family, lengths, asked, energies) for family in _families(lengths, live, asked, largest_table)),
             key=lambda trial: trial[2],
         )[:2]
     kept = [place for place, share in enumerate(shares) if share > 0]
@@ -369,11 +359,7 @@ def _checked_subsets(
     for subset in subsets:
         wanted = (subset,) if isinstance(subset, str) else tuple(subset)
         for column in wanted:
-            if not (
-                column in place
-                if isinstance(column, str)
-                else 0 <= checked_count(column, "column") < len(sizes)
-            ):
+            if not (column in place if isinstance(column, str) else 0 <= checked_count(column, "column") < len(sizes)):
                 raise InvalidValue("column", column, f"must be one of {', '.join(columns)}")
         whole = tuple(sorted({place[c] if isinstance(c, str) else int(c) for c in wanted}))
         if len(whole) != len(wanted):
@@ -381,9 +367,11 @@ def _checked_subsets(
         cells = math.prod(sizes[c] for c in whole)
         if not cells <= MOST_CELLS:
             raise InvalidValue(
-                "subset", subset, f"must have at most {MOST_CELLS:,} cells, not {cells:,}",
+                "subset",
+                subset,
+                f"must have at most {MOST_CELLS:,} cells, not {cells:,}",
                 "use fewer columns, or fewer values of them",
-            )  # fmt: skip
+            )
         found[whole] = None
     if not found:
         raise InvalidValue("subsets", subsets, "must hold at least one marginal")

@@ -122,9 +122,7 @@ def precisions(levels: Sequence[MarginalLevel], parts: Sequence[Subset]) -> csr_
     return csr_array((values, (rows, columns)), shape=(len(parts), len(levels)))
 
 
-def best_shares(
-    levels: Sequence[MarginalLevel], parts: Sequence[Subset], energies: Floats, norm: Norm
-) -> Floats:
+def best_shares(levels: Sequence[MarginalLevel], parts: Sequence[Subset], energies: Floats, norm: Norm) -> Floats:
     """The shares of epsilon (l1) or mu squared (l2) that make the sum of energy / precision least.
 
     Where each residual is measured by one level of its own and noise is Gaussian, this is `best_division`. Otherwise a

@@ -51,7 +51,6 @@ class TriangularStrategy(MatrixStrategy):
 
     @cached_property
     def projector(self) -> Floats | None:
-        """Everything is determined."""
         return None
 
 
@@ -62,9 +61,7 @@ class TriangularEstimator(MatrixEstimator):
         """The cells >= 0 that fit the measured numbers best."""
         triangle = self._strategy.matrix.astype(float)
         diagonal = np.einsum("ij,ij->j", triangle, triangle)
-        return nonnegative_in_norm(
-            self.estimate(measured), lambda x: np.asarray(triangle.T @ (triangle @ x)), diagonal
-        )
+        return nonnegative_in_norm(self.estimate(measured), lambda x: np.asarray(triangle.T @ (triangle @ x)), diagonal)
 
 
 _TOLERANCE = 1e-4
@@ -151,9 +148,7 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
 _WIDTHS, _PARTS = (2.0, 3.0, 5.0, 8.0), (0.90, 0.825, 0.78, 0.72)
 
 
-def widened(
-    workload: Workload, most: int, *, bits: int, told: Progress = lambda fraction: None
-) -> CellsAndSums:
+def widened(workload: Workload, most: int, *, bits: int, told: Progress = lambda fraction: None) -> CellsAndSums:
     """B'B = a R'XR + (what that leaves of the diagonal), with R at most `most` tents and X best for what they see.
 
     Neighbouring cells are asked for alike, so the best inner products are smooth: tents four cells apart lose 3% of

@@ -43,9 +43,7 @@ def gram_bands(workload: Workload) -> tuple[Floats, Floats]:
     return diagonal, beside
 
 
-_MARGIN = (
-    2.0  # a window reaches this many spacings to either side of its tent's top: weights may move and widen
-)
+_MARGIN = 2.0  # a window reaches this many spacings to either side of its tent's top: weights may move and widen
 _SMALL = 256  # up to here every window is the whole domain
 _FAINT = 0.3  # weight of a row over the whole domain that is offered beside the tents
 

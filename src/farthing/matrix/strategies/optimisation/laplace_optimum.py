@@ -90,9 +90,7 @@ def _segments(diagonal: Floats, neighbours: Floats) -> Integers:
     return np.concatenate([[0], 1 + np.flatnonzero(~(apart <= 1e-9 * scale))])
 
 
-def _joined(
-    gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: float, told: Progress
-) -> Weighted:
+def _joined(gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: float, told: Progress) -> Weighted:
     """The best strategy over segments, with a small part of every cell's weight kept for the cell itself.
 
     Without that part nothing could be said about a query that cuts a segment.

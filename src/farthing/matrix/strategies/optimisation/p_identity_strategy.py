@@ -155,7 +155,6 @@ class CellsAndSumsEstimator(Estimator):
         self.cells = strategy.cells
 
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        """(B'B)^-1 B'y."""
         (values,) = measured
         numbers = np.asarray(values, dtype=float)
         own, sums = numbers[: self.cells], numbers[self.cells :]
@@ -170,20 +169,16 @@ class CellsAndSumsEstimator(Estimator):
         )
 
     def total_variance(self, workload: Workload) -> float:
-        """tr(C W'W)."""
         return self._strategy.unit_total(workload) * self._variance
 
     def query_variances(self, workload: Workload) -> Floats:
-        """diag(W C W')."""
         return workload.query_variances(self.covariance())
 
     def variance(self, query: Floats) -> float:
-        """q' C q."""
         flat = np.asarray(query, dtype=float).ravel()
         return float(flat @ self._unit_times(flat)) * self._variance
 
     def covariance(self) -> Floats:
-        """v (D^-2 - U'U)."""
         check_dense(self.cells)
         found = -self._variance * (self._strategy.correction.T @ self._strategy.correction)
         places = np.arange(self.cells)
@@ -191,40 +186,28 @@ class CellsAndSumsEstimator(Estimator):
         return np.asarray(found)
 
     def coefficients(self, query: Floats) -> list[Floats]:
-        """B (B'B)^-1 q."""
         cells = self._unit_times(np.asarray(query, dtype=float).ravel())
         return [np.concatenate([self._strategy.own * cells, self._strategy.sums @ cells])]
 
     def _unit_times(self, vector: Floats) -> Floats:
-        """(B'B)^-1 times a vector."""
         correction = self._strategy.correction
         return np.asarray(vector / self._squares - correction.T @ (correction @ vector))
 
 
 def _check(own: Integers, windows: Windows, weights: Integers) -> None:
     starts, stops = windows.starts, windows.stops
-    if (
-        own.ndim != 1
-        or not len(own) == windows.cells >= 1
-        or not bool(np.all((own >= 1) & (own <= _LARGEST_WEIGHT)))
-    ):
+    if own.ndim != 1 or not len(own) == windows.cells >= 1 or not bool(np.all((own >= 1) & (own <= _LARGEST_WEIGHT))):
         raise InvalidValue("own", own.shape, "must be one whole weight >= 1 and <= 2^31 for each cell")
-    if not (
-        len(starts) == len(stops) and bool(np.all((starts >= 0) & (starts < stops) & (stops <= len(own))))
-    ):
+    if not (len(starts) == len(stops) and bool(np.all((starts >= 0) & (starts < stops) & (stops <= len(own))))):
         raise InvalidValue("windows", starts.shape, "must be ranges of cells")
     lengths = int(np.sum(stops - starts))
     # Compared on both sides: np.abs leaves the least int64 negative.
     small = bool(np.all((weights >= -_LARGEST_WEIGHT) & (weights <= _LARGEST_WEIGHT)))
     if weights.shape != (lengths,) or not small:
-        raise InvalidValue(
-            "weights", weights.shape, "must be whole numbers, one for each cell of each window"
-        )
+        raise InvalidValue("weights", weights.shape, "must be whole numbers, one for each cell of each window")
 
 
-def on_grid(
-    name: str, own: Floats, windows: Windows, weights: Floats, norm: Norm, *, bits: int
-) -> CellsAndSums:
+def on_grid(name: str, own: Floats, windows: Windows, weights: Floats, norm: Norm, *, bits: int) -> CellsAndSums:
     """Real weights as whole ones: the largest column norm becomes about 2^bits, and no cell is left without a weight.
 
     >>> windows = Windows(2, np.array([0]), np.array([2]))

@@ -33,9 +33,7 @@ _MOST_CELLS = 2_048  # of one axis: factors are solved as dense matrices
 _MOST_TOGETHER = 2**26  # no histogram of more cells is measured
 
 
-def optimised_product(
-    workload: Workload, norm: Norm, *, progress: Progress, seconds: float
-) -> KroneckerStrategy:
+def optimised_product(workload: Workload, norm: Norm, *, progress: Progress, seconds: float) -> KroneckerStrategy:
     """The product of one optimised strategy for each axis.
 
     Statement:
@@ -118,17 +116,13 @@ def products_in(workload: Workload) -> list[tuple[float, tuple[Workload, ...]]]:
     )
 
 
-def _asked_of(
-    parts: list[tuple[float, tuple[Workload, ...]]], factors: list[MatrixStrategy], axis: int
-) -> Workload:
+def _asked_of(parts: list[tuple[float, tuple[Workload, ...]]], factors: list[MatrixStrategy], axis: int) -> Workload:
     """What is asked of one axis when the strategies of the others are fixed: same workloads are asked once."""
     weights: dict[str, float] = {}
     known: dict[str, Workload] = {}
     for weight, axes in parts:
         others = math.prod(
-            _trace(factor, own)
-            for place, (factor, own) in enumerate(zip(factors, axes, strict=True))
-            if place != axis
+            _trace(factor, own) for place, (factor, own) in enumerate(zip(factors, axes, strict=True)) if place != axis
         )
         own = axes[axis].renamed(("x",))
         known[own.digest] = own
@@ -175,9 +169,7 @@ def quiet(fraction: float) -> None:
     """Progress that nobody watches."""
 
 
-def optimised(
-    workload: Workload, norm: Norm, *, progress: Progress = quiet, seconds: float = _SECONDS
-) -> Strategy:
+def optimised(workload: Workload, norm: Norm, *, progress: Progress = quiet, seconds: float = _SECONDS) -> Strategy:
     """The strategy of least expected error that was found for a workload, for Laplace ("l1") or Gaussian ("l2") noise.
 
     The search takes up to about `seconds`, telling `progress` the fraction that is done, and its outcome is kept on
@@ -242,9 +234,7 @@ def _searched(workload: Workload, norm: Norm, progress: Progress, seconds: float
     """The best that the optimisers find, or the tree."""
     tree = weighted_tree(workload, norm)
     try:
-        found = (
-            _for_laplace(workload, progress, seconds) if norm == "l1" else _for_gaussian(workload, progress)
-        )
+        found = _for_laplace(workload, progress, seconds) if norm == "l1" else _for_gaussian(workload, progress)
         error = found.unit_error(workload, norm)
     except (np.linalg.LinAlgError, InvalidValue, FloatingPointError):
         return tree

@@ -1,7 +1,7 @@
 // The budget above the plan: the bar with its parts in words, and what to do when nothing is left.
 
 import { html } from "../../vendor/preact.js";
-import { BudgetBar, barOf, reachable, worthAWord } from "../components/bar.js";
+import { BudgetBar, barOf, reachable, worthAWord } from "../components/budget_bar.js";
 import { Notice } from "../components/notice.js";
 import { link } from "../router.js";
 import { memo } from "./memo.js";

@@ -1,7 +1,7 @@
 // The last question before anything is spent: how much, from whose budget, what stays, and that it cannot be undone.
 
 import { html, useState } from "../../vendor/preact.js";
-import { reachable } from "../components/bar.js";
+import { reachable } from "../components/budget_bar.js";
 import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { Notice } from "../components/notice.js";

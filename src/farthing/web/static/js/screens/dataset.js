@@ -1,6 +1,6 @@
 // One dataset: what is promised, what its columns hold, its budget and how a curator divides it.
 import { html } from "../../vendor/preact.js";
-import { BudgetBar, barOf } from "../components/bar.js";
+import { BudgetBar, barOf } from "../components/budget_bar.js";
 import { LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ErrorBox } from "../components/error.js";

@@ -1,6 +1,6 @@
 // Home: the datasets, what is left of their budgets, and what to do next.
 import { html } from "../../vendor/preact.js";
-import { BudgetBar, barOf } from "../components/bar.js";
+import { BudgetBar, barOf } from "../components/budget_bar.js";
 import { LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { Empty } from "../components/empty.js";

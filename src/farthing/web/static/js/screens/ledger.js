@@ -8,7 +8,7 @@ import { ErrorBox } from "../components/error.js";
 import { SelectField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
-import { BurnDownCard } from "../ledger/burn_down.js";
+import { BurnDownCard } from "../ledger/burn_down_card.js";
 import { EntriesCard } from "../ledger/entries.js";
 import { VerifyCard } from "../ledger/verify.js";
 import { go, link } from "../router.js";

@@ -76,9 +76,11 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
         zoned = kind.is_timestamp() and kind.timezone is not None
         held = f"timestamps with a time zone ({kind})" if zoned else str(kind)
         raise InvalidValue(
-            f"schema[{name!r}]", _in_words(domain), f"needs a column of {wanted}, and this one holds {held}",
+            f"schema[{name!r}]",
+            _in_words(domain),
+            f"needs a column of {wanted}, and this one holds {held}",
             f"declare what the column holds, or convert it in the source{_TO_DATES if zoned else ''}",
-        )  # fmt: skip
+        )
     if kind.is_decimal() and kind.scale is not None:
         _refuse_undecimal(name, kind, domain)
     if kind.is_floating() or kind.is_decimal():
@@ -105,9 +107,7 @@ def typed(column: Any, domain: Domain, engine: Engine, *, csv: bool = False) -> 
 
     kind = column.type()
     labels = isinstance(domain, Categories) and isinstance(domain.values[0], str)
-    flags = isinstance(domain, Flags) or (
-        isinstance(domain, Categories) and isinstance(domain.values[0], bool)
-    )
+    flags = isinstance(domain, Flags) or (isinstance(domain, Categories) and isinstance(domain.values[0], bool))
     if flags and kind.is_numeric() and not kind.is_boolean():
         return ibis.cases((column == 1, ibis.literal(True)), (column == 0, ibis.literal(False)))
     if not kind.is_string():
@@ -205,9 +205,11 @@ def _refuse_undecimal(name: str, kind: Any, domain: Domain) -> None:
         numbers = [1]
     if any(math.ceil(abs(number)) >= 10**room for number in numbers):
         raise InvalidValue(
-            f"schema[{name!r}]", domain, f"must be numbers that fit {kind}, below 10^{room}",
+            f"schema[{name!r}]",
+            domain,
+            f"must be numbers that fit {kind}, below 10^{room}",
             "narrow the bounds, or store it with fewer digits after the point",
-        )  # fmt: skip
+        )
 
 
 def _refuse_inexact(name: str, domain: Domain, where: str) -> None:
@@ -244,11 +246,7 @@ def common_type(kind: Any) -> Any:
     import ibis
 
     narrow = kind.is_signed_integer() or (kind.is_unsigned_integer() and kind.nbytes < 8)
-    return (
-        ibis.dtype("int64" if narrow else "string")
-        if narrow or kind.is_string()
-        else kind.copy(nullable=True)
-    )
+    return ibis.dtype("int64" if narrow else "string") if narrow or kind.is_string() else kind.copy(nullable=True)
 
 
 def unit_key(column: Any, engine: Engine) -> Any:
@@ -332,9 +330,7 @@ class Base:
         """What the columns of the unit hold; neither the width nor the NOT NULL of a column matters."""
         return [str(common_type(self.source.table.schema()[name])) for name in self.unit]
 
-    def table(
-        self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]
-    ) -> Any:
+    def table(self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]) -> Any:
         """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains.
 
         Units become keys and cells are read first of all: what one row holds, however large it is, then weighs as
@@ -396,9 +392,7 @@ def based(
         raise InvalidValue("neighbours", neighbours, f"must be one of {', '.join(NEIGHBOURS)}")
     units = () if unit is None else (unit,) if isinstance(unit, str) else tuple(unit)
     if unit is not None and (not units or len(set(units)) != len(units)):
-        raise InvalidValue(
-            "unit", unit, "must name one column or several, each once", "leave it out for one row"
-        )
+        raise InvalidValue("unit", unit, "must name one column or several, each once", "leave it out for one row")
     bound = _checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
     opened_source = open_source(source, list(dict.fromkeys([*units, *declared])), _checked_name(name))
@@ -422,18 +416,14 @@ def _is_text(kind: Any) -> bool:
 
 def _checked_name(name: str | None) -> str | None:
     if name is not None and not (isinstance(name, str) and name.strip()):
-        raise InvalidValue(
-            "name", name, "must be a text that names the table", "leave it out for its file name"
-        )
+        raise InvalidValue("name", name, "must be a text that names the table", "leave it out for its file name")
     return name
 
 
 def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
     if not units:
         if max_rows not in (None, 1):
-            raise InvalidValue(
-                "max_rows", max_rows, "must be 1 when the unit is one row", "name the unit's column"
-            )
+            raise InvalidValue("max_rows", max_rows, "must be 1 when the unit is one row", "name the unit's column")
         return 1
     if max_rows is None:
         raise InvalidValue(
@@ -465,6 +455,8 @@ def _refuse_wrong_unit(name: str, kind: Any) -> None:
     named = kind.is_integer() or kind.is_string() or kind.is_uuid() or kind.is_date() or kind.is_boolean()
     if not named:
         raise InvalidValue(
-            "unit", name, f"must be a column of whole numbers, text, UUIDs or dates, not {kind}",
+            "unit",
+            name,
+            f"must be a column of whole numbers, text, UUIDs or dates, not {kind}",
             "convert it in the source: equal people must have equal values",
-        )  # fmt: skip
+        )

@@ -82,9 +82,7 @@ def errors_rest_on(
         return ()
     others = {each.name for each in asked} - {each.name for each in own} - {*dataset.schema}
     # A count that is expected says how large groups are, also to the others.
-    own_expected = {
-        name: value for name, value in expected.items() if name not in others or name.startswith("count")
-    }
+    own_expected = {name: value for name, value in expected.items() if name not in others or name.startswith("count")}
     return design_of(own, dataset, own_expected, counted=counted).assumptions
 
 
@@ -242,8 +240,7 @@ class PlannedStatistic:
         if self.cells == 1 or np.all(deviations == deviations[0]):
             return self.error(), self.error()
         best, worst = (
-            float(self.distribution.cell(int(at)).error(0.95))
-            for at in (deviations.argmin(), deviations.argmax())
+            float(self.distribution.cell(int(at)).error(0.95)) for at in (deviations.argmin(), deviations.argmax())
         )
         return best, worst
 

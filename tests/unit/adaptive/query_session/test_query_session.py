@@ -114,9 +114,7 @@ def test_when_updates_are_used_up_answers_and_estimates_are_still_there() -> Non
     assert session.questions == 1
 
 
-@pytest.mark.parametrize(
-    "question", ["nobody = 1", "age <", "age + 1", {"nobody": 1}, np.full(40, 0.5), np.ones(39)]
-)
+@pytest.mark.parametrize("question", ["nobody = 1", "age <", "age + 1", {"nobody": 1}, np.full(40, 0.5), np.ones(39)])
 def test_a_bad_question_is_refused_before_anything_happens(question: Any) -> None:
     journal = MemoryJournal()
     session = opened(made(), journal)
@@ -215,9 +213,7 @@ def test_known_tables_are_a_start_for_free() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize("start", ["auto", "none"])
 @pytest.mark.parametrize("shape", [(2,) * 10, (40, 40), (30,)])
-def test_a_plan_costs_at_most_its_budget_and_most_of_it(
-    delta: float, start: str, shape: tuple[int, ...]
-) -> None:
+def test_a_plan_costs_at_most_its_budget_and_most_of_it(delta: float, start: str, shape: tuple[int, ...]) -> None:
     axes = [Axis(f"c{i}", range(size)) for i, size in enumerate(shape)]
     plan = plan_query_session(axes, 1.0, delta, 0.03, 1000, 50_000, sensitivity=2, start=start)
     assert 0.98 < compose([plan.event]).epsilon_at(delta).upper <= 1.0

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
-from farthing.mechanisms.exact_samplers import Bits, geometric
 from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.samplers.single_draws import Bits, geometric
 from farthing.numerics.bounds import precision
 
 
@@ -88,9 +88,7 @@ def alias_columns(counts: Sequence[int], columns: int) -> tuple[list[int], list[
     return own, other
 
 
-ONE_BITS = (
-    62  # acceptance probabilities are compared as multiples of 2**-62, which leaves room for a sign in int64
-)
+ONE_BITS = 62  # acceptance probabilities are compared as multiples of 2**-62, which leaves room for a sign in int64
 ONE = 1 << ONE_BITS
 _LOG_TWO_UPPER = Fraction(6932, 10000)  # log 2 = 0.69314...
 
@@ -157,9 +155,7 @@ def table_of(distribution: Distribution, selection_bits: int, tail_bits: int, re
     with precision(fraction_bits + 64):
         # Integers at or above 2**fraction_bits * w at the start of each block and of the tail, by less than 2.
         unit, one = -ball(distribution.unit), flint.arb(2) ** fraction_bits
-        starts = [
-            _ceiling((unit * (k * length) ** distribution.power).exp() * one) for k in range(blocks + 1)
-        ]
+        starts = [_ceiling((unit * (k * length) ** distribution.power).exp() * one) for k in range(blocks + 1)]
         step = distribution.exponent(blocks * length + 1) - distribution.exponent(blocks * length)
         spread = int((1 / (1 - (-ball(step)).exp()) * 2**32).upper().ceil().unique_fmpz())
     areas = [2 * length * start for start in starts]
@@ -200,9 +196,7 @@ def table_of(distribution: Distribution, selection_bits: int, tail_bits: int, re
     )
 
 
-def _lines(
-    distribution: Distribution, block: int, length: int, low: int, high: int
-) -> tuple[int, int, int, int]:
+def _lines(distribution: Distribution, block: int, length: int, low: int, high: int) -> tuple[int, int, int, int]:
     """Lines below and above r(j) * 2**62, as (value at 0, fall per j), given low <= r(0) * 2**62 <= high.
 
     The exponent h(j) beyond the block's start is convex with h(0) = 0, so j h(1) <= h(j) <= j h(length) / length, and
@@ -309,9 +303,7 @@ class Staircase:
         uniform = (uniform & ((1 << self.leading_bits) - 1)) << (ONE_BITS - self.leading_bits)
         floor = table.lower[entry]
         if table.position_bits:
-            seconds = np.frombuffer(
-                source.take(self.position_bytes * count), dtype=f"<u{self.position_bytes}"
-            )
+            seconds = np.frombuffer(source.take(self.position_bytes * count), dtype=f"<u{self.position_bytes}")
             seconds = seconds.astype(np.int64)
             position = seconds & (table.length - 1)
             more = (seconds >> table.position_bits) & ((1 << self.more_bits) - 1)

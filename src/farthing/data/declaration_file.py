@@ -50,17 +50,13 @@ def read_declaration(path: str | os.PathLike[str]) -> Dataset:
     about, columns = _table(facts, "dataset"), _table(facts, "schema")
     for key in about:
         if key not in DATASET_KEYS:
-            raise InvalidValue(
-                f"dataset.{key}", about[key], "is not known", f"there are: {', '.join(DATASET_KEYS)}"
-            )
+            raise InvalidValue(f"dataset.{key}", about[key], "is not known", f"there are: {', '.join(DATASET_KEYS)}")
     if "source" not in about:
         raise InvalidValue("dataset.source", None, "must be given", "name a CSV or Parquet file")
     given = about.pop("source")
     sources = [given] if isinstance(given, str) else given
     beside = [str(file.parent / source) for source in sources]
-    return dataset(
-        beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about
-    )
+    return dataset(beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
 
 
 def columns_of(path: str) -> list[tuple[str, str | None]]:
@@ -107,9 +103,7 @@ def domain_of_entry(name: str, entry: Any) -> Any:
     where = f"schema.{name}"
     kinds = [kind for kind in entry if kind in _OPTIONS] if isinstance(entry, dict) else []
     if len(kinds) != 1:
-        raise InvalidValue(
-            where, entry, "must say one thing about the column", f"{_WAYS}, or remove the line"
-        )
+        raise InvalidValue(where, entry, "must say one thing about the column", f"{_WAYS}, or remove the line")
     (kind,) = kinds
     value, options = entry[kind], {key: given for key, given in entry.items() if key != kind}
     for key, given in options.items():
@@ -133,9 +127,7 @@ def domain_of_entry(name: str, entry: Any) -> Any:
 
 def _real(bounds: list[Any]) -> list[Any]:
     if all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
-        raise InvalidValue(
-            "range", bounds, "must be of real numbers with decimal", "write a point, as in [0.0, 60.0]"
-        )
+        raise InvalidValue("range", bounds, "must be of real numbers with decimal", "write a point, as in [0.0, 60.0]")
     return bounds
 
 
