@@ -31,7 +31,7 @@ WORDS = {
 
 CHILD = """
 import json, sys
-from laws.test_query_session_processes import WORDS, asked, studied
+from contracts.test_answerer_processes import WORDS, asked, studied
 from system.ledger.places import Place
 with Place(*json.loads(sys.argv[1])).open() as ledger:
     session = studied(ledger).query_session(**WORDS)

@@ -163,17 +163,16 @@ def demo_command(out: str) -> None:
     """Generate, plan, compare, release, report."""
     from rich.console import Console
 
-    TEXT = STUDY
     from farthing.cli.terminal import stages
     from farthing.study.documents.study_file import read_study
 
     folder = _made(Path(out))
-    _refuse_other(folder / STUDY, TEXT)
+    _refuse_other(folder / STUDY, SURVEY_STUDY)
     with stages(Console(stderr=True)) as work:
         work.begin("making up people")
         visits = survey()
         write_survey(visits, folder / TABLE)
-        (folder / STUDY).write_text(TEXT, encoding="utf-8")
+        (folder / STUDY).write_text(SURVEY_STUDY, encoding="utf-8")
     people = int(visits["person_id"][-1]) + 1
     _title(1, "The table")
     click.echo(f"{folder / TABLE}: {people:,} made-up people with {len(visits['sex']):,} visits.")
@@ -217,7 +216,7 @@ def _price(plan: Plan) -> None:
     from farthing.planner import COMPARED
     from farthing.study.plan_text import aligned
 
-    more = Plan.of(plan.study, tuple(sixty_means()), plan.expected, None)
+    more = type(plan).of(plan.study, tuple(sixty_means()), plan.expected, None)
     rows: list[tuple[str, ...]] = [("theorem", "this plan", "60 means")]
     names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "own curves (charged)"}
     for key, name in names.items():

@@ -121,12 +121,12 @@ def pieces_of(source: Source) -> list[Piece]:
     """What a source consists of; nothing for a frame, which cannot be known again.
 
     >>> import tempfile
-    >>> from farthing.data.sources import opened
+    >>> from farthing.data.sources import open_source
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open(f"{folder}/people.csv", "w") as file:
     ...         _ = file.write("age")
     ...     os.symlink(f"{folder}/people.csv", f"{folder}/link.csv")
-    ...     pieces_of(opened(f"{folder}/link.csv")) == pieces_of(opened(f"{folder}/people.csv"))
+    ...     pieces_of(open_source(f"{folder}/link.csv")) == pieces_of(open_source(f"{folder}/people.csv"))
     True
     """
     if source.files:

@@ -70,7 +70,7 @@ class Instance:
 
     def workers(self) -> list[int]:
         """The process ids of its workers that live now."""
-        found = [child for child in children_of(self.process.pid) if "work.worker" in command_of(child)]
+        found = [child for child in children_of(self.process.pid) if "jobs.job_worker" in command_of(child)]
         self.started.update(found)
         return found
 
@@ -91,7 +91,7 @@ class Instance:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         for worker in self.started:
-            if "work.worker" in command_of(worker):
+            if "jobs.job_worker" in command_of(worker):
                 os.kill(worker, signal.SIGKILL)
         self.client.close()
         self._log.close()

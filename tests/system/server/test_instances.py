@@ -248,7 +248,7 @@ def test_what_a_worker_is_told_is_in_no_list_of_processes(town: Town) -> None:
     wait_for(lambda: bool(server.workers()))
     for process in (server.process.pid, *server.workers()):
         told = command_of(process) + Path(f"/proc/{process}/environ").read_text()
-        assert "work.worker" in told or process == server.process.pid
+        assert "jobs.job_worker" in told or process == server.process.pid
         assert password not in told
 
 

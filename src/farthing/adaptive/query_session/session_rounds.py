@@ -102,7 +102,7 @@ class OpenRound:
     """A round that is under way. It holds secret noise: it cannot be copied or carried into another process.
 
     >>> TwoSidedThreshold(1.0, threshold=1000).start()
-    Asking(over=False)
+    OpenRound(over=False)
     """
 
     __slots__ = ("_bits", "_over", "_process", "_question_rate", "_thresholds")

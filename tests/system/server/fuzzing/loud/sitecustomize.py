@@ -11,5 +11,7 @@ if _file := os.environ.get("FARTHING_LOUD_LOG"):
         handlers=[logging.FileHandler(_file, encoding="utf-8", errors="backslashreplace")],
     )
     logging.getLogger("sqlalchemy").setLevel(logging.DEBUG)  # it would set itself to warnings
-if (_plant := os.environ.get("FARTHING_PLANTED_IN_WORKERS")) and any("work.worker" in word for word in sys.orig_argv):
+if (_plant := os.environ.get("FARTHING_PLANTED_IN_WORKERS")) and any(
+    "jobs.job_worker" in word for word in sys.orig_argv
+):
     print(_plant, file=sys.stderr)
