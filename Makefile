@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV ?= .venv
 # More than cores: tests wait for databases and browsers, and on a busy machine the share is by the head.
-WORKERS ?= 4
+WORKERS ?= 6
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin

@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--whole", type=int, default=5, help="rounds of the whole suite")
     parser.add_argument("--seeds", type=int, default=0, help="rounds of all tests but examples, each with other seeds")
     parser.add_argument("--busy", type=int, default=2, help="busy loops beside them")
-    parser.add_argument("--workers", type=int, default=4, help="processes that test, as WORKERS of the Makefile")
+    parser.add_argument("--workers", type=int, default=6, help="processes that test, as WORKERS of the Makefile")
     options, rest = parser.parse_known_args()
     rest = [word for word in rest if word != "--"]
     failures: Counter[str] = Counter()
