@@ -7,12 +7,13 @@ variance_estimates         variances and standard deviations, with intervals tha
 least_squares              cells that were measured more than once, totals equal to their parts
 regular_tree               the same for blocks of cells
 nonnegative, isotonic      numbers moved to where the truth must lie, in any norm
-integer_rounding           and to whole numbers
+controlled_rounding        and to whole numbers
 consistent_marginals       tables over few columns that agree with each other
 graphical                  one distribution over many columns from noisy tables over few of them
 """
 
 from farthing.inference.answers import Answer
+from farthing.inference.controlled_rounding import rounded, rounded_tree
 from farthing.inference.error_distributions import (
     ErrorDistribution,
     Measured,
@@ -20,7 +21,6 @@ from farthing.inference.error_distributions import (
     StatedDistribution,
     errors_of_distributions,
 )
-from farthing.inference.integer_rounding import rounded, rounded_tree
 from farthing.inference.isotonic import nearest_increasing, nearest_increasing_in_norm
 from farthing.inference.least_squares import LeastSquares, implicit_least_squares, tree_least_squares
 from farthing.inference.noise_sums import deviation_of_sum, error_of_sum, tail_of_sum

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farthing.errors import InvalidValue
-from farthing.inference.integer_rounding import Whole, rounded
+from farthing.inference.controlled_rounding import Whole, rounded
 from farthing.inference.noise_terms import Floats
 
 Subset = tuple[int, ...]

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from farthing.errors import InvalidData, InvalidValue, MissingExtra
 from farthing.inference import Answer
 from farthing.inference.answers import with_error
+from farthing.inference.controlled_rounding import rounded
 from farthing.inference.error_distributions import ErrorDistribution
-from farthing.inference.integer_rounding import rounded
 from farthing.inference.noise_sums import checked_confidence
 from farthing.matrix.data_dependent.buckets import MOST_IN_ORDER, settled
 from farthing.matrix.data_dependent.dawa import PARTITION_PART

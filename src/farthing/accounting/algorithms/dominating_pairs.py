@@ -283,7 +283,7 @@ def _with_leak(atoms: Atoms, log_delta: float, q: float, direction: Direction) -
 
 
 def _hopeless(loss: float, delta: float, q: float, direction: Direction) -> LossPair:
-    """An event with a loss, before sampling, beyond reckoning: all leaks in upper bounds, nothing in lower ones."""
+    """An event whose loss before sampling is too large: all of it leaks in upper bounds, none of it in lower ones."""
     # A finite loss of next to no mass, so that there is a distribution to add up; more mass only raises an upper bound.
     zero = np.zeros(1)
     atoms = Atoms(zero, zero - 1e4, zero - 1e4, zero, 0.0)
