@@ -108,13 +108,24 @@ class RemoteComposition:
 
 
 class Client:
-    """A server of farthing at `url`, with an API `token` (made on its page, or by `farthing users token`).
+    """A server of farthing, spoken to in the words of the local API.
 
-    The words are those of the local API: a dataset has a study, a study makes a plan of statistics, a plan becomes a
-    release. The server keeps the rows and the account; what it refuses is raised as the same exceptions. A request
-    whose answer was lost on the way is sent again under the same request id, which is never charged twice.
+    A dataset has a study, a study makes a plan of statistics, a plan becomes a release. The server keeps the rows and
+    the account; what it refuses is raised as the same exceptions. A request whose answer was lost on the way is sent
+    again under the same request id, which is never charged twice.
 
     `client.study("survey").plan(ft.count(by="sex")).release()`, `client.ledger.verify()`.
+
+    Args:
+        url: The address of the server; https, unless it is on this machine.
+        token: An API token, made on its page or by `farthing users token`.
+        timeout: How many seconds to wait for one answer.
+        insecure: Allow http to another machine, where the token can be read on the way.
+        transport: How requests are sent, for tests.
+
+    Raises:
+        InvalidValue: If the address or the token has the wrong form.
+        MissingExtra: If the extra `client` is not installed.
 
     >>> Client("http://127.0.0.1:8642", "ft_not-a-real-token")
     Client('http://127.0.0.1:8642')
@@ -136,11 +147,38 @@ class Client:
         self._connection = Connection(url, token, timeout=timeout, insecure=insecure, transport=transport)
 
     def datasets(self) -> list[str]:
-        """The names of all datasets that may be seen."""
+        """The names of all datasets that the token may see.
+
+        Returns:
+            The names.
+
+        Raises:
+            RequestRefused: If the server refuses, or cannot be reached.
+
+        >>> import httpx
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(200, json={"datasets": [{"name": "survey"}]}))
+        >>> Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server).datasets()
+        ['survey']
+        """
         return [str(one["name"]) for one in self._connection.get("/datasets")["datasets"]]
 
     def dataset(self, name: str) -> dict[str, Any]:
-        """What is public about a dataset: its columns, whom it protects, its budget."""
+        """What is public about a dataset: its columns, whom it protects, its budget.
+
+        Args:
+            name: The name of the dataset.
+
+        Returns:
+            The server's description, as JSON data.
+
+        Raises:
+            RequestRefused: If there is no such dataset, or the token may not see it.
+
+        >>> import httpx
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(200, json={"name": "survey", "unit": []}))
+        >>> Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server).dataset("survey")
+        {'name': 'survey', 'unit': []}
+        """
         view: dict[str, Any] = self._connection.get(f"/datasets/{part(_text(name, 'name'))}")
         return view
 
@@ -159,7 +197,29 @@ class Client:
     ) -> RemoteStudy:
         """Declare a file of the server's data folder as a dataset, with its public facts and its budget (curators).
 
-        `schema` is written as for `farthing.dataset`: ["F", "M"], (0, 110), bool.
+        Args:
+            name: What the ledger is to call it.
+            source: The file, relative to the data folder.
+            schema: As for `farthing.dataset`: ["F", "M"], (0, 110), bool.
+            epsilon: The epsilon of the whole budget.
+            delta: The delta of the whole budget.
+            unit: The column, or columns, that name a person; None for one row.
+            max_rows: How many rows of each unit are kept.
+            rows: The number of rows, where that is public.
+            neighbours: "add-remove" or "replace".
+
+        Returns:
+            The study of the dataset.
+
+        Raises:
+            InvalidValue: If an argument is wrong, here or on the server.
+            RequestRefused: If the token may not register datasets.
+
+        >>> import httpx
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(201, json={"name": "survey"}))
+        >>> client = Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server)
+        >>> client.register("survey", "survey.csv", schema={"age": (0, 110)}, epsilon=1.0).name
+        'survey'
         """
         about = {"name": name, "source": source, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
         facts = {"unit": [unit] if isinstance(unit, str) else unit, "max_rows": max_rows, "rows": rows}
@@ -168,18 +228,45 @@ class Client:
         return RemoteStudy(self._connection, name)
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Budget:
-        """For curators: let an analyst spend at most so much of a dataset in all; returns the grant as it then stands.
+        """Let an analyst spend at most so much of a dataset in all (curators).
 
         The dataset's own budget still limits it. What the analyst has spent stays spent, and a second grant replaces
-        the first: `client.grant("survey", "bob", epsilon=0.5)`. If delta is left out, a grant that is there keeps its
-        own, and a new one has 0.
+        the first: `client.grant("survey", "bob", epsilon=0.5)`.
+
+        Args:
+            dataset: The name of the dataset.
+            analyst: The name of the analyst.
+            epsilon: The epsilon of the grant.
+            delta: Its delta; by default a grant that is there keeps its own, and a new one has 0.
+
+        Returns:
+            The grant as it then stands.
+
+        Raises:
+            InvalidValue: If an argument is wrong.
+            RequestRefused: If the token may not grant.
         """
         path = f"/datasets/{part(_text(dataset, 'dataset'))}/grants/{part(_text(analyst, 'analyst'))}"
         amount = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
         return budget_from(self._connection.put(path, amount))
 
     def study(self, dataset: str) -> RemoteStudy:
-        """The study of a dataset: its budget as far as it is yours, and everything that can be asked."""
+        """The study of a dataset: its budget as far as it is yours, and everything that can be asked.
+
+        Args:
+            dataset: The name of the dataset.
+
+        Returns:
+            A study that plans and releases on the server.
+
+        Raises:
+            RequestRefused: If there is no such dataset, or the token may not see it.
+
+        >>> import httpx
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(200, json={"name": "survey"}))
+        >>> Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server).study("survey").name
+        'survey'
+        """
         return RemoteStudy(self._connection, str(self.dataset(dataset)["name"]))
 
     @property
@@ -194,9 +281,25 @@ class Client:
         *,
         counts: Sequence[int] | None = None,
     ) -> RemoteComposition:
-        """What several charges cost together at `delta`, by the server's accountant.
+        """What several charges cost together, by the server's accountant.
 
-        A charge is an epsilon, a pair of epsilon and delta, or an event: `ApproxDP`, `LaplaceNoise`, `GaussianNoise`.
+        Args:
+            charges: Each an epsilon, a pair (epsilon, delta), or an event: `ApproxDP`, `LaplaceNoise`, `GaussianNoise`.
+            delta: The delta at which they are compared.
+            counts: How often each charge is made; once by default.
+
+        Returns:
+            The proven optimum, and every theorem beside it.
+
+        Raises:
+            InvalidValue: If something is not a charge, or there is not one count for each.
+
+        >>> import httpx
+        >>> costs = {"optimal": {"lower": 0.5, "upper": 0.5}, "theorems": [], "sentence": "epsilon 0.5"}
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(200, json=costs))
+        >>> client = Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server)
+        >>> client.compose([0.25], delta=0.0, counts=[2]).optimal.upper
+        0.5
         """
         each = [1] * len(charges) if counts is None else list(counts)
         if len(each) != len(charges):
@@ -209,7 +312,19 @@ class Client:
         return RemoteComposition(Bounds(lower, upper), tuple(composition["theorems"]), str(composition["sentence"]))
 
     def me(self) -> dict[str, Any]:
-        """Who the token speaks for, and what it may do."""
+        """Who the token speaks for, and what it may do.
+
+        Returns:
+            The user's name, role and scopes, as JSON data.
+
+        Raises:
+            RequestRefused: If the token is not valid.
+
+        >>> import httpx
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(200, json={"name": "ada", "role": "curator"}))
+        >>> Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server).me()
+        {'name': 'ada', 'role': 'curator'}
+        """
         view: dict[str, Any] = self._connection.get("/me")
         return {key: value for key, value in view.items() if key != "csrf"}
 

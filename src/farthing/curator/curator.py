@@ -52,7 +52,12 @@ _making = threading.Lock()
 class Answered:
     """Noisy whole numbers by name, and the receipt of the charge that paid for them.
 
-    `repeated` says that they were drawn by an earlier call with the same request id.
+    Args:
+        answers: An array of noisy whole numbers for each name.
+        receipt: The receipt of the charge.
+        request_id: The name of the request.
+        repeated: Whether they were drawn by an earlier call with the same request id.
+        finished: What post-processing made of them, as JSON-ready data.
 
     >>> import numpy
     >>> Answered({"people": numpy.array([41])}, None, "r-1", True).answers["people"].tolist()
@@ -73,6 +78,10 @@ class Curator:
     between leaves the charge in place: for one request id noise is drawn once at most, and asking again returns what
     was recorded.
 
+    Args:
+        ledger: The open ledger that pays.
+        analyst: Whose grant pays, if a curator releases for an analyst.
+
     >>> import pyarrow, tempfile
     >>> from farthing.data import Count, dataset
     >>> from farthing.ledger import open_ledger
@@ -82,13 +91,13 @@ class Curator:
     >>> ledger = open_ledger(f"{folder.name}/study.db")
     >>> curator = Curator(ledger)
     >>> curator.register(people, "survey", epsilon=1.0)
-    >>> found = curator.answer(
+    >>> first = curator.answer(
     ...     people, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="first"
     ... )
     >>> again = curator.answer(
     ...     people, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="first"
     ... )
-    >>> again.repeated, again.answers == found.answers, ledger.budget("survey").remaining.epsilon
+    >>> again.repeated, again.answers == first.answers, ledger.budget("survey").remaining.epsilon
     (True, True, 0.75)
     >>> ledger.close(); folder.cleanup()
     """
@@ -105,7 +114,19 @@ class Curator:
         delta: float = 0.0,
         sampling_rate: float | None = None,
     ) -> None:
-        """Open a budget for the rows of `dataset`; whom it protects is written down with it."""
+        """Open a budget for the rows of `dataset`; whom it protects is written down with it.
+
+        Args:
+            dataset: The table with its public facts.
+            ledger_name: What the ledger calls it.
+            epsilon: The epsilon of the budget.
+            delta: The delta of the budget.
+            sampling_rate: Says that the table is a secret sample of a population, whose budget it then is.
+
+        Raises:
+            InvalidValue: If the name is registered already, or another budget stands for the table.
+            NotAllowed: If the ledger was not opened by a curator.
+        """
         unit = unit_of(dataset, sampling_rate)
         sources = accounts_of(self.ledger, dataset, ledger_name, sampling_rate).sources
         self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=sources)
@@ -127,13 +148,28 @@ class Curator:
     ) -> Answered:
         """Charge for the measurements of a plan, then run them on the rows in one pass.
 
-        `sampling_rate` says that the table is a secret sample of a population, and charges what the measurements cost
-        that population, at `delta`; it holds for one release of the table and no more. `post_processing`
-        makes JSON-ready data of the noisy numbers, which is recorded with them and comes back as `finished`.
+        Args:
+            dataset: The table with its public facts.
+            measurements: What is measured, with how much noise.
+            ledger_name: Whose budget pays.
+            request_id: The name of the request; used again, it returns the recorded answers. New by default.
+            world: "planned" if the parameters were fixed in advance, "adaptive" if they depend on earlier answers.
+            delta: The delta at which the charge enters the plain sums.
+            timeout: How many seconds the run may take; whether that is met depends on rows, so choose it generously.
+            progress: Called with a share between 0 and 1 while the engine runs.
+            sampling_rate: Says that the table is a secret sample of a population, and charges what the measurements
+                cost that population, at `delta`; it holds for one release of the table and no more.
+            post_processing: Makes JSON-ready data of the noisy numbers, which is recorded with them.
+            give_up: Whether a request that was charged before and has no answer is given up. If not, it is refused, and
+                the process that is running it can still record the answer.
 
-        The same `request_id` returns the recorded answers. `timeout` is how many seconds the run may take; whether it
-        is met depends on rows, so choose it generously. A request that was charged before and has no answer is given
-        up, unless `give_up` is false: then it is refused, and whoever is running it can still record the answer.
+        Returns:
+            The noisy numbers and the receipt.
+
+        Raises:
+            BudgetExceeded: If the budget does not have what it costs.
+            AnswerForfeited: If the run failed after the charge, which stays spent.
+            InvalidValue: If an argument is wrong.
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
         asking = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
@@ -156,7 +192,25 @@ class Curator:
     ) -> Answered:
         """Charge for one aggregate through one mechanism of whole-number noise, then run it.
 
-        The mechanism must have been made for the aggregate's sensitivity on this dataset, or for a larger one.
+        Args:
+            dataset: The table with its public facts.
+            name: What the answer is called.
+            aggregate: What is computed.
+            mechanism: The noise, made for the aggregate's sensitivity on this dataset or for a larger one.
+            ledger_name: Whose budget pays.
+            request_id: The name of the request; new by default.
+            world: "planned" if the parameters were fixed in advance, "adaptive" if they depend on earlier answers.
+            delta: The delta at which the charge enters the plain sums.
+            timeout: How many seconds the run may take.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            The noisy numbers and the receipt.
+
+        Raises:
+            BudgetExceeded: If the budget does not have what it costs.
+            AnswerForfeited: If the run failed after the charge, which stays spent.
+            InvalidValue: If the mechanism was made for less than the sensitivity, or an argument is wrong.
         """
         return self.run(
             dataset,
@@ -184,8 +238,24 @@ class Curator:
     ) -> Answered:
         """Charge for any question that states its price, its fingerprint and its check, then run it.
 
-        What it draws must be whole numbers by name; `question.finish` may make JSON-ready data of them. `patience` is
-        how many seconds to wait where another process runs the same request just now: by default `timeout`.
+        Args:
+            dataset: The table with its public facts.
+            question: What is asked. It draws whole numbers by name, and its `finish` may make JSON-ready data of them.
+            ledger_name: Whose budget pays.
+            request_id: The name of the request; new by default.
+            world: "planned" if the parameters were fixed in advance, "adaptive" if they depend on earlier answers.
+            delta: The delta at which the charge enters the plain sums.
+            timeout: How many seconds the run may take.
+            progress: Called with a share between 0 and 1 while the engine runs.
+            patience: How many seconds to wait where another process runs the same request; `timeout` by default.
+
+        Returns:
+            The noisy numbers and the receipt.
+
+        Raises:
+            BudgetExceeded: If the budget does not have what it costs.
+            AnswerForfeited: If the run failed after the charge, which stays spent.
+            InvalidValue: If an argument is wrong.
         """
         limit = _checked_timeout(timeout)
         waiting = limit if patience is None else _checked_timeout(patience)
@@ -346,6 +416,16 @@ class Curator:
 
 def stored_answer(ledger: Ledger, request_id: str) -> Answered:
     """The answer that a ledger holds for a request; no row is read and nothing is drawn.
+
+    Args:
+        ledger: The open ledger.
+        request_id: The name of the request.
+
+    Returns:
+        What was recorded.
+
+    Raises:
+        InvalidValue: If there is no such request, or it has no answer.
 
     >>> import tempfile
     >>> from farthing.ledger import open_ledger

@@ -33,7 +33,12 @@ _MOST_PIECES = 12  # of old words, which can be put together in 2**11 ways
 def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> Unit:
     """The unit of a dataset as a ledger keeps it: who is protected, and which tables are neighbours.
 
-    `sampling_rate` says that the table is a secret sample, so that the budget is that of the population.
+    Args:
+        dataset: The table with its public facts.
+        sampling_rate: Says that the table is a secret sample, so that the budget is that of the population.
+
+    Returns:
+        The unit.
 
     >>> import pyarrow
     >>> from farthing.data import dataset

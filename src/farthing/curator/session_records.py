@@ -37,6 +37,11 @@ _LETTERS = 16  # at the end of a round's request id
 class RoundId(NamedTuple):
     """The request id of one round: that of its session, its number, and letters that nobody else can guess.
 
+    Args:
+        session: The request id of its session.
+        number: Its number, from 1 on.
+        letters: Random letters, which keep others from taking the round.
+
     >>> text = str(RoundId("answers-1", 3, "ab12"))
     >>> text, RoundId.read(text), RoundId.read("answers-1")
     ('answers-1 round 3 ab12', RoundId(session='answers-1', number=3, letters='ab12'), None)
@@ -56,7 +61,17 @@ class RoundId(NamedTuple):
 
     @classmethod
     def read(cls, request_id: str) -> RoundId | None:
-        """The parts of a request id; None where it is not that of a round."""
+        """The parts of a request id; None where it is not that of a round.
+
+        Args:
+            request_id: The text of a request id.
+
+        Returns:
+            Its parts, or None.
+
+        >>> RoundId.read("answers-1 round 3 ab12").number
+        3
+        """
         session, word, rest = request_id.rpartition(" round ")
         number, _, letters = rest.partition(" ")
         return cls(session, int(number), letters) if word and number.isdecimal() else None

@@ -91,6 +91,8 @@ def dataset(
 class Dataset:
     """A frozen description of a table and of what was done to it; every transformation returns a new one.
 
+    Make one with `farthing.dataset`. `schema` holds the columns and their domains after all transformations.
+
     >>> import pyarrow
     >>> visits = dataset(pyarrow.table({"cost": [10.0, 20.0]}), schema={"cost": (0.0, 500.0)})
     >>> cheap = visits.where("cost < 15").derive(share="cost / 500")
@@ -167,11 +169,32 @@ class Dataset:
         return not self._steps
 
     def stability(self) -> Stability:
-        """The chain of transformations, each with its factor; print it."""
+        """How far the rows of one unit can reach after every transformation.
+
+        Returns:
+            The chain of transformations, each with its factor and the reason for it; print it.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> print(people.where("age >= 18").group_privacy(2).stability())
+        unit: one row; neighbours add or remove 2 units
+        V0  pyarrow.Table    1    1 row      a unit is one row
+        V1  where age >= 18  x 1  1 row      every row is kept or dropped by itself
+        neighbours differ in at most 2 rows (1 a unit x 2 units)
+        """
         return Stability(self._links(), self.unit, self.neighbours, self.rows_per_unit, self._group, self._probability)
 
     def sensitivity(self, aggregate: Aggregate) -> Sensitivity:
         """How far neighbours move an aggregate, in whole steps of its grid.
+
+        Args:
+            aggregate: What is computed from the rows, such as `Sum("age")`.
+
+        Returns:
+            The sensitivity in the l0, l1, l2 and l-infinity norms.
+
+        Raises:
+            InvalidValue: If the aggregate does not fit the schema.
 
         >>> import pyarrow
         >>> from farthing.data import Count, Sum
@@ -188,16 +211,49 @@ class Dataset:
     # Transformations
 
     def where(self, predicate: Any) -> Dataset:
-        """Rows for which `predicate` is true: text such as "age >= 18", or an Ibis deferred expression."""
+        """Only the rows for which a condition is true.
+
+        Args:
+            predicate: Text such as "age >= 18", or an Ibis deferred expression.
+
+        Returns:
+            A new dataset; a unit reaches no further in it than before.
+
+        Raises:
+            InvalidExpression: If the predicate cannot be read.
+            InvalidValue: If it is not true or false.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30, 12]}), schema={"age": (0, 110)})
+        >>> people.where("age >= 18").stability().links[-1].title
+        'where age >= 18'
+        >>> people.where("age + 1")
+        Traceback (most recent call last):
+        farthing.errors.InvalidValue: where='age + 1': must be true or false; compare it with something.
+        """
         expression = read(predicate, self.schema)
         if not expression.is_predicate:
             raise InvalidValue("where", expression.text, "must be true or false", "compare it with something")
         return self._then(Where(expression))
 
     def derive(self, **columns: Any) -> Dataset:
-        """New columns from expressions; bounds follow by interval arithmetic, or are declared as a pair.
+        """New columns from expressions.
 
-        `derive(bmi="weight / (height * height)")`, or `derive(bmi=("weight / (height * height)", (10.0, 60.0)))`.
+        Args:
+            **columns: For each new column its expression, whose bounds follow by interval arithmetic, or a pair of the
+                expression and its bounds, into which values are clipped.
+
+        Returns:
+            A new dataset with these columns after the others.
+
+        Raises:
+            InvalidValue: If an expression cannot be read, or its bounds do not follow and were not declared.
+
+        >>> import pyarrow
+        >>> table = pyarrow.table({"weight": [80.0], "height": [1.8]})
+        >>> people = dataset(table, schema={"weight": (30.0, 200.0), "height": (1.0, 2.5)})
+        >>> people.derive(bmi=("weight / (height * height)", (10.0, 60.0))).schema["bmi"]
+        Reals(lower=10.0, upper=60.0)
         """
         found = []
         for name, wanted in columns.items():
@@ -210,14 +266,44 @@ class Dataset:
         return self._then(Derive(tuple(found)))
 
     def select(self, *columns: str) -> Dataset:
-        """Only these columns."""
+        """Only these columns.
+
+        Args:
+            *columns: Their names.
+
+        Returns:
+            A new dataset whose schema has these columns, in this order.
+
+        Raises:
+            InvalidValue: If there is no column of that name.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30], "sex": ["F"]}), schema={"age": (0, 110), "sex": ["F", "M"]})
+        >>> people.select("sex")
+        Dataset(pyarrow.Table, one row, columns=sex)
+        """
         names = names_of(columns, "columns")
         for name in names:
             domain_of(name, self.schema)
         return self._then(Select(names))
 
     def clip(self, **bounds: tuple[Any, Any]) -> Dataset:
-        """Columns moved into narrower bounds: `clip(income=(0, 100_000))`."""
+        """Columns moved into narrower bounds.
+
+        Args:
+            **bounds: For each column its new (lower, upper); a value outside becomes the nearer bound.
+
+        Returns:
+            A new dataset; sums of these columns need less noise.
+
+        Raises:
+            InvalidValue: If the column has no bounds, or the new ones are of another kind.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"income": [30_000]}), schema={"income": (0, 1_000_000)})
+        >>> people.clip(income=(0, 100_000)).schema["income"]
+        Integers(lower=0, upper=100000)
+        """
         found = []
         for name, pair in bounds.items():
             domain = domain_of(name, self.schema)
@@ -226,7 +312,22 @@ class Dataset:
         return self._then(Clip(tuple(found)))
 
     def bin(self, **edges: int | Sequence[Any]) -> Dataset:
-        """Numbers or dates turned into categories: `bin(age=10)` equal parts, or `bin(age=[0, 18, 65])` edges."""
+        """Numbers or dates turned into categories.
+
+        Args:
+            **edges: For each column the number of equal parts, or a list of edges.
+
+        Returns:
+            A new dataset in which these columns are categories.
+
+        Raises:
+            InvalidValue: If the column is not numeric or a date, or its edges do not increase within its bounds.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30]}), schema={"age": (0, 110)})
+        >>> people.bin(age=[0, 18, 65, 110]).schema["age"].values
+        ('0 to 17', '18 to 64', '65 to 110')
+        """
         found = []
         for name, wanted in edges.items():
             domain = domain_of(name, self.schema)
@@ -236,7 +337,23 @@ class Dataset:
         return self._then(Bin(tuple(found)))
 
     def explode(self, column: str, *, limit: int) -> Dataset:
-        """One row for each of the first `limit` elements of a column of lists: stability `limit`."""
+        """One row for each of the first elements of a column of lists.
+
+        Args:
+            column: A declared column of lists.
+            limit: How many elements of each list are kept, >= 1; a unit reaches that many times as far.
+
+        Returns:
+            A new dataset in which `column` holds one element a row.
+
+        Raises:
+            InvalidValue: If the column holds no lists or was exploded already, or the limit is below 1.
+
+        >>> import pyarrow
+        >>> visits = dataset(pyarrow.table({"codes": [["A", "B"], ["B"]]}), schema={"codes": ["A", "B"]})
+        >>> visits.explode("codes", limit=3).rows_per_unit
+        3
+        """
         most = checked_count(limit, "limit")
         if column not in self._lists():
             raise InvalidValue("column", column, "must be a declared column of lists that was not exploded yet")
@@ -249,6 +366,20 @@ class Dataset:
         """A secret sample: every unit is kept independently with `probability`, anew for every aggregate.
 
         An aggregate's event is then `Sampled(event, dataset.probability)`.
+
+        Args:
+            probability: The probability with which a unit is kept, above 0 and at most 1.
+
+        Returns:
+            A new dataset that reads the sample.
+
+        Raises:
+            InvalidValue: If neighbours replace a unit, or groups of units are protected: neither has a price here.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.sample(0.25).probability
+        0.25
         """
         share = checked_real(probability, "probability")
         if not 0 < share <= 1:
@@ -273,7 +404,23 @@ class Dataset:
         return replace(self._then(Sample(exact)), _probability=self._probability * exact)
 
     def group_privacy(self, size: int) -> Dataset:
-        """Protect any `size` units together: everything they add is bounded at once."""
+        """Protect any `size` units together: everything they add is bounded at once.
+
+        Args:
+            size: How many units, >= 1.
+
+        Returns:
+            A new dataset whose neighbours differ in so many units.
+
+        Raises:
+            InvalidValue: If the size is below 1, or the dataset is a sample.
+
+        >>> import pyarrow
+        >>> from farthing.data import Count
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.group_privacy(5).sensitivity(Count()).l1
+        5
+        """
         members = checked_count(size, "size")
         if not members >= 1:
             raise InvalidValue("size", size, "must be a whole number >= 1")
@@ -281,7 +428,23 @@ class Dataset:
         return replace(self, _group=self._group * members)
 
     def union(self, other: Dataset) -> Dataset:
-        """The rows of both; a unit that is in both reaches as far as in the two together."""
+        """The rows of both datasets; a unit that is in both reaches as far as in the two together.
+
+        Args:
+            other: A dataset of the same engine with the same unit, columns and domains.
+
+        Returns:
+            A new dataset; everybody whose rows are read pays for what is released from it.
+
+        Raises:
+            InvalidValue: If the two differ in anything but their rows, or one of them is a sample.
+
+        >>> import pyarrow
+        >>> north = dataset(pyarrow.table({"age": [30]}), schema={"age": (0, 110)}, name="north")
+        >>> south = dataset(pyarrow.table({"age": [45]}), schema={"age": (0, 110)}, name="south")
+        >>> north.union(south).rows_per_unit
+        2
+        """
         self._refuse_unlike(other, "union")
         if other.schema != self.schema:
             raise InvalidValue("other", list(other.schema), "must have the same columns and domains", "use select")
@@ -290,8 +453,23 @@ class Dataset:
     def join(self, other: Any, *, on: str | Sequence[str] | None = None, how: str = "inner", **schema: Any) -> Dataset:
         """Another dataset on the unit, or a public table on columns whose values stand there once.
 
-        With a `Dataset` and no `on`, each row meets the rows of the same unit. With a public table (a frame, an Arrow
-        table, a list of dictionaries) and `on`, its other columns are looked up. `how` is "inner" or "left".
+        Args:
+            other: A `Dataset`, of which each row meets the rows of the same unit; or a public table (a frame, an Arrow
+                table, a list of dictionaries), of which the other columns are looked up.
+            on: The columns by which a public table is looked up; left out for a dataset.
+            how: "inner" drops rows without a match, "left" keeps them with missing cells.
+            **schema: The domains of a public table's columns, where they cannot be read from it.
+
+        Returns:
+            A new dataset with the columns of both.
+
+        Raises:
+            InvalidValue: If the two do not fit together.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"town": ["A", "B"]}), schema={"town": ["A", "B"]})
+        >>> people.join([{"town": "A", "coast": True}, {"town": "B", "coast": False}], on="town")
+        Dataset(pyarrow.Table, one row, columns=town, coast)
         """
         if how not in ("inner", "left"):
             raise InvalidValue("how", how, "must be inner or left")
@@ -308,7 +486,22 @@ class Dataset:
         return self._then(JoinOnUnit(other, keep=how == "left"))
 
     def split(self, by: str) -> Parts:
-        """Disjoint parts, one for each value of a public column: see `Parts`."""
+        """Disjoint parts, one for each value of a public column.
+
+        Args:
+            by: A column of categories or flags.
+
+        Returns:
+            A mapping from each value to the dataset of its rows: see `Parts`.
+
+        Raises:
+            InvalidValue: If the column has no list of values, or the dataset is a sample.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+        >>> list(people.split(by="sex"))
+        ['F', 'M']
+        """
         domain = domain_of(by, self.schema, "by")
         if isinstance(domain, Categories):
             values: tuple[Any, ...] = domain.values
@@ -322,7 +515,23 @@ class Dataset:
     # What leaves the engine
 
     def explain(self, aggregates: Mapping[str, Aggregate] | Aggregate) -> str:
-        """The SQL that would run, with nothing run: the key of a sample is not in it."""
+        """The SQL that would run, with nothing run: the key of a sample is not in it.
+
+        Args:
+            aggregates: One aggregate, or several by name.
+
+        Returns:
+            One statement for each query, below the names of its aggregates.
+
+        Raises:
+            InvalidValue: If an aggregate does not fit the schema.
+
+        >>> import pyarrow
+        >>> from farthing.data import Count
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.explain(Count()).splitlines()[0]
+        '-- aggregate'
+        """
         named = aggregates if isinstance(aggregates, Mapping) else {"aggregate": aggregates}
         texts = []
         for gathering in self._gatherings(named):
@@ -335,8 +544,22 @@ class Dataset:
     ) -> dict[str, np.ndarray[Any, Any]]:
         """RAW integers of the private rows, without any noise: for mechanisms only, never for people.
 
-        One array for each aggregate, in the shape of its cells; arrays of Python integers where 64 bits could be too
-        few.
+        Args:
+            aggregates: What is computed, by name.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            One array for each aggregate, in the shape of its cells; of Python integers where 64 bits could be too few.
+
+        Raises:
+            InvalidValue: If an aggregate does not fit the schema.
+            EngineError: If the engine fails, or a text file changed while it was read.
+
+        >>> import pyarrow
+        >>> from farthing.data import Sum
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.exact({"years": Sum("age")})["years"].tolist()
+        75
         """
         if not isinstance(aggregates, Mapping):
             raise InvalidValue("aggregates", aggregates, "must be a mapping", 'name it: {"people": Count()}')
@@ -494,7 +717,11 @@ class Parts(Mapping[Any, Dataset]):
     """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
 
     A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
-    `touched` says in how many parts one unit can change anything.
+    `touched` says in how many parts one unit can change anything. Made by `Dataset.split`.
+
+    Args:
+        whole: The dataset that was split.
+        by: The column that splits it.
 
     >>> import pyarrow
     >>> from farthing.data import dataset

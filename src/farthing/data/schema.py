@@ -45,10 +45,15 @@ _EXAMPLE = "for example {'age': (0, 110)}"
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Categories:
-    """A public list of values of one kind, in the order in which they are reported.
+    """A public list of values of one kind, in the order in which they are reported; a cell outside the list is missing.
 
-    A cell outside the list is missing. `trim` leaves out the blanks around a cell of text, `lower` reads it in lower
-    case; the list is then written that way too.
+    Args:
+        values: Text, whole numbers or true and false, each once.
+        trim: Leave out the blanks around a cell of text.
+        lower: Read a cell of text in lower case; the list is then written that way too.
+
+    Raises:
+        InvalidValue: If a value stands twice, or the values are of several kinds.
 
     >>> Categories(("F", "M"))
     Categories(values=('F', 'M'))
@@ -114,6 +119,13 @@ class Categories:
 class Integers:
     """Whole numbers from `lower` to `upper`, both included; a cell outside is clipped.
 
+    Args:
+        lower: The least value.
+        upper: The greatest value, both within 2^62.
+
+    Raises:
+        InvalidValue: If a bound is not a whole number, or lower exceeds upper.
+
     >>> Integers(0, 110)
     Integers(lower=0, upper=110)
     """
@@ -136,7 +148,13 @@ class Integers:
 class Reals:
     """Numbers from `lower` to `upper`, both included; a cell outside is clipped, NaN is missing.
 
-    `decimal` says that the cells are text, and what stands before their fractions: a comma or a point.
+    Args:
+        lower: The least value.
+        upper: The greatest value, both within 2^53.
+        decimal: Says that the cells are text, and what stands before their fractions: "," or ".".
+
+    Raises:
+        InvalidValue: If a bound is not finite, or lower exceeds upper.
 
     >>> Reals(10, 60.0), Reals(10.0, 60.0, decimal=",")
     (Reals(lower=10.0, upper=60.0), Reals(lower=10.0, upper=60.0, decimal=','))
@@ -174,6 +192,13 @@ class Reals:
 class Dates:
     """Days from `lower` to `upper`, both included; a cell outside is clipped.
 
+    Args:
+        lower: The first day.
+        upper: The last day.
+
+    Raises:
+        InvalidValue: If a bound is not a date without a time, or lower exceeds upper.
+
     >>> Dates(datetime.date(2000, 1, 1), datetime.date(2000, 1, 31))
     Dates(lower=datetime.date(2000, 1, 1), upper=datetime.date(2000, 1, 31))
     """
@@ -191,9 +216,9 @@ class Dates:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """True or false.
+    """True or false; a schema may write it as `bool`.
 
-    >>> Flags()
+    >>> Schema.read({"smoker": bool})["smoker"]
     Flags()
     """
 
@@ -205,6 +230,12 @@ Domain: TypeAlias = Categories | Integers | Reals | Dates | Flags
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Columns and their domains, in order; frozen and hashable.
+
+    Args:
+        columns: The domain of each column. `Schema.read` takes plain literals instead.
+
+    Raises:
+        InvalidValue: If a name is empty, too long or the same as another but for its case, or a domain is none.
 
     >>> schema = Schema.read({"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "smoker": bool})
     >>> schema["age"]
@@ -231,6 +262,15 @@ class Schema:
     def read(literals: Mapping[str, object] | Schema) -> Schema:
         """The schema that plain literals describe; see the top of this module.
 
+        Args:
+            literals: For each column a list of categories, a pair of bounds, `bool` or a domain; or a schema.
+
+        Returns:
+            The schema, with the columns in the same order.
+
+        Raises:
+            InvalidValue: If a literal describes no domain.
+
         >>> Schema.read({"age": (110, 0)})
         Traceback (most recent call last):
         farthing.errors.InvalidValue: schema['age']=(110, 0): lower must not exceed upper; swap the two bounds.
@@ -245,6 +285,16 @@ class Schema:
 
     def with_column(self, name: str, domain: Domain) -> Schema:
         """The same schema with one column more, or with another domain for it.
+
+        Args:
+            name: The name of the column.
+            domain: What the column may hold.
+
+        Returns:
+            A new schema.
+
+        Raises:
+            InvalidValue: If the name is the same as another but for its case.
 
         >>> list(Schema.read({"age": (0, 110)}).with_column("old", Flags()))
         ['age', 'old']

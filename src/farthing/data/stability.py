@@ -25,8 +25,11 @@ NEIGHBOURS = (ADD_REMOVE, REPLACE)
 class Sensitivity:
     """The most that neighbouring tables differ by, in integer grid units.
 
-    `l0` entries change at most, none by more than `linf`; `l1` is the sum of the changes, `l2_squared` the sum of their
-    squares (whole, where its root seldom is).
+    Args:
+        l0: How many entries change at most.
+        l1: The sum of the changes.
+        l2_squared: The sum of their squares (whole, where its root seldom is).
+        linf: The largest single change.
 
     >>> Sensitivity(l0=2, l1=2, l2_squared=2, linf=1).l2
     1.4142135623730951
@@ -105,6 +108,12 @@ def _at_least(root: float, square: int) -> bool:
 class Link:
     """One transformation: what it does, its own stability, and how many rows of one unit there are after it.
 
+    Args:
+        title: What the transformation does.
+        own: Its own factor, as text.
+        rows: How many rows of one unit there are at most after it.
+        why: The reason for the factor.
+
     >>> Link("explode codes, at most 4 a row", "x 4", 12, "a row becomes 4 rows at most").rows
     12
     """
@@ -119,8 +128,13 @@ class Link:
 class Stability:
     """How many rows of a dataset one unit can move, link by link; printing it shows the chain.
 
-    `rows_per_unit` rows belong to one unit at most; `group` units change together; `probability` is the chance, rounded
-    up, that a unit is in the sample (1 without one).
+    Args:
+        links: The transformations in order, the source first.
+        unit: The columns that name a unit; none when the unit is one row.
+        neighbours: "add-remove" or "replace".
+        rows_per_unit: How many rows belong to one unit at most.
+        group: How many units change together.
+        exact_probability: The chance that a unit is in the sample; 1 without one.
 
     >>> print(Stability((Link("people.csv", "1", 1, "a unit is one row"),), (), "replace", 1))
     unit: one row; neighbours replace one unit

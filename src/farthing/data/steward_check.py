@@ -73,6 +73,14 @@ class UnitCheck:
 class Check:
     """What a check found. PRIVATE facts about rows: print it for the steward, and give it to nobody else.
 
+    Args:
+        name: What the source is called.
+        rows: How many rows are read; None if a file cannot be read.
+        files: The CSV files, each with its rows and the first quote that is out of place.
+        unit: How many rows the units have.
+        columns: What becomes of the cells of each column.
+        lists: The columns of lists, which are not looked at.
+
     >>> import pyarrow
     >>> from farthing.data import dataset
     >>> table = pyarrow.table({"age": [30, 200, None], "sex": ["F", "f", "M"]})
@@ -131,6 +139,15 @@ def check(dataset: Dataset) -> Check:
     """Look at all rows of the table that a dataset was made of, before any of its steps.
 
     For the steward alone: what it returns is computed from private rows, without noise.
+
+    Args:
+        dataset: The dataset whose table is looked at.
+
+    Returns:
+        Counts of missing, unreadable and clipped cells for each column; print it.
+
+    Raises:
+        EngineError: If the engine fails.
 
     >>> import pyarrow
     >>> from farthing.data import dataset

@@ -630,12 +630,19 @@ def _with(reserves: dict[str, tuple[int, int]], name: str, amounts: tuple[int, i
 class Budget:
     """A budget as it stands: the account's reading, what waits for answers, what is set aside, what would still fit.
 
-    `remaining` is the largest (epsilon, delta) charge that would be admitted now. `reserved` is the part of what is
-    spent whose answer has not been given yet, in plain sums; it counts as spent. `withheld` is set aside by reserves.
-
-    `untouched` says that nothing was charged yet but charges of nothing. `unit` says in words whose privacy it is, and
-    `protects` as data; None where nobody said, or where the ledger holds somebody's own words. `place` is where the
-    ledger is, for a command; nothing where a server has it.
+    Args:
+        dataset: The name of the dataset.
+        analyst: Whose grant it is; nothing for the dataset's own budget.
+        total: The whole budget.
+        spent_upper: What the account reads: the epsilon spent, at the total's delta, rounded up.
+        reserved: The part of what is spent whose answer has not been given yet, in plain sums; it counts as spent.
+        withheld: What reserves set aside, by name.
+        remaining: The largest (epsilon, delta) charge that would be admitted now.
+        count: How many charges there were.
+        unit: In words, whose privacy it is.
+        untouched: Whether nothing was charged yet but charges of nothing.
+        protects: Whose privacy it is, as data; None where nobody said, or where the ledger holds somebody's own words.
+        place: Where the ledger is, for a command; nothing where a server has it.
 
     >>> events = lambda: [ApproxDP(0.3)]
     >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
@@ -659,7 +666,17 @@ class Budget:
     _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
 
     def total_for(self, epsilon: float) -> ApproxDP | None:
-        """A total, rounded up, with which so much would be left; None where none was found."""
+        """A total, rounded up, with which so much would be left.
+
+        Args:
+            epsilon: How much should be left.
+
+        Returns:
+            The total; None where none was found.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).total_for(0.5)
+        ApproxDP(epsilon=1.25, delta=0.0)
+        """
         if self._total is None:  # of a budget that is not in a ledger that is open here
             lack = max(0.0, epsilon - self.remaining.epsilon)
             return ApproxDP(float(ceiling(self.total.epsilon + lack, 4)), self.total.delta)

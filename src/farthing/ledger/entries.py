@@ -144,9 +144,22 @@ def clock() -> int:
 class Entry(NamedTuple):
     """One line of the ledger: never changed, never removed, signed together with the line before it.
 
-    Order is `sequence`. `time_ns` is what the writer's clock showed, for people; nothing depends on it. `body` says
-    what was done and at what price, `totals` how the accounts stood afterwards; both are kept as the text that is
-    signed, and read when they are asked for. The fields are those of the table's columns, in their order.
+    The fields are those of the table's columns, in their order. `body` and `totals` are read from their texts when they
+    are asked for.
+
+    Args:
+        sequence: Its number, which is its order.
+        kind: What was done, such as "charge" or "released".
+        dataset: Whose budget it concerns.
+        analyst: Whose grant it concerns, or nothing.
+        actor: Who did it.
+        role: What they were when they did it.
+        time_ns: What the writer's clock showed, for people; nothing depends on it.
+        request_id: The request it belongs to, or nothing.
+        body_text: What was done and at what price, as the text that is signed.
+        totals_text: How the accounts stood afterwards, as the text that is signed.
+        previous: The signature of the line before.
+        mac: Its own signature.
 
     >>> entry = Entry(1, "created", "", "", "ada", "curator", 0, "", '{"format":2}', "", "0" * 64, "ab" * 32)
     >>> entry.when.year, entry.kind, entry.body, entry.totals
@@ -184,7 +197,18 @@ class Entry(NamedTuple):
         return tuple(self.body.get("others", ())) if '"others":' in self.body_text else ()
 
     def is_about(self, dataset: str) -> bool:
-        """Whether it concerns the budget of a dataset."""
+        """Whether it concerns the budget of a dataset.
+
+        Args:
+            dataset: The name of the dataset.
+
+        Returns:
+            True if its budget paid or was changed.
+
+        >>> entry = Entry(2, "dataset", "survey", "", "ada", "curator", 0, "", "{}", "", "0" * 64, "ab" * 32)
+        >>> entry.is_about("survey"), entry.is_about("census")
+        (True, False)
+        """
         return dataset == self.dataset or dataset in self.others
 
     @property
@@ -193,18 +217,35 @@ class Entry(NamedTuple):
         return datetime.fromtimestamp(self.time_ns // 10**9, UTC)
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as JSON-ready data."""
+        """The entry as JSON-ready data.
+
+        Returns:
+            The fields by name, with `body` and `totals` as data.
+
+        >>> Entry(1, "created", "", "", "ada", "curator", 0, "", '{"format":2}', "", "", "").to_dict()["body"]
+        {'format': 2}
+        """
         texts = {"body_text": ("body", self.body), "totals_text": ("totals", self.totals)}
         return dict(texts.get(name, (name, value)) for name, value in zip(self._fields, self, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A durable charge: it counts as spent from this moment on, whatever happens next.
+    """A durable charge: it counts as spent from this moment on, whatever happens next. Made by `Ledger.charge`.
 
-    `epsilon` and `delta` are its point in the plain sums, rounded up. `repeated` says that the request id had been
-    charged before: nothing was charged now, and `state` says how far the earlier attempt came. `others` are further
-    datasets whose budgets paid as well.
+    Args:
+        ledger: The identity of the ledger.
+        dataset: Whose budget paid.
+        analyst: Whose grant paid too, or nothing.
+        request_id: The name of the request.
+        sequence: The number of its entry.
+        event: What was charged.
+        epsilon: Its epsilon in the plain sums, rounded up.
+        delta: Its delta in the plain sums, rounded up.
+        state: How far it came: "reserved", "released" or "forfeited".
+        repeated: Whether the request id had been charged before; then nothing was charged now.
+        mac: The signature of its entry.
+        others: Further datasets whose budgets paid as well.
 
     >>> from farthing.privacy import ApproxDP
     >>> Charge("l", "census", "", "r-1", 3, ApproxDP(0.1), 0.1, 0.0, "reserved", False, "ab").request_id
@@ -227,7 +268,13 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the ledger knows of a request: the charge, its state, the answer if there is one, the receipt.
+    """What the ledger knows of a request. Made by `Ledger.stored`.
+
+    Args:
+        charge: Its charge.
+        state: "reserved", "released" or "forfeited".
+        answer: The answer, if there is one.
+        receipt: The receipt of its outcome, or of its charge while it waits.
 
     >>> Stored.__slots__
     ('charge', 'state', 'answer', 'receipt')
@@ -249,8 +296,20 @@ _KEYS = {
 class Receipt:
     """One entry of a ledger, with its signature: later the ledger must still contain it, and everything before it.
 
-    `mac` is the head of the chain when the entry was written. `epsilon` and `delta` are what was charged; `charges`,
-    `total_nano` and `total_units` are the dataset's plain sums after it (billionths, 1e-40ths; -1 is infinite).
+    Args:
+        ledger: The identity of the ledger.
+        dataset: Whose budget paid.
+        analyst: Whose grant paid too, or nothing.
+        request_id: The name of the request.
+        state: "reserved", "released" or "forfeited".
+        sequence: The number of the entry.
+        mac: The head of the chain when the entry was written.
+        epsilon: The epsilon that was charged.
+        delta: The delta that was charged.
+        charges: How many charges the dataset had by then.
+        total_nano: The dataset's plain sum of epsilons, in billionths; -1 is infinite.
+        total_units: The dataset's plain sum of deltas, in units of 1e-40; -1 is infinite.
+        time_ns: What the writer's clock showed.
 
     >>> receipt = Receipt("l", "census", "", "r-1", "released", 4, "ab", 0.1, 0.0, 2, 300_000_000, 0, 0)
     >>> Receipt.from_json(receipt.to_json()) == receipt
@@ -273,7 +332,15 @@ class Receipt:
 
     @classmethod
     def of(cls, ledger: str, entry: Entry) -> Receipt | None:
-        """The receipt of a charge or of its outcome; other entries have none."""
+        """The receipt of a charge or of its outcome; other entries have none.
+
+        Args:
+            ledger: The identity of the ledger.
+            entry: The entry.
+
+        Returns:
+            Its receipt, or None.
+        """
         if entry.kind not in ("charge", "released", "forfeited"):
             return None
         body, after = entry.body, entry.totals[""]
@@ -309,7 +376,22 @@ class Receipt:
 
     @classmethod
     def from_json(cls, text: str) -> Receipt:
-        """The receipt that `to_json` wrote; anything else is refused."""
+        """The receipt that `to_json` wrote; anything else is refused.
+
+        Args:
+            text: What `to_json` returned.
+
+        Returns:
+            An equal receipt.
+
+        Raises:
+            InvalidValue: If the text is not that of a receipt.
+
+        >>> Receipt.from_json("{}")
+        Traceback (most recent call last):
+            ...
+        farthing.errors.InvalidValue: receipt='{}': must have the keys ledger, dataset, ...
+        """
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):

@@ -114,7 +114,25 @@ class OpenLedger:
         return self._opening
 
     def stored(self, request_id: str) -> Stored | None:
-        """What is known of a request id: its charge, state, answer and receipt; None if it was never charged."""
+        """What is known of a request id: its charge, state, answer and receipt; None if it was never charged.
+
+        Args:
+            request_id: The name of the request.
+
+        Returns:
+            What is stored, or None.
+
+        Raises:
+            NotAllowed: If an analyst asks for the request of somebody else.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     charge = ledger.charge("survey", 0.25, request_id="r-1")
+        ...     ledger.stored("r-1").state, ledger.stored("r-2")
+        ('reserved', None)
+        """
         name = checked_name(request_id, "request_id")
         reader = self._asked(Question(request_id=name))
         entry = reader.charge()
@@ -127,7 +145,25 @@ class OpenLedger:
         return Stored(charge_of(self.id, entry, state), state, answer, self._receipt(outcome or entry))
 
     def receipt(self, request_id: str) -> Receipt | None:
-        """The receipt of a request id: of its outcome, or of its charge while it waits."""
+        """The receipt of a request id: of its outcome, or of its charge while it waits.
+
+        Args:
+            request_id: The name of the request.
+
+        Returns:
+            The receipt, or None if the request was never charged.
+
+        Raises:
+            NotAllowed: If an analyst asks for the request of somebody else.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     _ = ledger.charge("survey", 0.25, request_id="r-1")
+        ...     ledger.receipt("r-1").epsilon
+        0.25
+        """
         record = self.stored(request_id)
         return None if record is None else record.receipt
 
@@ -136,7 +172,18 @@ class OpenLedger:
         return self._asked(Question()).last[0]
 
     def datasets(self) -> list[str]:
-        """The names of all datasets."""
+        """The names of all datasets.
+
+        Returns:
+            The names, sorted.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.datasets()
+        ['survey']
+        """
         self._asked(Question())  # the head must be genuine
         with self._store.reading() as link:
             return [str(name) for (name,) in link.run(_DATASETS).fetchall()]
@@ -179,7 +226,27 @@ class OpenLedger:
         return None if not signature or not table else signature != self._chain.table(name, table)
 
     def budget(self, dataset: str, analyst: str | None = None) -> Budget:
-        """How a budget stands: the dataset's own, or an analyst's grant in it."""
+        """How a budget stands: the dataset's own, or an analyst's grant in it.
+
+        Args:
+            dataset: The name of the dataset.
+            analyst: Whose grant; by default the dataset's own budget.
+
+        Returns:
+            The budget as it stands now.
+
+        Raises:
+            InvalidValue: If there is no such dataset or grant.
+            NotAllowed: If an analyst asks for the grant of somebody else.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     _ = ledger.charge("survey", 0.25, request_id="r-1")
+        ...     ledger.budget("survey").remaining
+        ApproxDP(epsilon=0.75, delta=0.0)
+        """
         name = checked_name(dataset, "dataset")
         who = "" if analyst is None else checked_name(analyst, "analyst")
         if who and self.role == "analyst" and who != self.actor:
@@ -216,7 +283,25 @@ class OpenLedger:
         )
 
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[Entry]:
-        """All entries after `since` in order, or those of one dataset; an analyst sees those of their own grant."""
+        """All entries after `since` in order, or those of one dataset; an analyst sees those of their own grant.
+
+        Args:
+            dataset: Only entries that concern this dataset.
+            since: The number of the entry after which to begin.
+
+        Returns:
+            An iterator that reads a page of entries at a time and checks the signature of each.
+
+        Raises:
+            LedgerTampered: If an entry is not the one that was written.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     [entry.kind for entry in ledger.entries()]
+        ['created', 'dataset']
+        """
         name = None if dataset is None else checked_name(dataset, "dataset")
         first = min(checked_count(since, "since"), _LAST)
         return (
@@ -226,14 +311,46 @@ class OpenLedger:
         )
 
     def verify(self, receipt: Receipt | None = None, progress: Progress | None = None) -> Verification:
-        """Read everything again and say whether it is what was written, and contains the receipt if one is given."""
+        """Read everything again and say whether it is what was written, and contains the receipt if one is given.
+
+        Args:
+            receipt: A receipt that the ledger must still contain.
+            progress: Called with how many entries were read.
+
+        Returns:
+            Whether it verifies, and what is wrong with it.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.verify().ok, ledger.verify().entries
+        (True, 2)
+        """
         memory = self._memory.copy()
         witness = self._witness.read(self._chain)  # before the snapshot, which is then no older
         known = Known(witness, self._witness.place, receipt, memory, self._notes)
         return verify_store(self._store, self._chain, known, progress)[0]
 
     def export(self, target: str | os.PathLike[str] | IO[str]) -> int:
-        """Write all entries as JSON lines to a path or an open text file; the number of entries."""
+        """Write all entries as JSON lines.
+
+        Args:
+            target: A path or an open text file.
+
+        Returns:
+            The number of entries.
+
+        Raises:
+            InvalidValue: If the path is a file of the ledger itself.
+
+        >>> import io, tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> lines = io.StringIO()
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     ledger.export(lines)
+        1
+        """
         if isinstance(target, str | os.PathLike):
             if self._store.is_own(Path(target)):
                 raise InvalidValue("target", str(target), "must not be a file of the ledger", "name another")
@@ -359,7 +476,25 @@ class Ledger(OpenLedger):
     """
 
     def acting(self, actor: str, role: str) -> Ledger:
-        """The same open ledger with another actor and role; only a curator's can be lent."""
+        """The same open ledger with another actor and role; only a curator's can be lent.
+
+        Args:
+            actor: Who acts.
+            role: "curator", "analyst" or "auditor".
+
+        Returns:
+            A ledger that stays open until the one it was lent from is closed.
+
+        Raises:
+            InvalidValue: If the role is not one of these.
+            NotAllowed: If the role of this one is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     ledger.acting("bob", "analyst").role
+        'analyst'
+        """
         self._only("let somebody else act", "curator")
         lent = Ledger(
             self._store,
@@ -402,6 +537,12 @@ class Ledger(OpenLedger):
         Raises:
             InvalidValue: If the dataset is registered already, or an argument has the wrong form.
             NotAllowed: If the role is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     ledger.register("survey", epsilon=1.0, delta=1e-9, unit="person, add-remove").kind
+        'dataset'
         """
         self._only("register a dataset", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_budget(epsilon, delta)
@@ -412,21 +553,57 @@ class Ledger(OpenLedger):
         return self._changed(Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures))
 
     def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
-        """Let the budget of a dataset stand for the people in further tables too; None if it does already.
+        """Let the budget of a dataset stand for the people in further tables too.
 
-        A source is a text that names a table, such as the path of a file. Only signatures of them under the ledger's
-        key are kept. Whatever is computed from such a table is charged to this budget, under whichever name it is asked
-        for.
+        Whatever is computed from such a table is charged to this budget, under whichever name it is asked for.
+
+        Args:
+            dataset: The name of the dataset.
+            sources: Texts that name tables, such as the paths of files. Only their signatures under the ledger's key
+                are kept.
+
+        Returns:
+            The entry; None if the budget stands for all of them already.
+
+        Raises:
+            InvalidValue: If there is no such dataset, or another budget stands for a table.
+            NotAllowed: If the role is "auditor".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.attach("survey", ["survey.csv"]).kind, ledger.attach("survey", ["survey.csv"])
+        ('source', None)
         """
         self._only("attach a source", "curator", "analyst")
         name, signatures = checked_name(dataset, "dataset"), self.source_signatures(sources)
         return self._changed(Question(name), lambda tx: budget_policy.attach(tx, name, signatures))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
-        """Give a dataset another budget; its delta stays as it is if left out.
+        """Give a dataset another budget.
 
         A raise is allowed, and is an entry that says so for ever. A budget may be lowered below what was spent, but not
         to a delta at which no epsilon covers it.
+
+        Args:
+            dataset: The name of the dataset.
+            epsilon: Its new epsilon.
+            delta: Its new delta; by default it stays as it is.
+
+        Returns:
+            The entry.
+
+        Raises:
+            InvalidValue: If there is no such dataset, or an argument has the wrong form.
+            NotAllowed: If the role is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.set_budget("survey", 1.5).body["raised"], ledger.budget("survey").total.epsilon
+        (True, 1.5)
         """
         self._only("set a budget", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_change(epsilon, delta)
@@ -435,7 +612,26 @@ class Ledger(OpenLedger):
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Entry:
         """Let an analyst spend at most so much in all; the dataset's own budget still rules above it.
 
-        If delta is left out, a grant that is there keeps its own, and a new one has 0.
+        Args:
+            dataset: The name of the dataset.
+            analyst: The name of the analyst.
+            epsilon: The epsilon of the grant; a second grant replaces the first.
+            delta: Its delta; by default a grant that is there keeps its own, and a new one has 0.
+
+        Returns:
+            The entry.
+
+        Raises:
+            InvalidValue: If there is no such dataset, or an argument has the wrong form.
+            NotAllowed: If the role is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     _ = ledger.grant("survey", "bob", 0.2)
+        ...     ledger.budget("survey", "bob").remaining.epsilon
+        0.2
         """
         self._only("grant a budget", "curator")
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
@@ -443,9 +639,29 @@ class Ledger(OpenLedger):
         return self._changed(Question(name, who), lambda tx: budget_policy.grant(tx, name, who, *budget))
 
     def reserve(self, dataset: str, epsilon: float, delta: float | None = None, name: str = "reserve") -> Entry:
-        """Set aside a part of a budget under a name, for charges that name it; 0 frees it.
+        """Set aside a part of a budget under a name, for charges that name it.
 
-        If delta is left out, a reserve that is there keeps its own unless it is freed, and a new one has 0.
+        Args:
+            dataset: The name of the dataset.
+            epsilon: How much is set aside; 0 frees it.
+            delta: Its delta; by default a reserve that is there keeps its own unless it is freed, and a new one has 0.
+            name: The name of the reserve.
+
+        Returns:
+            The entry.
+
+        Raises:
+            InvalidValue: If there is no such dataset, or an argument has the wrong form.
+            BudgetExceeded: If the budget does not have so much left.
+            NotAllowed: If the role is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     _ = ledger.reserve("survey", 0.25, name="spring")
+        ...     ledger.budget("survey").remaining.epsilon
+        0.75
         """
         self._only("set aside a reserve", "curator")
         whole, label = checked_name(dataset, "dataset"), checked_name(name, "name")
@@ -489,6 +705,15 @@ class Ledger(OpenLedger):
             BudgetExceeded: If it does not fit; then an entry says so and no account has changed.
             InvalidValue: If an argument has the wrong form, or the request id was charged for another request.
             NotAllowed: If the role may not charge.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     first = ledger.charge("survey", 0.25, request_id="r-1")
+        ...     again = ledger.charge("survey", 0.25, request_id="r-1")
+        ...     first.repeated, again.repeated, ledger.budget("survey").remaining.epsilon
+        (False, True, 0.75)
         """
         self._only("charge", "curator", "analyst")
         name = checked_name(dataset, "dataset")
@@ -523,6 +748,19 @@ class Ledger(OpenLedger):
     ) -> bool:
         """Whether `charge` with the same arguments would be admitted now; nothing is written.
 
+        Args:
+            dataset: Whose budget would pay.
+            event: What would be charged: an event, an epsilon, or an (epsilon, delta) pair.
+            delta: The delta at which an event without a pure epsilon would enter the plain sums.
+            analyst: Whose grant would pay too.
+
+        Returns:
+            True if the budget, and the grant if there is one, have room for it.
+
+        Raises:
+            InvalidValue: If there is no such dataset, or an argument has the wrong form.
+            NotAllowed: If an analyst asks for the grant of somebody else.
+
         >>> import tempfile
         >>> from farthing.ledger import open_ledger
         >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
@@ -539,7 +777,28 @@ class Ledger(OpenLedger):
         return all(each is not None and each.admits(each.account.priced(priced, wanted)) for each in held)
 
     def release(self, charge: Charge, answer: str) -> Receipt:
-        """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has."""
+        """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has.
+
+        Args:
+            charge: The charge that `charge` returned.
+            answer: The answer as text, such as JSON.
+
+        Returns:
+            The receipt.
+
+        Raises:
+            InvalidValue: If the charge was forfeited.
+            InvalidData: If the answer is not text that both databases can hold.
+            NotAllowed: If the role is "auditor".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     receipt = ledger.release(ledger.charge("survey", 0.25, request_id="r-1"), '{"count": 41}')
+        ...     receipt.state, ledger.stored("r-1").answer
+        ('released', '{"count": 41}')
+        """
         text = checked_answer(answer)
         entry = self._settle(
             "released",
@@ -554,7 +813,27 @@ class Ledger(OpenLedger):
         return self._receipt(entry)
 
     def forfeit(self, charge: Charge, reason: str) -> Receipt:
-        """Mark a charge that will never have an answer; it stays spent. A released charge stays released."""
+        """Mark a charge that will never have an answer; it stays spent. A released charge stays released.
+
+        Args:
+            charge: The charge that `charge` returned.
+            reason: Why there is no answer, in a few words that are not computed from rows.
+
+        Returns:
+            The receipt.
+
+        Raises:
+            InvalidValue: If an argument has the wrong form.
+            NotAllowed: If the role is "auditor".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     receipt = ledger.forfeit(ledger.charge("survey", 0.25, request_id="r-1"), "the engine died")
+        ...     receipt.state, ledger.budget("survey").remaining.epsilon
+        ('forfeited', 0.75)
+        """
         return self._receipt(self._settle("forfeited", charge, {"reason": checked_name(reason, "reason")}))
 
     def _settle(self, kind: str, charge: Charge, words: dict[str, object], answer: str | None = None) -> Entry:

@@ -46,9 +46,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a ledger verifies, how many entries it has, its head, and what is wrong with it.
+    """Whether a ledger verifies, and what is wrong with it. Made by `Ledger.verify`.
 
-    `notes` say what is not wrong with the ledger but about it: a guard that was taken away, a key that others can read.
+    Args:
+        ok: Whether it is the ledger that was written.
+        entries: How many entries it has.
+        head: The signature of the last one.
+        problems: What is wrong, in words.
+        first_bad: The number of the first entry that is not what was written.
+        notes: What is not wrong with the ledger but about it: a guard that was taken away, a key that others can read.
 
     >>> Verification(True, 3, "ab" * 32).ok
     True

@@ -163,6 +163,15 @@ class Bounds:
     `float(bounds)` is `upper`, because that is what gets charged. `estimate` is the best single value inside;
     it is for pictures and comparisons, never for charging.
 
+    Args:
+        lower: The value is not below this.
+        upper: The value is not above this.
+        estimate: The best single value inside; the middle by default.
+        proven: Whether floating-point error is inside the bounds too.
+
+    Raises:
+        InvalidValue: If upper is below lower, or a bound is NaN.
+
     >>> b = Bounds(1.0, 1.5)
     >>> float(b), b.width, b.estimate, b.proven
     (1.5, 0.5, 1.25, True)

@@ -80,7 +80,14 @@ class Event:
     tag: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as JSON-ready data."""
+        """The event as JSON-ready data.
+
+        Returns:
+            A dictionary with the tag under "type".
+
+        >>> GaussianNoise(4.0).to_dict()
+        {'type': 'gaussian', 'noise_multiplier': 4.0}
+        """
         body: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
@@ -93,7 +100,20 @@ class Event:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Event:
-        """The event that `to_dict` described; unknown tags are refused (no code is ever looked up by name)."""
+        """The event that `to_dict` described; unknown tags are refused (no code is ever looked up by name).
+
+        Args:
+            data: What `to_dict` returned.
+
+        Returns:
+            An equal event.
+
+        Raises:
+            InvalidValue: If the tag or a parameter is not one.
+
+        >>> Event.from_dict({"type": "approx_dp", "epsilon": 0.5, "delta": 0.0})
+        ApproxDP(epsilon=0.5, delta=0.0)
+        """
         body = dict(data)
         tag = body.pop("type", None)
         cls = _REGISTRY.get(tag) if isinstance(tag, str) else None
@@ -111,6 +131,13 @@ class Event:
 class ApproxDP(Event):
     """Any (epsilon, delta)-DP mechanism, known by its guarantee alone; priced as the worst of its class.
 
+    Args:
+        epsilon: Its epsilon, finite and >= 0.
+        delta: Its delta, >= 0 and < 1.
+
+    Raises:
+        InvalidValue: If a parameter is out of range.
+
     >>> ApproxDP(0.5, 1e-9)
     ApproxDP(epsilon=0.5, delta=1e-09)
     """
@@ -126,7 +153,13 @@ class ApproxDP(Event):
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Event):
-    """A bit told truthfully with probability e^epsilon / (1 + e^epsilon), else flipped.
+    """A bit that is reported truthfully with probability e^epsilon / (1 + e^epsilon), else flipped.
+
+    Args:
+        epsilon: Its epsilon, finite and >= 0.
+
+    Raises:
+        InvalidValue: If epsilon is out of range.
 
     >>> RandomizedResponse(1.0)
     RandomizedResponse(epsilon=1.0)
@@ -145,6 +178,12 @@ class BoundedRange(Event):
 
     It is epsilon-DP, and cheaper in composition than an epsilon-DP mechanism may be.
 
+    Args:
+        epsilon: The length of the interval, finite and >= 0.
+
+    Raises:
+        InvalidValue: If epsilon is out of range.
+
     >>> BoundedRange(0.5)
     BoundedRange(epsilon=0.5)
     """
@@ -160,6 +199,12 @@ class BoundedRange(Event):
 class LaplaceNoise(Event):
     """Real Laplace noise of scale noise_multiplier * l1_sensitivity; alone it is (1 / noise_multiplier)-DP.
 
+    Args:
+        noise_multiplier: The scale divided by the sensitivity, finite and > 0.
+
+    Raises:
+        InvalidValue: If the multiplier is out of range.
+
     >>> LaplaceNoise(10.0)
     LaplaceNoise(noise_multiplier=10.0)
     """
@@ -174,6 +219,12 @@ class LaplaceNoise(Event):
 @dataclass(frozen=True, slots=True)
 class GaussianNoise(Event):
     """Gaussian noise of standard deviation noise_multiplier * l2_sensitivity.
+
+    Args:
+        noise_multiplier: The standard deviation divided by the sensitivity, finite and > 0.
+
+    Raises:
+        InvalidValue: If the multiplier is out of range.
 
     >>> GaussianNoise(4.0)
     GaussianNoise(noise_multiplier=4.0)
@@ -192,6 +243,13 @@ class DiscreteLaplaceNoise(Event):
 
     One integer answer moves by at most `l1_sensitivity` (an integer). At sensitivity 1 the privacy loss is
     exactly that of randomized response with epsilon = 1 / noise_multiplier.
+
+    Args:
+        noise_multiplier: The scale divided by the sensitivity, finite and > 0.
+        l1_sensitivity: How far the answer can move, a whole number >= 1.
+
+    Raises:
+        InvalidValue: If a parameter is out of range.
 
     >>> DiscreteLaplaceNoise(2.0)
     DiscreteLaplaceNoise(noise_multiplier=2.0, l1_sensitivity=1)
@@ -212,6 +270,13 @@ class DiscreteGaussianNoise(Event):
 
     One integer answer moves by at most `l2_sensitivity` (an integer).
 
+    Args:
+        noise_multiplier: The standard deviation divided by the sensitivity, finite and > 0.
+        l2_sensitivity: How far the answer can move, a whole number >= 1.
+
+    Raises:
+        InvalidValue: If a parameter is out of range.
+
     >>> DiscreteGaussianNoise(3.0)
     DiscreteGaussianNoise(noise_multiplier=3.0, l2_sensitivity=1)
     """
@@ -230,6 +295,13 @@ class Sampled(Event):
     """`event` run on a Poisson sample: each unit is kept independently with `probability`, in secret.
 
     Neighbours add or remove one unit; both directions are priced and the worse one counts.
+
+    Args:
+        event: A single event that is not sampled itself.
+        probability: The chance that a unit is kept, between 0 and 1.
+
+    Raises:
+        InvalidValue: If the event is composed or sampled, or the probability is out of range.
 
     >>> Sampled(GaussianNoise(1.0), 0.01)
     Sampled(event=GaussianNoise(noise_multiplier=1.0), probability=0.01)
@@ -264,6 +336,12 @@ class Sampled(Event):
 @dataclass(frozen=True, slots=True)
 class Composed(Event):
     """Several events made by one mechanism, each with a count; priced as if they had been charged one by one.
+
+    Args:
+        parts: Pairs of an event and how often it happened.
+
+    Raises:
+        InvalidValue: If a part is not such a pair.
 
     >>> Composed(((ApproxDP(0.1), 5), (GaussianNoise(4.0), 1))).to_dict()["parts"][0]
     {'event': {'type': 'approx_dp', 'epsilon': 0.1, 'delta': 0.0}, 'count': 5}

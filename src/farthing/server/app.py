@@ -86,7 +86,26 @@ _ROUTERS = (
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application over a ledger, which it opens; it is closed when the application shuts down."""
+    """The application over a ledger, which it opens; it is closed when the application shuts down.
+
+    Args:
+        settings: Where the ledger and the tables are, where to listen, and who may be believed.
+
+    Returns:
+        An ASGI application, to be served by `farthing serve` or any ASGI server.
+
+    Raises:
+        LedgerError: If the ledger cannot be opened, or does not verify.
+        InvalidValue: If a setting is wrong.
+
+    >>> import pathlib, tempfile
+    >>> from starlette.testclient import TestClient
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     settings = Settings(ledger=f"{folder}/study.db", data=pathlib.Path(folder), workers=0, log_requests=False)
+    ...     with TestClient(create_app(settings), base_url=settings.origin) as browser:
+    ...         browser.get("/healthz").json()
+    {'ok': True}
+    """
     routes = [route for module in _ROUTERS for route in module.router.routes]
     check_every(_calls(routes))
     state = State.open(settings, WorkerProcesses)

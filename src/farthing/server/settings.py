@@ -15,7 +15,19 @@ ACTOR = "server"  # what the server calls itself in the ledger
 
 @dataclass(frozen=True)
 class OidcSettings:
-    """The provider that signs people in: its issuer, and who we are to it."""
+    """The provider that signs people in: its issuer, and who we are to it.
+
+    Args:
+        issuer: The address of the provider.
+        client_id: What the provider calls this server.
+        client_secret: The secret that it gave to this server, if it gave one.
+        claim: Which claim of the identity names the user here.
+        create: Whether somebody whom nobody has added becomes an analyst.
+        name: What the page calls the provider.
+
+    >>> OidcSettings("https://login.example.org", "farthing").claim
+    'email'
+    """
 
     issuer: str
     client_id: str
@@ -28,6 +40,28 @@ class OidcSettings:
 @dataclass(frozen=True)
 class Settings:
     """Where the ledger and the tables are, where to listen, and who may be believed.
+
+    Args:
+        ledger: A file, or the address of a Postgres database.
+        data: The folder whose files can become datasets.
+        host: The address to listen on.
+        port: The port to listen on.
+        public_url: What people type, such as https://farthing.example.org.
+        allowed_hosts: Further names under which the server may be called.
+        tls_certificate: The file of a certificate, for TLS without a proxy.
+        tls_key: The file of its key.
+        proxy: Declares a proxy: what it forwards in X-Forwarded-* is believed.
+        oidc: The provider that signs people in, if there is one.
+        ledger_key: The file of the ledger's key, where it is not beside the ledger.
+        metrics_open: Whether the metrics can be read without signing in.
+        cheap_passwords: For tests: argon2 with its least parameters.
+        session_hours: How long a login session lasts.
+        workers: How many processes run plans and releases; 0 runs them in the server's own process.
+        body_limit: The largest request, in bytes.
+        log_requests: Whether every request is a line of the log.
+
+    Raises:
+        InvalidValue: If a setting is out of range, or only one of certificate and key is given.
 
     >>> settings = Settings(ledger="study.db", data=Path("."))
     >>> settings.origin, settings.is_https

@@ -153,11 +153,17 @@ Family = Callable[
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Slots to be measured and the outputs that read them. Made from public facts alone.
+    """Slots to be measured and the outputs that read them. Made from public facts alone, by `design_of`.
 
-    `derived` are the columns that are computed before anything is added up. `assumptions` says in words what the
-    predicted errors assume about the table. `assumed_rows` is the number of rows that errors are for where it is not
-    public, expected or counted, and None where no error depends on it; `counted` is a private count that is used.
+    Args:
+        slots: What is measured.
+        outputs: The statistics, each with the slots it reads and its predicted error.
+        derived: The columns that are computed before anything is added up.
+        assumptions: In words, what the predicted errors assume about the table.
+        assumed_rows: The number of rows that errors are for where it is not public, expected or counted; None where no
+            error depends on it.
+        rows_public: Whether the number of rows is public.
+        counted: A private count of the rows that is used.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -205,10 +211,20 @@ def design_of(
     pure: bool = False,
     counted: Counted | None = None,
 ) -> Design:
-    """The design for statistics of one dataset; `pure` for delta = 0. No row is read.
+    """The design for statistics of one dataset. No row is read.
 
-    `expected` holds what is known in public: "rows", columns and statistics by name (see `Facts`); `counted` is a
-    private count of the rows.
+    Args:
+        statistics: What is asked.
+        dataset: The table with its public facts.
+        expected: What is known in public: "rows", columns and statistics by name (see `Facts`).
+        pure: Whether delta is 0.
+        counted: A private count of the rows.
+
+    Returns:
+        What is measured, and the outputs that read it.
+
+    Raises:
+        InvalidValue: If a statistic does not fit the schema.
 
     >>> import pyarrow
     >>> from farthing.data import dataset

@@ -44,7 +44,14 @@ KINDS: tuple[Kind, ...] = ("laplace", "gaussian", "exponential")
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A kind of noise and its parameter: epsilon, or for the Gaussian sigma over the l2 sensitivity.
+    """A kind of noise and its parameter.
+
+    Args:
+        kind: "laplace", "gaussian" or another of `KINDS`.
+        parameter: Epsilon, or for the Gaussian sigma over the l2 sensitivity; finite and > 0.
+
+    Raises:
+        InvalidValue: If there is no such kind, or the parameter is out of range.
 
     >>> Noise("laplace", 0.5)
     Noise(kind='laplace', parameter=0.5)

@@ -46,9 +46,23 @@ _COLUMNS_NAMED = 4  # of marginals, which may be of very many
 class Statistic:
     """One statistic of a table; made by `count`, `mean` and their like, which say what the fields mean.
 
-    `columns` are the columns it is about (a regression's target first), `where` a predicate as text or an Ibis
-    deferred expression, `by` the columns that cut it into groups, `bins` how numeric columns are cut into cells,
-    `ranges` the pairs of edges that ranges were limited to, `way` how many columns a marginal has.
+    Args:
+        kind: Which statistic it is, such as "mean".
+        columns: The columns it is about, a regression's target first.
+        where: A predicate as text or an Ibis deferred expression.
+        by: The columns that cut it into groups.
+        name: What it is called in a plan and its release; by default made from the other fields.
+        bins: How numeric columns are cut into cells.
+        probabilities: Which quantiles.
+        for_population: Whether intervals cover sampling error too, as for a table drawn from a population.
+        rounded: Whether counts are whole numbers that add up.
+        ranges: The pairs of edges that ranges were limited to.
+        way: How many columns a marginal has.
+        strategy: How many queries are measured together.
+        nonnegative: Whether estimates below 0 are put right.
+
+    Raises:
+        InvalidValue: If the name cannot be printed.
 
     >>> from farthing.statistics import mean
     >>> statistic = mean("income", where="age>=18", by="sex")

@@ -59,11 +59,23 @@ from farthing.study.study_account import Allowance, StudyAccount, admitting, can
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A frozen value: every control returns a new plan, and none of them spends anything.
+    """A frozen value: every control returns a new plan, and none of them spends anything. Made by `Study.plan`.
 
     `statistics` predicts each error; `cost` is a proven interval for the epsilon of everything together; `price`
     shows the same plan under the older theorems. `release()` charges, runs and answers, once: the same words, asked by
     this plan again or by the same script tomorrow, return the same answers. Such a plan says that it was released.
+
+    Args:
+        study: The study that made it.
+        asked: The statistics.
+        problem: What is divided: the design of the statistics, the budget and the controls.
+        expected: What is known, as for `Study.plan`.
+        request: The words that name its release in the ledger.
+        allowance: What the budget had for it, before controls.
+        epsilon: The part of the budget that was asked for.
+        lines: The lines that made it, or the file, where they are not those of `study.plan` alone.
+        from_file: Whether a study.toml made it; then `expected` is written as there.
+        earlier: The release that the same words have asked for before.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -185,7 +197,25 @@ class Plan:
         return tuple(planned_statistic(output, self.allocation) for output in self.design.outputs)
 
     def named(self, name: str) -> PlannedStatistic:
-        """The statistic of this name."""
+        """The statistic of this name; `plan[name]` is the same.
+
+        Args:
+            name: What it is called.
+
+        Returns:
+            What is predicted of it.
+
+        Raises:
+            InvalidValue: If the plan has no such statistic.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count()).named("count").error(0.95))
+        ...     study.close()
+        3.0
+        """
         self.refuse_unknown(name)
         return next(statistic for statistic in self.statistics if statistic.name == name)
 
@@ -250,7 +280,16 @@ class Plan:
         return tuple(statistic.note for statistic in self.statistics if statistic.note)
 
     def at_once(self, confidence: float = 0.95) -> AtOnce:
-        """Errors that hold for all numbers of the plan together, not only one by one; `errors` has them by name.
+        """Errors that hold for all numbers of the plan together, not only one by one.
+
+        Args:
+            confidence: How often they hold.
+
+        Returns:
+            The errors by name, and a sentence.
+
+        Raises:
+            InvalidValue: If the confidence is not between 0 and 1.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> folder = tempfile.TemporaryDirectory()
@@ -301,6 +340,15 @@ class Plan:
 
         Raises:
             InvalidValue: If there is no such statistic, or the weight is out of range.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.plan(ft.count(), ft.mean("age"))
+        ...     print(plan.weight("count", 10)["count"].error() < plan["count"].error())
+        ...     study.close()
+        True
         """
         self.refuse_unknown(name)
         return self._with(control_line("weight", name, weight), "weight", name, checked_weight(weight))
@@ -323,6 +371,15 @@ class Plan:
         Raises:
             InvalidValue: If there is no such statistic, or an argument is out of range.
             Infeasible: If it cannot be met; the error names what can.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.plan(ft.count(), ft.mean("age")).require("count", within=10)
+        ...     print(plan["count"].error())
+        ...     study.close()
+        10.0
         """
         self.refuse_unknown(name)
         required = Requirement(within, confidence)
@@ -340,6 +397,15 @@ class Plan:
 
         Raises:
             InvalidValue: If there is no such statistic.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.plan(ft.count(), ft.mean("age"))
+        ...     print(plan.hold("count").weight("mean of age", 10)["count"].error() == plan["count"].error())
+        ...     study.close()
+        True
         """
         self.refuse_unknown(name)
         return self._with(control_line("hold", name), "hold", name)
@@ -356,6 +422,14 @@ class Plan:
         Raises:
             InvalidValue: If it is not less than the plan's epsilon.
             Infeasible: If what remains cannot meet the requirements.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(round(study.plan(ft.count()).reserve(0.25).cost.upper, 6))
+        ...     study.close()
+        0.75
         """
         return self._with(control_line("reserve", epsilon=epsilon), "reserve", checked_epsilon(epsilon))
 
@@ -379,7 +453,28 @@ class Plan:
     ) -> Plan:
         """`weight`, `require` and `reserve` at once: one division of the budget instead of one for each.
 
-        `start` is a plan of the same design whose division is at hand; with `quick` the answer stays near it.
+        Args:
+            weights: Weights by the name of the statistic.
+            requirements: Requirements by the name of the statistic.
+            reserve: What is left unspent.
+            start: A plan of the same design whose division is at hand.
+            quick: Whether the answer stays near `start` and the ledger is not asked: for a plan that is only shown.
+
+        Returns:
+            A new plan; nothing is spent.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
+            Infeasible: If the requirements cannot be met.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.plan(ft.count(), ft.mean("age"))
+        ...     print(round(plan.controlled({"count": 2.0}, {}, reserve=0.25).cost.upper, 6))
+        ...     study.close()
+        0.75
         """
         lines = [control_line("weight", name, weight) for name, weight in weights.items()]
         lines += [
@@ -397,7 +492,28 @@ class Plan:
         return replace(self, problem=problem, request=request, lines=(*self.code, *lines), _given=found)
 
     def fitted(self, requirements: Mapping[str, Requirement], start: Plan | None = None) -> Plan:
-        """The least epsilon that meets these requirements; see `Study.fit`."""
+        """The least epsilon that meets these requirements; see `Study.fit`.
+
+        Args:
+            requirements: Requirements by the name of the statistic.
+            start: A plan of the same design whose division is at hand.
+
+        Returns:
+            A new plan; nothing is spent.
+
+        Raises:
+            Infeasible: If the budget, or any noise at all, cannot meet them.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     from farthing.planner import Requirement
+        ...     plan = study.plan(ft.count()).fitted({"count": Requirement(12, 0.95)})
+        ...     print(plan.cost.upper < 0.3)
+        ...     study.close()
+        True
+        """
         required = {name: requirement.within for name, requirement in requirements.items()}
         options = {"require": required, "confidence": next(iter(requirements.values())).confidence}
         lines = (*study_lines(self.study), *call_lines("fit", self.asked, options, self.expected))
@@ -536,6 +652,15 @@ class Plan:
             BudgetExceeded: If the ledger does not admit the charge; nothing is spent.
             AnswerForfeited: If the run failed after the charge, which stays.
             InvalidValue: If `request_id` was charged before for something else.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     release = study.plan(ft.count()).release()
+        ...     print(list(release), release.repeated, study.plan(ft.count()).release().repeated)
+        ...     study.close()
+        ['count'] False True
         """
         return release_of_plan(self, request_id, progress, fresh=fresh)
 
@@ -546,19 +671,68 @@ class Plan:
         return f"Plan({len(self.statistics)} statistics, epsilon={number_text(self.problem.epsilon)}, nothing spent)"
 
     def explain(self) -> str:
-        """In words: what is measured, what each statistic is made of, and why it costs what it does."""
+        """In words: what is measured, what each statistic is made of, and why it costs what it does.
+
+        Returns:
+            Several lines of text.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print("count" in study.plan(ft.count()).explain())
+        ...     study.close()
+        True
+        """
         return plan_explanation(self)
 
     def plot(self) -> Any:
-        """Errors, shares of the budget and prices, as an Altair chart (needs the extra `plots`)."""
+        """Errors, shares of the budget and prices, as an Altair chart.
+
+        Returns:
+            The chart.
+
+        Raises:
+            MissingExtra: If the extra `plots` is not installed.
+        """
         from farthing.plots import plan_chart
 
         return plan_chart(self.to_dict())
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
-        """The plan as plain data."""
+        """The plan as plain data.
+
+        Args:
+            confidence: How often the errors hold.
+
+        Returns:
+            Dictionaries, lists, numbers and texts.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count()).to_dict()["statistics"][0]["error"])
+        ...     study.close()
+        3.0
+        """
         return plan_data(self, confidence)
 
     def to_json(self, confidence: float = 0.95) -> str:
-        """The plan as JSON; what is infinite is null."""
+        """The plan as JSON; what is infinite is null.
+
+        Args:
+            confidence: How often the errors hold.
+
+        Returns:
+            The text of `to_dict`.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count()).to_json()[0])
+        ...     study.close()
+        {
+        """
         return json.dumps(plain(self.to_dict(confidence)), indent=2)

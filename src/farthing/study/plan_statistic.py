@@ -98,12 +98,22 @@ _UNLIKE = 1.5  # cells whose errors differ by more than this are not described b
 
 @dataclass(frozen=True, eq=False)
 class PlannedStatistic:
-    """What a plan predicts of one statistic.
+    """What a plan predicts of one statistic. Made by a plan: `plan["mean of age"]`.
 
     `standard_error` is the root of the mean squared error over its cells; `error(0.95)` holds in 95 cases of 100 (on
     average over cells, where it has several: `errors` has one for each). If the error depends on something that is
     not expected, both are for the worst case, and `depends_on` says what it is. `epsilon` is what the statistic
     would cost alone at the plan's delta; measurements that statistics share count in each of them.
+
+    Args:
+        output: The statistic and how it comes out of the measurements.
+        noises: The noise of every measurement it reads, by name.
+        delta: The plan's delta.
+        distribution: The distribution of its error.
+        quick: Whether its epsilon is a rough one, for a plan that is only looked at.
+        requirement: What is required of it.
+        size: What is assumed or expected of the number of rows, as a clause after "if".
+        others: The noises of the whole plan.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -165,8 +175,21 @@ class PlannedStatistic:
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """Within this distance of the true value in `confidence` of all cases.
 
-        With `at_once`, within which all of its cells are together: exact where their noises are independent and alike,
-        else an upper bound.
+        Args:
+            confidence: How often, between 0 and 1.
+            at_once: The distance within which all of its cells are together: exact where their noises are independent
+                and alike, else an upper bound.
+
+        Returns:
+            The distance, in the data's own units.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count())["count"].error(0.5))
+        ...     study.close()
+        1.0
         """
         if at_once:
             return float(np.max(self.distribution.errors(self.level_at_once(confidence)), initial=0.0))
@@ -205,7 +228,22 @@ class PlannedStatistic:
         return self.output.short_condition
 
     def level_at_once(self, confidence: float = 0.95) -> float:
-        """The confidence of one cell by itself at which all of them hold together with `confidence`."""
+        """The confidence of one cell by itself at which all of them hold together.
+
+        Args:
+            confidence: How often all of them hold.
+
+        Returns:
+            A confidence that is at least as large.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count())["count"].level_at_once(0.95))  # one cell
+        ...     study.close()
+        0.95
+        """
         return level_at_once(confidence, self.cells, independent=self.output.independent)
 
     def worst_error(self, confidence: float = 0.95) -> float:
@@ -213,6 +251,20 @@ class PlannedStatistic:
 
         Means of few rows come out wider than predicted where fewer rows are counted; this holds in 999 of 1,000
         releases, if everything is as expected.
+
+        Args:
+            confidence: How often the error holds.
+
+        Returns:
+            The error, in the data's own units.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count())["count"].worst_error())
+        ...     study.close()
+        3.0
         """
         if not self.noises:
             return float(self.distribution.worst(confidence))
@@ -230,7 +282,22 @@ class PlannedStatistic:
         return required_sentence(self)
 
     def errors(self, confidence: float = 0.95) -> Sequence[float]:
-        """The same for every cell by itself."""
+        """The error of every cell by itself.
+
+        Args:
+            confidence: How often each holds.
+
+        Returns:
+            One error for each cell.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count())["count"].errors())
+        ...     study.close()
+        [3.0]
+        """
         return [float(error) for error in self.distribution.errors(confidence)]
 
     @cached_property
@@ -306,7 +373,22 @@ class PlannedStatistic:
         return sentence_of(self)
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
-        """As plain data."""
+        """The prediction as plain data.
+
+        Args:
+            confidence: How often the errors hold.
+
+        Returns:
+            Dictionaries, lists, numbers and texts.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count())["count"].to_dict()["mechanism"])
+        ...     study.close()
+        discrete Laplace
+        """
         return {
             "name": self.name,
             "mechanism": self.mechanism,

@@ -26,9 +26,16 @@ _ANEW_FILE = "for new noise, which is charged again, use farthing release --fres
 
 @dataclass(frozen=True, eq=False)
 class Release(Mapping[str, Answer]):
-    """Answers by the name of their statistic. Everything in it is public: it was paid for.
+    """Answers by the name of their statistic. Everything in it is public: it was paid for. Made by `Plan.release`.
 
-    `release["mean of income"]` is an Answer; `plan` is what was predicted, as plain data; `receipt` proves the charge.
+    `release["mean of income"]` is an Answer.
+
+    Args:
+        answers: The answers by name.
+        plan: What was predicted, as plain data.
+        receipt: The receipt that proves the charge.
+        request_id: The name of its request.
+        repeated: Whether it was answered before, and cost nothing now.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -74,7 +81,14 @@ class Release(Mapping[str, Answer]):
     def at_once(self, name: str | None = None) -> Mapping[str, Answer]:
         """The same answers with intervals that hold all at once, at least 95 times in 100, instead of one by one.
 
-        Of the whole release, or with a `name` of one statistic: then only its cells hold together.
+        Args:
+            name: Only this statistic: then only its cells hold together. By default the whole release.
+
+        Returns:
+            Answers by name.
+
+        Raises:
+            InvalidValue: If there is no such statistic, or the release was made by a version that did not keep them.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> folder = tempfile.TemporaryDirectory()
@@ -105,18 +119,54 @@ class Release(Mapping[str, Answer]):
         return tuple(budget_cautions(self.cost, float(self.plan["delta"]), self.plan.get("rows")))
 
     def records(self) -> list[dict[str, Any]]:
-        """One plain record for each cell of each statistic."""
+        """One plain record for each cell of each statistic.
+
+        Returns:
+            Dictionaries of numbers and texts.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count()).release().records()[0]["statistic"])
+        ...     study.close()
+        count
+        """
         together = self.at_once() if self.plan.get("at_once") is not None else {}
         return [record for name, answer in self.answers.items() for record in records_of(answer, together.get(name))]
 
     def to_frame(self) -> Any:
-        """A tidy pandas table: statistic, cell, value, raw, standard_error, lower, upper, and both ends at once."""
+        """A tidy pandas table: statistic, cell, value, raw, standard_error, lower, upper, and both ends at once.
+
+        Returns:
+            One row for each cell of each statistic.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(len(study.plan(ft.count()).release().to_frame()))
+        ...     study.close()
+        1
+        """
         import pandas
 
         return pandas.DataFrame(self.records())
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """Answers, plan, receipt and warnings as plain data.
+
+        Returns:
+            Dictionaries, lists, numbers and texts.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(list(study.plan(ft.count()).release().to_dict()))
+        ...     study.close()
+        ['request_id', 'answers', 'plan', 'receipt', 'warnings']
+        """
         return {
             "request_id": self.request_id,
             "answers": [stored_form(answer) for answer in self.answers.values()],
@@ -126,17 +176,47 @@ class Release(Mapping[str, Answer]):
         }
 
     def to_json(self) -> str:
-        """Everything as JSON."""
+        """Answers, plan, receipt and warnings as JSON.
+
+        Returns:
+            The text of `to_dict`.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.plan(ft.count()).release().to_json()[0])
+        ...     study.close()
+        {
+        """
         return json.dumps(plain(self.to_dict()), indent=2)
 
     def plot(self) -> Any:
-        """Values with error bars, as an Altair chart (needs the extra `plots`)."""
+        """Values with error bars, as an Altair chart.
+
+        Returns:
+            The chart.
+
+        Raises:
+            MissingExtra: If the extra `plots` is not installed.
+        """
         from farthing.plots import release_chart
 
         return release_chart(self.records())
 
     def report(self, path: str) -> Path:
-        """A self-contained HTML page: tables, charts, what was spent and what it means."""
+        """A self-contained HTML page: tables, charts, what was spent and what it means.
+
+        Args:
+            path: The file to write.
+
+        Returns:
+            Its path.
+
+        Raises:
+            InvalidValue: If it cannot be written; the release is not lost.
+            MissingExtra: If the extra `plots` is not installed.
+        """
         from farthing.study.reports.release_report import report_page
 
         target, page = Path(path), report_page(self)

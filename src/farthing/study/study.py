@@ -165,10 +165,30 @@ class Study:
         allowance: Allowance | None = None,
         counted: Counted | None = None,
     ) -> Problem:
-        """What `plan` divides: the design of the statistics (`design` where it is at hand) and what they may cost.
+        """What `plan` divides: the design of the statistics and what they may cost.
 
-        `allowance` is what an earlier plan of the same words was allowed, and `counted` the count of rows that it knew;
-        by default they are what the budget and the ledger have now.
+        Args:
+            asked: The statistics.
+            epsilon: Limits the plan to a part of the budget, by default all that is left.
+            expected: What is known, as for `plan`.
+            design: The design of the statistics, where it is at hand.
+            allowance: What an earlier plan of the same words was allowed; by default what the budget has now.
+            counted: The count of rows that the earlier plan knew; by default the one that the ledger has.
+
+        Returns:
+            The problem that `farthing.planner` solves.
+
+        Raises:
+            InvalidValue: If a statistic does not fit the schema, or nothing has to be measured.
+            BudgetExceeded: If the budget does not have what is asked for.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.problem([ft.count()], epsilon=0.5).epsilon)
+        ...     study.close()
+        0.5
         """
         if allowance is None:
             self._refuse_second_plan()
@@ -243,6 +263,15 @@ class Study:
         Raises:
             InvalidValue: If `require` names something that is not asked for.
             Infeasible: If the budget, or any noise at all, cannot meet them.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.fit(ft.count(), require={"count": 12})
+        ...     print(plan["count"].error() <= 12, plan.cost.upper < 0.3)
+        ...     study.close()
+        True True
         """
         plan = self.plan(*statistics, expected=expected)
         if not isinstance(require, Mapping) or not require:
@@ -272,6 +301,36 @@ class Study:
         """What `query_session` with the same arguments would cost and promise; nothing is spent.
 
         Of a session that exists, it is what was paid for: `query_session` resumes it, and has `updates_left`.
+
+        Args:
+            alpha: The error as a part of the rows, promised for all questions together.
+            queries: How many questions the promise covers.
+            columns: What questions are about, by default all of the schema.
+            bins: Cuts columns of numbers or dates into cells.
+            updates: How many answers to pay for, by default as many as fit.
+            rows: About how many rows there are.
+            epsilon: What the session may cost, by default all that is left.
+            start: How the first guess is made.
+            known: Earlier releases of this study, or their request ids.
+            confidence: How often the promise is kept.
+            request_id: Names the session.
+
+        Returns:
+            The plan; print it.
+
+        Raises:
+            InvalidValue: If the columns have too many cells, or the session was opened with other arguments.
+            Infeasible: If the budget cannot keep `alpha`; the error names the closest that it can.
+            BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.query_session_plan(0.1, 20, columns="age", rows=10_000)
+        ...     print(plan.queries, plan.epsilon <= 1.0)
+        ...     study.close()
+        20 True
         """
         earlier = query_sessions.request_ids(known)
         asked = query_sessions.QuerySessionOptions(
@@ -324,6 +383,15 @@ class Study:
             InvalidValue: If the columns have too many cells, or the session was opened with other arguments.
             Infeasible: If the budget cannot keep `alpha`; the error names the closest that it can.
             BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     session = study.query_session(0.1, 20, columns="age", rows=10_000)
+        ...     print(session.ask("age < 40").error, session.plan.queries)
+        ...     study.close()
+        1000 20
         """
         earlier = query_sessions.request_ids(known)
         asked = query_sessions.QuerySessionOptions(
@@ -345,7 +413,34 @@ class Study:
         mute: bool = True,
         confidence: float = 0.95,
     ) -> MonitorPlan:
-        """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent."""
+        """What `monitor` with the same arguments would cost and how far off it may be; nothing is spent.
+
+        Args:
+            *series: Counts, or conditions as text.
+            threshold: One for all, or a mapping from series to theirs.
+            alerts: How many alerts are given in all.
+            steps: How many looks the error is promised for.
+            by: A column, or columns: one series for each public value.
+            epsilon: What the monitor may cost, by default all that is left.
+            mute: Whether a series that was reported is not asked about again.
+            confidence: How often the error is kept.
+
+        Returns:
+            The plan; print it.
+
+        Raises:
+            InvalidValue: If a series or its threshold is not one.
+            BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     plan = study.monitor_plan("age >= 65", threshold=100, alerts=2)
+        ...     print(plan.epsilon <= 1.0, plan.alerts)
+        ...     study.close()
+        True 2
+        """
         asked = monitor_sessions.MonitorOptions(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return monitor_sessions.monitor_plan(self, asked)
 
@@ -365,11 +460,37 @@ class Study:
     ) -> Monitor:
         """Charge once, then look as often as you like: `monitor.look()` tells which counts have reached `threshold`.
 
-        `series` are counts, or conditions as text; with `by`, one for each public value of a column (or of several).
-        `threshold` is one for all, or a mapping from series to theirs. Up to `alerts` alerts are given in all; looks
-        without one are free. `steps` is how many looks the error is promised for. A series that was reported is
-        not asked about again unless `mute=False`. The same arguments, or the same `request_id`, resume
-        the monitor: its alerts are known, and the round that was running is lost.
+        Looks without an alert are free. The same arguments, or the same `request_id`, resume the monitor: its alerts
+        are known, and the round that was running is lost.
+
+        Args:
+            *series: Counts, or conditions as text.
+            threshold: One for all, or a mapping from series to theirs.
+            alerts: How many alerts are given in all.
+            steps: How many looks the error is promised for.
+            by: A column, or columns: one series for each public value.
+            epsilon: What the monitor may cost, by default all that is left.
+            mute: Whether a series that was reported is not asked about again.
+            confidence: How often the error is kept.
+            request_id: Names the monitor.
+            timeout: Seconds that a reading of the table may take.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            An open monitor.
+
+        Raises:
+            InvalidValue: If a series or its threshold is not one, or the monitor was opened with other arguments.
+            BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     monitor = study.monitor("age >= 65", threshold=1_000, alerts=1)
+        ...     print(monitor.look().alerts, study.left < 1e-6)
+        ...     study.close()
+        () True
         """
         asked = monitor_sessions.MonitorOptions(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return monitor_sessions.open_monitor(self, asked, request_id, timeout, progress)
@@ -387,10 +508,36 @@ class Study:
     ) -> Holdout:
         """Charge once, then ask about this study's rows as a holdout set: `holdout.ask("income > 50000")`.
 
-        `training` is a dataset that you may read yourself, with the same columns. Where the means of a statistic (an
-        expression with values in [0, 1]) agree, the answer is that of the training rows and free; otherwise it is that
-        of the holdout rows with noise, and one of `corrections` is used up. The study's dataset must have a public
-        number of rows, each a unit of its own. The same arguments, or the same `request_id`, resume the session.
+        Where the means of a statistic (an expression with values in [0, 1]) agree, the answer is that of the training
+        rows and free; otherwise it is that of the holdout rows with noise, and a correction is used up. The study's
+        dataset must have a public number of rows, each a unit of its own. The same arguments, or the same `request_id`,
+        resume the session.
+
+        Args:
+            training: A dataset that you may read yourself, with the same columns.
+            queries: How many questions the promise covers.
+            corrections: How many answers may differ from those of the training rows.
+            threshold: How far the two means may be apart to agree; chosen by default.
+            epsilon: What the session may cost, by default all that is left.
+            confidence: How often the promise is kept.
+            request_id: Names the session.
+
+        Returns:
+            An open session.
+
+        Raises:
+            InvalidValue: If the number of rows is not public, or the columns differ.
+            BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> table, schema = pyarrow.table({"age": [30, 41] * 5_000}), {"age": (0, 110)}
+        >>> holdout_rows = ft.dataset(table, schema=schema, neighbours="replace", rows=10_000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(holdout_rows, epsilon=1.0, delta=1e-9, ledger=folder + "/study.db", name="people")
+        ...     holdout = study.holdout(ft.dataset(table, schema=schema), queries=100, corrections=2)
+        ...     print(holdout.ask("age > 35").value, holdout.corrections_left)
+        ...     study.close()
+        0.5 2
         """
         return monitor_sessions.open_holdout(
             self,
@@ -413,7 +560,32 @@ class Study:
         missing: bool | Sequence[str] = True,
         known: Release | Sequence[Release] = (),
     ) -> SynthesisOffer:
-        """What `synthesise` with the same arguments would do and cost; nothing is spent and no row is read."""
+        """What `synthesise` with the same arguments would do and cost; nothing is spent and no row is read.
+
+        Args:
+            rows: How many rows to make, by default as many as will be measured.
+            epsilon: What the table may cost, by default all that is left.
+            columns: Its columns, by default all of the schema.
+            bins: Cuts columns of numbers into cells, by default into equal ones.
+            missing: Which columns may lack values, by default all of them.
+            known: Earlier releases of the same dataset, whose answers are used free of charge.
+
+        Returns:
+            The offer; print it, or `release()` it.
+
+        Raises:
+            InvalidValue: If an argument is wrong.
+            BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     offer = study.synthesis_plan(epsilon=0.5, bins={"age": 4})
+        ...     print(0.49 < offer.cost <= 0.5, study.left)
+        ...     study.close()
+        True 1.0
+        """
         return synthesis_offer(self, SynthesisOptions(columns, bins, missing, epsilon, known), rows)
 
     def synthesise(
@@ -428,13 +600,35 @@ class Study:
         request_id: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Synthetic:
-        """A synthetic table of `columns` (by default all of the schema), with a word about its quality.
+        """A synthetic table, with a verdict on its quality.
 
-        It costs `epsilon`, by default all that is left. `rows` is how many rows to make, by default as many as were
-        measured; it costs nothing to change. Numbers of many values are cut into cells, by `bins` or into equal
-        ones; `missing` says which columns may lack values, by default all of them. `known` are earlier releases of
-        the same dataset: what they say is used, free of charge. The same arguments give the same table again and
-        spend nothing; for another table give a `request_id`, which is refused together with other arguments.
+        The same arguments give the same table again and spend nothing; for another table give a `request_id`, which is
+        refused together with other arguments.
+
+        Args:
+            rows: How many rows to make, by default as many as were measured; it costs nothing to change.
+            epsilon: What the table costs, by default all that is left.
+            columns: Its columns, by default all of the schema.
+            bins: Cuts columns of numbers into cells, by default into equal ones.
+            missing: Which columns may lack values, by default all of them.
+            known: Earlier releases of the same dataset, whose answers are used free of charge.
+            request_id: Names the table.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            The table, its quality and the receipt.
+
+        Raises:
+            InvalidValue: If an argument is wrong, or the request id was used with others.
+            BudgetExceeded: If too little is left.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M"] * 500}), schema={"sex": ["F", "M"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.synthesise(rows=200))
+        ...     study.close()
+        200 synthetic rows of 1 column...
         """
         options = SynthesisOptions(columns, bins, missing, epsilon, known)
         made = earlier_synthesis(self, request_id or synthesis_name(self, options), options)
@@ -445,11 +639,51 @@ class Study:
         return synthesis_offer(self, options, rows).release(request_id, progress)
 
     def synthetic(self, request_id: str, rows: int | None = None) -> Synthetic:
-        """An earlier synthetic table, from the ledger; no row is read and nothing is spent."""
+        """An earlier synthetic table, from the ledger; no row is read and nothing is spent.
+
+        Args:
+            request_id: The name of its request.
+            rows: How many rows to make, by default as many as were measured.
+
+        Returns:
+            The table.
+
+        Raises:
+            InvalidValue: If the ledger has no synthetic table of that name.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     try:
+        ...         study.synthetic("never made")
+        ...     except ft.FarthingError as refusal:
+        ...         print(refusal)
+        ...     study.close()
+        request_id='never made': must be that of a ...
+        """
         return stored_synthetic(self.ledger, request_id, rows)
 
     def allowance(self, epsilon: float | None = None) -> Allowance:
-        """The epsilon and delta that a plan may use now."""
+        """The epsilon and delta that a plan may use now.
+
+        Args:
+            epsilon: Limits it to a part of the budget, by default all that is left.
+
+        Returns:
+            The least allowance of all budgets that pay.
+
+        Raises:
+            BudgetExceeded: If the budget does not have so much.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     print(study.allowance(0.25).epsilon)
+        ...     study.close()
+        0.25
+        """
         allowances = allowances_of(self._budgets(), epsilon)
         return Allowance(min(each.epsilon for each in allowances), min(each.delta for each in allowances))
 
@@ -472,7 +706,17 @@ class Study:
         return [self.budgets_of(name) for name in self.accounts]  # of every account that pays
 
     def budgets_of(self, name: str) -> tuple[Budget, Budget | None]:
-        """The budget of an account that is spent, and the one above it where that is a grant."""
+        """The budget of an account that is spent, and the one above it where that is a grant.
+
+        Args:
+            name: The account.
+
+        Returns:
+            The budget, and the dataset's own where the first is a grant.
+
+        Raises:
+            InvalidValue: If the ledger has no such account.
+        """
         budget = self.budget if name == self.name else self.ledger.budget(name, self.analyst)
         return budget, None if self.analyst is None else self.ledger.budget(name)
 
@@ -518,7 +762,26 @@ class Study:
         return Curator(self.ledger, analyst=self.analyst)
 
     def released(self, request_id: str) -> Release:
-        """An earlier release, from the ledger; no row is read and nothing is spent."""
+        """An earlier release, from the ledger; no row is read and nothing is spent.
+
+        Args:
+            request_id: The name of its request.
+
+        Returns:
+            The release as it was answered.
+
+        Raises:
+            InvalidValue: If the ledger has no release of that name.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     release = study.plan(ft.count()).release()
+        ...     print(study.released(release.request_id)["count"].values == release["count"].values)
+        ...     study.close()
+        True
+        """
         return stored_release(self.ledger, request_id)
 
     def table_changed(self, request_id: str) -> bool | None:
@@ -526,11 +789,39 @@ class Study:
 
         For the steward: it depends on private rows, so an analyst always gets None. Files and frames are compared by
         their content; tables in a database or in Spark are not compared.
+
+        Args:
+            request_id: The name of the request.
+
+        Returns:
+            True, False or None.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     release = study.plan(ft.count()).release()
+        ...     print(study.table_changed(release.request_id))
+        ...     study.close()
+        False
         """
         return self.curator.table_changed(self.dataset, request_id)
 
     def releases(self) -> list[str]:
-        """The request ids of all releases of statistics that the ledger holds under this name, oldest first."""
+        """The request ids of all releases of statistics that the ledger holds under this name, oldest first.
+
+        Returns:
+            The request ids, for `released`.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     release = study.plan(ft.count()).release()
+        ...     print(study.releases() == [release.request_id])
+        ...     study.close()
+        True
+        """
         return releases_in(self.ledger, self.name)
 
     def close(self) -> None:

@@ -8,7 +8,10 @@ __all__ = ["static_folder"]
 
 
 def static_folder() -> Path:
-    """The folder with everything the page loads: `index.html` and what it refers to.
+    """The folder with everything the page loads.
+
+    Returns:
+        The path of the folder that holds `index.html` and what it refers to.
 
     >>> (static_folder() / "index.html").is_file()
     True

@@ -42,6 +42,14 @@ def one(table: Any) -> Any:
 class Count(Aggregate):
     """The number of rows, or of rows where `column` is not missing; one number for each cell of `by`.
 
+    Args:
+        column: Count the rows where this column is not missing; all rows by default.
+        by: The columns whose cells are counted apart.
+        where: Count only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If a name stands twice in `by`.
+
     >>> Count(by="sex").by
     ('sex',)
     """
@@ -73,6 +81,13 @@ class Count(Aggregate):
 class CellCounts(Aggregate):
     """The number of rows in every cell of the cross product of `columns`; cells without rows are 0.
 
+    Args:
+        columns: One or more columns.
+        where: Count only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If no column is named, or one twice.
+
     >>> CellCounts(["sex", "age"]).by
     ('sex', 'age')
     """
@@ -94,8 +109,15 @@ class CellCounts(Aggregate):
 class Histogram(Aggregate):
     """The number of rows in every cell of `column`, inside every cell of `by`.
 
-    `cells` is how many equal parts the bounds are cut into, or the edges themselves; it is left out for categories.
-    The last cell holds its upper edge.
+    Args:
+        column: The column whose values are counted.
+        cells: How many equal parts the bounds are cut into, or the edges themselves; left out for categories. The last
+            cell holds its upper edge.
+        by: The columns whose cells are counted apart.
+        where: Count only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If a name stands twice in `by`.
 
     >>> Histogram("age", cells=22).cells
     22
@@ -136,7 +158,14 @@ class Histogram(Aggregate):
 class OrderCounts(Aggregate):
     """For each point of `grid`, the number of rows whose value is below it: ranks, from which quantiles are found.
 
-    `grid` is a number of equal steps between the bounds, or the points themselves, rising.
+    Args:
+        column: The column whose values are ranked.
+        grid: A number of equal steps between the bounds, or the points themselves, rising.
+        by: The columns whose cells are counted apart.
+        where: Count only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If a name stands twice in `by`.
 
     >>> OrderCounts("bmi", grid=100).grid
     100
@@ -260,7 +289,14 @@ Grids = float | Mapping[str, float] | None
 class Sum(Aggregate):
     """The sum of floor(column / grid) over the rows where the column is not missing.
 
-    `grid` is a power of two; left out, it is 1 for whole numbers and about a millionth of the bound for reals.
+    Args:
+        column: The column that is added up.
+        grid: A power of two; by default 1 for whole numbers and about a millionth of the bound for reals.
+        by: The columns whose cells are added up apart.
+        where: Add up only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If the grid is not a power of two, or a name stands twice in `by`.
 
     >>> Sum("bmi", grid=2**-10).grid
     0.0009765625
@@ -290,6 +326,16 @@ class Sum(Aggregate):
 @dataclass(frozen=True)
 class Moments(Aggregate):
     """Sums of powers of a column on its grid, over the rows where it is not missing; power 0 counts them.
+
+    Args:
+        column: The column whose powers are added up.
+        powers: Which powers, from 0 on.
+        grid: A power of two, as for `Sum`.
+        by: The columns whose cells are added up apart.
+        where: Add up only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If a power or the grid cannot be one.
 
     >>> Moments("age", powers=(0, 1, 2)).powers
     (0, 1, 2)
@@ -348,6 +394,15 @@ class CrossProducts(Aggregate):
 
     The entries are the upper triangle of the Gram matrix in the order of `pairs()`; they hold everything that means,
     covariances and a linear regression need.
+
+    Args:
+        columns: Two or more columns of numbers.
+        grids: A power of two for each column, as for `Sum`.
+        by: The columns whose cells are added up apart.
+        where: Add up only the rows for which this condition is true.
+
+    Raises:
+        InvalidValue: If a column is named twice, or a grid cannot be one.
 
     >>> CrossProducts(["age", "bmi"]).pairs()
     [(None, None), (None, 'age'), (None, 'bmi'), ('age', 'age'), ('age', 'bmi'), ('bmi', 'bmi')]

@@ -11,7 +11,21 @@ __all__ = ["Engine", "engine_of"]
 
 
 def engine_of(backend: Any) -> Engine:
-    """The engine behind an Ibis backend."""
+    """The engine behind an Ibis backend, always the same one for the same backend.
+
+    Args:
+        backend: An Ibis connection to DuckDB, Postgres or Spark.
+
+    Returns:
+        The engine that runs queries on it.
+
+    Raises:
+        InvalidValue: If farthing knows no engine for it.
+
+    >>> from farthing.data import connection
+    >>> engine_of(connection()).name
+    'duckdb'
+    """
     name = getattr(backend, "name", type(backend).__name__)
     if name == "duckdb":
         from farthing.data.engines.duckdb import DuckDBEngine

@@ -174,8 +174,16 @@ def connection(
 ) -> Any:
     """An Ibis connection to a DuckDB of its own, with a memory limit and spilling.
 
-    Rows that do not fit go to `temporary_directory` (by default a new one that only this user can read, removed at the
-    end). Extensions are neither fetched nor loaded, so no query reaches the network.
+    Extensions are neither fetched nor loaded, so no query reaches the network.
+
+    Args:
+        memory_limit: The most memory that DuckDB uses.
+        temporary_directory: Where rows go that do not fit; by default a new folder that only this user can read, and
+            that is removed at the end.
+        threads: How many threads run a query; by default as many as there are cores.
+
+    Returns:
+        The connection, whose tables `farthing.dataset` takes.
 
     >>> tables = connection(memory_limit="2GiB")
     >>> tables.name

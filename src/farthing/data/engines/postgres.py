@@ -164,11 +164,21 @@ class PostgresEngine:
 
 
 def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any:
-    """The Ibis table at `postgresql://role@host:port/database`, opened for reading only.
+    """A table of Postgres, opened for reading only. Nothing but the names and types of its columns is read.
 
-    The password comes from the address or, better, from where libpq looks: `PGPASSWORD` or `~/.pgpass`. `table` may
-    name its schema (`registry.people`); `timeout` is the longest a query may take, in seconds, by the server's clock.
-    Nothing but the names and types of the columns is read. Errors never hold the password.
+    Args:
+        url: `postgresql://role@host:port/database`. The password comes from the address or, better, from where libpq
+            looks: `PGPASSWORD` or `~/.pgpass`.
+        table: Its name, with its schema where needed (`registry.people`).
+        timeout: The longest a query may take, in seconds, by the server's clock.
+
+    Returns:
+        An Ibis table for `farthing.dataset`.
+
+    Raises:
+        InvalidValue: If an argument is wrong.
+        EngineError: If the server cannot be reached or has no such table. No message holds the password.
+        MissingExtra: If the extra `postgres` is not installed.
 
     >>> postgres_table("postgresql://reader@127.0.0.1:1/registry", "people")
     Traceback (most recent call last):

@@ -200,11 +200,20 @@ class _Listener:
 
 
 def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
-    """The Ibis table `table` of the Spark Connect server at `sc://host:port`.
+    """A table of a Spark Connect server. Nothing but the names and types of its columns is read.
 
-    The address may carry Spark's own parameters (`sc://host:443/;use_ssl=true;token=...`); errors never show them.
-    `table` may name its catalog and schema (`lake.registry.people`); `timeout` is the longest a query may take, in
-    seconds. Nothing but the names and types of the columns is read.
+    Args:
+        url: `sc://host:port`, with Spark's own parameters where needed (`sc://host:443/;use_ssl=true;token=...`).
+        table: Its name, with its catalog and schema where needed (`lake.registry.people`).
+        timeout: The longest a query may take, in seconds.
+
+    Returns:
+        An Ibis table for `farthing.dataset`.
+
+    Raises:
+        InvalidValue: If an argument is wrong.
+        EngineError: If the server cannot be reached or has no such table. No message shows the address's parameters.
+        MissingExtra: If the extra `spark` is not installed.
 
     >>> spark_table("sc://127.0.0.1:1", "people")
     Traceback (most recent call last):

@@ -242,6 +242,12 @@ def folded(part: Meaning) -> Meaning:
 class Expression:
     """A predicate or a derived value that has a result, or is missing, on every row of every engine.
 
+    Args:
+        text: The expression, written out.
+        domain: What its result may be.
+        schema: The columns it may use.
+        meaning: The checked tree that engines are handed.
+
     >>> from farthing.data.schema import Schema
     >>> schema = Schema.read({"sex": ["F", "M"], "weight": (30.0, 250.0), "height": (1.0, 2.5)})
     >>> bmi = read("weight / (height*height)", schema)
@@ -277,10 +283,15 @@ class Expression:
         return isinstance(self.domain, Flags)
 
     def to_ibis(self, table: Any, *, cells_read: bool = False) -> Any:
-        """The expression as a value of an Ibis `table` that has its columns.
+        """The expression as a value of an Ibis table that has its columns.
 
-        Raw cells are read by the rules of the schema first. Say `cells_read=True` for a table whose cells lie in
-        their domains or are missing already; reading twice changes nothing and costs time.
+        Args:
+            table: The table. Its raw cells are read by the rules of the schema first.
+            cells_read: Says that the cells lie in their domains or are missing already; reading twice changes nothing
+                and costs time.
+
+        Returns:
+            An Ibis value.
 
         >>> import ibis
         >>> table = ibis.table({"a": "int64"}, name="t")
@@ -292,6 +303,12 @@ class Expression:
 
     def value(self, row: Mapping[str, object]) -> Value:
         """The same on one raw row in plain Python: slow, obvious, and what engines are tested against.
+
+        Args:
+            row: The raw cells by column.
+
+        Returns:
+            The value, or None where it is missing.
 
         >>> read("a / 0", Schema.read({"a": (0, 9)}), Reals(0.0, 1.0)).value({"a": 3}) is None
         True
@@ -306,8 +323,17 @@ class Expression:
 def read(source: object, schema: Schema, declared: Domain | None = None) -> Expression:
     """The expression that a text or an Ibis deferred expression describes.
 
-    `declared` gives bounds for a numeric result; it is clipped to them. Without it, bounds are propagated from those
-    of the columns, and a result that could become too large is refused.
+    Args:
+        source: Text such as "age >= 18", or an Ibis deferred expression.
+        schema: The columns that it may use.
+        declared: Bounds for a numeric result, which is clipped to them. By default bounds are propagated from those of
+            the columns, and a result that could become too large is refused.
+
+    Returns:
+        The expression, checked: it has a value or is missing on every row.
+
+    Raises:
+        InvalidExpression: If it cannot be read, with the place of the fault.
 
     >>> schema = Schema.read({"sex": ["F", "M"], "age": (0, 110)})
     >>> read("sex = 'F' and age >= 18", schema).domain

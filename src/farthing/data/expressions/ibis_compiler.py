@@ -62,6 +62,13 @@ def missing(values: Range) -> Any:
 def read_cell(cell: Any, domain: Domain) -> bool | int | float | str | datetime.date | None:
     """One cell as `domain` reads it, in plain Python; the twin of `read_column`.
 
+    Args:
+        cell: The raw cell.
+        domain: What its column may hold.
+
+    Returns:
+        A value of the domain, or None where it is missing.
+
     >>> read_cell(float("inf"), Reals(0.0, 60.0)), read_cell(float("nan"), Reals(0.0, 60.0))
     (60.0, None)
     >>> read_cell("X", Categories(("F", "M"))), read_cell(2.7, Integers(0, 110))
@@ -86,7 +93,21 @@ def read_cell(cell: Any, domain: Domain) -> bool | int | float | str | datetime.
 def read_column(column: Any, domain: Domain, engine: Engine | None = None) -> Any:
     """An Ibis column as `domain` reads it: int64, float64, string, date or boolean, and total on every engine.
 
-    Without an `engine`, text is compared as the table itself compares it.
+    Args:
+        column: The raw column.
+        domain: What it may hold.
+        engine: The engine of the table; without it, text is compared as the table itself compares it.
+
+    Returns:
+        An Ibis column whose cells lie in the domain or are missing.
+
+    Raises:
+        InvalidValue: If the column's type cannot hold the domain.
+
+    >>> import ibis
+    >>> people = ibis.table({"age": "float64"}, name="people")
+    >>> str(read_column(people.age, Integers(0, 110)).type())
+    'int64'
     """
     import ibis
 

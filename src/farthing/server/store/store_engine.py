@@ -20,7 +20,14 @@ _READING = "farthing_reading"
 
 
 def now() -> int:
-    """Nanoseconds since 1970, which is how the tables keep time."""
+    """The time as the tables keep it.
+
+    Returns:
+        Nanoseconds since 1970.
+
+    >>> now() > 1_700_000_000_000_000_000
+    True
+    """
     return time.time_ns()
 
 
@@ -36,6 +43,10 @@ def file_beside(ledger: str | os.PathLike[str]) -> Path:
 
 class Store:
     """Transactions on the server's database; the tables are made when it is opened.
+
+    Args:
+        engine: The database.
+        place: What messages call it; never with a password.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

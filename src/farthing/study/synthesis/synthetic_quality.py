@@ -31,9 +31,13 @@ _CONFIDENCE = 0.99  # an error is above `at_most` in one case of a hundred
 
 @dataclass(frozen=True)
 class MarginalQuality:
-    """What the check says about one column or one pair: `error` as found, `at_most` with its noise allowed for.
+    """What the check says about one column or one pair. Errors are shares of the rows (total variation).
 
-    Both are shares of the rows (total variation). `measured` says that the synthesis looked at these columns together.
+    Args:
+        columns: The column, or the pair.
+        error: The error that the check estimated.
+        at_most: The same with the noise of the check allowed for.
+        measured: Whether the synthesis looked at these columns together.
 
     >>> MarginalQuality(("sex", "age"), 0.021, 0.034, measured=True).verdict
     'good'
@@ -52,7 +56,14 @@ class MarginalQuality:
         return ROUGH if self.at_most <= ROUGH_UP_TO else NOT_VOUCHED
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Columns, errors and verdict as plain data.
+
+        Returns:
+            Texts and numbers by name.
+
+        >>> MarginalQuality(("sex",), 0.021, 0.034, measured=True).to_dict()["verdict"]
+        'good'
+        """
         return {**asdict(self), "columns": list(self.columns), "verdict": self.verdict}
 
 
@@ -79,6 +90,16 @@ class MeasuredQuality:
 @dataclass(frozen=True, eq=False)
 class Quality:
     """The quality of a synthetic table; print it.
+
+    Args:
+        marginals: The columns and pairs that were checked.
+        measured: The noisy tables that the model was fitted to.
+        rows: How many rows were measured.
+        noise: The standard error of each distance, in rows.
+        unchecked: How many pairs were not checked, where there are too many of them.
+        rows_error: How far off the number of rows may be, at the same confidence.
+        made: How many rows the table has, where they are not as many as were measured.
+        chance: The most that another number of rows adds to an error.
 
     >>> one = MarginalQuality(("sex",), 0.002, 0.011, measured=True)
     >>> two = MarginalQuality(("sex", "age"), 0.048, 0.057, measured=False)
@@ -109,7 +130,20 @@ class Quality:
         return tuple(one.columns for one in self.marginals if one.verdict == GOOD)
 
     def of(self, *columns: str) -> MarginalQuality:
-        """What is said about one column or one pair."""
+        """What is said about one column or one pair.
+
+        Args:
+            *columns: The column, or the two columns in any order.
+
+        Returns:
+            Its errors and verdict.
+
+        Raises:
+            InvalidValue: If it was not checked.
+
+        >>> Quality((MarginalQuality(("sex",), 0.002, 0.011, measured=True),), (), 1000.0, 9.0).of("sex").at_most
+        0.011
+        """
         for one in self.marginals:
             if set(one.columns) == set(columns):
                 return one
@@ -124,13 +158,33 @@ class Quality:
         """The checked column or pair that has all of these columns and the fewest others; None if there is none.
 
         Never the one that came out best: of many noisy numbers the least is too small far more often than each is.
+
+        Args:
+            columns: The columns that it must have.
+
+        Returns:
+            Its errors and verdict, or None.
+
+        >>> pair = MarginalQuality(("sex", "age"), 0.002, 0.011, measured=True)
+        >>> Quality((pair,), (), 1000.0, 9.0).holding(["age"]).columns
+        ('sex', 'age')
         """
         wanted = set(columns)
         held = [one for one in self.marginals if wanted <= set(one.columns)]
         return min(held, key=lambda one: len(one.columns), default=None)
 
     def of_size(self, size: int) -> tuple[MarginalQuality, ...]:
-        """Those of one column, or of pairs."""
+        """The checked columns, or the checked pairs.
+
+        Args:
+            size: 1 for columns, 2 for pairs.
+
+        Returns:
+            Their errors and verdicts.
+
+        >>> Quality((MarginalQuality(("sex",), 0.002, 0.011, measured=True),), (), 1e3, 9.0).of_size(2)
+        ()
+        """
         return tuple(one for one in self.marginals if len(one.columns) == size)
 
     @property

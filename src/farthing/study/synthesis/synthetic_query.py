@@ -20,7 +20,12 @@ from farthing.study.synthesis.synthetic_quality import Quality
 
 @dataclass(frozen=True)
 class SyntheticAnswer:
-    """A count in a synthetic table; `error` is how far off it may be, None where nobody vouches for it.
+    """A count in a synthetic table.
+
+    Args:
+        value: How many rows, of those that were measured.
+        fraction: The same as a share of the rows.
+        error: How far off the count may be; None where nobody vouches for it.
 
     >>> SyntheticAnswer(510.0, 0.51, 30.0), SyntheticAnswer(12.0, 0.012, None)
     (510 ± 30, 12 (not vouched for))

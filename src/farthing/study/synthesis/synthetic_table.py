@@ -48,7 +48,11 @@ _DECODING = 1  # the stream of random numbers that draws values within cells
 class SynthesisOffer:
     """What a synthesis would do and cost: printed before anything is spent, then `release()`.
 
-    `cost` is the epsilon that would be charged, proven, at `delta`.
+    Args:
+        study: The study that made it.
+        question: What is measured, checked and priced.
+        rows: How many rows to make, by default as many as will be measured.
+        request_id: The name of its request.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M", "F"]}), schema={"sex": ["F", "M"]})
@@ -87,6 +91,18 @@ class SynthesisOffer:
         """Charge the ledger, run once on the engine, record, and make the table.
 
         The same `request_id` gives the same table again and spends nothing, and so do the same words without one.
+
+        Args:
+            request_id: Names the table.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            The table, its quality and the receipt.
+
+        Raises:
+            BudgetExceeded: If the ledger does not admit the charge; nothing is spent.
+            AnswerForfeited: If the run failed after the charge, which stays.
+            InvalidValue: If `request_id` was charged before for something else.
         """
         if request_id is None and self.made_before:
             return stored_synthetic(self.study.ledger, self.request_id, self.rows)
@@ -102,7 +118,20 @@ class SynthesisOffer:
         return _read(answered, self.rows, self.question)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The offer as plain data.
+
+        Returns:
+            Dictionaries, lists, numbers and texts.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     offer = study.synthesis_plan(bins={"age": 4})
+        ...     print(offer.to_dict()["columns"][0]["cells"])  # the fifth is for missing values
+        ...     study.close()
+        5
+        """
         return {
             "dataset": self.study.name,
             "epsilon": self.question.epsilon,
@@ -147,6 +176,17 @@ class Synthetic:
 
     `table()` has the rows, with the columns and types of the schema; `quality` says which columns and pairs of columns
     are right, and by how much they may be off; `query` counts. Everything in it is public: it was paid for.
+
+    Args:
+        question: What was measured.
+        answers: The noisy numbers that were recorded.
+        model: The model that was fitted to them.
+        rounds: What was chosen and measured, in order.
+        receipt: The receipt that proves the charge.
+        request_id: The name of its request.
+        name: The name of the dataset.
+        count: How many rows it has, by default as many as were measured.
+        repeated: Whether it was made before, and cost nothing now.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"sex": ["F", "M"] * 500, "smokes": [True, False] * 500})
@@ -204,15 +244,33 @@ class Synthetic:
         return decoded(self.codes, self.axes, random)
 
     def table(self) -> Any:
-        """The rows as an Arrow table, with the types of the schema."""
+        """The rows, with the types of the schema.
+
+        Returns:
+            An Arrow table.
+        """
         return self._table
 
     def to_frame(self) -> Any:
-        """The rows as a pandas table."""
+        """The rows as a pandas table.
+
+        Returns:
+            A data frame.
+        """
         return self._table.to_pandas()
 
     def save(self, path: str) -> Path:
-        """Write the rows to a Parquet file, or to CSV if the name ends so."""
+        """Write the rows to a file.
+
+        Args:
+            path: A name that ends in .csv for CSV; Parquet otherwise.
+
+        Returns:
+            Its path.
+
+        Raises:
+            InvalidValue: If the name ends in something else, or the file cannot be written.
+        """
         target = checked_target(path)
         try:
             if target.suffix.lower() == ".csv":
@@ -233,15 +291,35 @@ class Synthetic:
         return target
 
     def marginal(self, *columns: str) -> NDArray[np.float64]:
-        """The expected counts of all combinations of cells of these columns, by the model the rows were drawn from."""
+        """The expected counts of all combinations of cells, by the model the rows were drawn from.
+
+        Args:
+            *columns: The columns that are combined.
+
+        Returns:
+            An array with one axis for each column.
+
+        Raises:
+            InvalidValue: If there is no such column.
+        """
         places = [self._place(column) for column in columns]
         return self.model.marginal(places)
 
     def query(self, what: str | Mapping[str, Any]) -> SyntheticAnswer:
-        """How many rows meet a condition: "sex = 'M' and age < 30", or {column: value, (lo, hi) or [values]}.
+        """How many rows meet a condition.
 
-        The number is that of the synthetic rows, as a share of the number of rows that was measured. Its `error` is
-        what the check vouches for, where it can: the condition is about one or two columns and cuts no cell.
+        The number is that of the synthetic rows, as a share of the number of rows that was measured.
+
+        Args:
+            what: "sex = 'M' and age < 30", or {column: value, (lo, hi) or [values]}.
+
+        Returns:
+            The count. Its `error` is what the check vouches for, where it can: the condition is about one or two
+            columns and cuts no cell.
+
+        Raises:
+            InvalidValue: If a column is not in the table.
+            InvalidExpression: If the condition cannot be read.
         """
         return synthetic_answer(what, self._table, self._schema, self.axes, self.quality)
 
@@ -255,7 +333,11 @@ class Synthetic:
         return self.columns.index(column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the rows as plain data."""
+        """Everything but the rows as plain data.
+
+        Returns:
+            Dictionaries, lists, numbers and texts.
+        """
         return {
             "request_id": self.request_id,
             "repeated": self.repeated,
@@ -270,11 +352,25 @@ class Synthetic:
         }
 
     def to_json(self) -> str:
-        """Everything but the rows as JSON."""
+        """Everything but the rows as JSON.
+
+        Returns:
+            The text of `to_dict`.
+        """
         return json.dumps(plain(self.to_dict()), indent=2)
 
     def report(self, path: str) -> Path:
-        """A self-contained HTML page: verdicts, errors, what was measured, what was spent."""
+        """A self-contained HTML page: verdicts, errors, what was measured, what was spent.
+
+        Args:
+            path: The file to write.
+
+        Returns:
+            Its path.
+
+        Raises:
+            InvalidValue: If it cannot be written; the table is not lost.
+        """
         from farthing.study.reports.synthetic_report import written_report
 
         return written_report(self, path)
