@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 import pytest
-from public_names import OLD_NAMES, PUBLIC, module_of, names_of
+from public_names import OLD_NAMES, PUBLIC, WITHOUT_PARAMETERS, module_of, names_of
 from tree import TOP
 
 SOURCE = TOP / "src"
@@ -83,6 +84,62 @@ def test_every_public_method_has_a_docstring() -> None:
 def _is_documented(value: type, attribute: str) -> bool:
     """Whether the class or a base of it says what an attribute is: what overrides need not say it again."""
     return any(inspect.getdoc(vars(base)[attribute]) for base in value.__mro__ if attribute in vars(base))
+
+
+def test_every_public_name_explains_its_parameters_and_what_it_returns() -> None:
+    """In `Args:` (`Attributes:` for values that are returned, not made) and `Returns:`; the exceptions only shrink."""
+    without = {name for name, value in _callables() if _unexplained(value)}
+    assert sorted(without - WITHOUT_PARAMETERS) == [], "say what each parameter is, and what is returned"
+    assert sorted(WITHOUT_PARAMETERS - without) == [], "these are explained now: take them off the list"
+
+
+@pytest.mark.parametrize(
+    ("docstring", "lacks"),
+    [
+        ("A sum.", ["a", "b", "Returns"]),
+        ("A sum.\n\nArgs:\n    a: One.\n\nReturns:\n    It.", ["b"]),
+        ("A sum of a: and b: things.\n\nReturns:\n    It.", ["a", "b"]),
+        ("A sum.\n\nArgs:\n    a: One.\n    b: Two.\n\nRaises:\n    TypeError: Never.", ["Returns"]),
+        ("A sum.\n\nArgs:\n    a: One.\n    b: Two.\n\nReturns:\n    It.", []),
+    ],
+)
+def test_what_a_docstring_lacks_is_noticed(docstring: str, lacks: list[str]) -> None:
+    def added(a: int, b: int) -> int:
+        return a + b
+
+    added.__doc__ = docstring
+    assert _unexplained(added) == lacks
+
+
+def _callables() -> Iterator[tuple[str, object]]:
+    """Every public class and function once, and the methods that a public class is the first to have."""
+    seen: set[int] = set()
+    for name, value in _objects():
+        if not (inspect.isclass(value) or inspect.isfunction(value)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield name, value
+        for attribute, member in vars(value).items() if inspect.isclass(value) else ():
+            function = getattr(member, "__func__", member)
+            new = not any(attribute in vars(base) for base in value.__mro__[1:])
+            if new and not attribute.startswith("_") and inspect.isfunction(function):
+                yield f"{name}.{attribute}", function
+
+
+def _unexplained(value: object) -> list[str]:
+    """The parameters that the docstring does not explain, and "Returns" where it should say what comes back."""
+    if inspect.isclass(value) and (issubclass(value, BaseException) or not inspect.signature(value).parameters):
+        return []
+    assert callable(value)
+    signature = inspect.signature(value)
+    names = [name for name in signature.parameters if name not in ("self", "cls") and not name.startswith("_")]
+    sections = dict(re.findall(r"^(\w+):\n((?:    .*\n?|\n)+)", inspect.getdoc(value) or "", re.MULTILINE))
+    text = sections.get("Args", "") + sections.get("Attributes", "")
+    lacks = [name for name in names if not re.search(rf"^    \*{{0,2}}{name}: \S", text, re.MULTILINE)]
+    returns = signature.return_annotation not in (None, "None", inspect.Signature.empty)
+    if names and returns and not inspect.isclass(value) and "Returns" not in sections:
+        lacks.append("Returns")
+    return lacks
 
 
 def test_every_public_function_is_typed_to_the_end() -> None:

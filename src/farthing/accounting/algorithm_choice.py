@@ -135,6 +135,10 @@ _TOP = 1e-13  # relative distance from the largest loss at which one atom decide
 class EngineChoice(NamedTuple):
     """An engine's name and why it was chosen.
 
+    Attributes:
+        name: The name of the engine, such as "atoms", "lattice", "contour" or "grid".
+        reason: Why it was chosen, in a sentence.
+
     >>> from farthing.accounting import compose
     >>> compose([0.1, 0.2, 0.3, 2**0.5]).engine_at(0.1).name
     'atoms'

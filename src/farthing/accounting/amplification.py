@@ -37,6 +37,16 @@ def group_privacy(charge: Charge, size: int) -> Event:
 
     Noise stays noise of a larger sensitivity, which is exact; everything else becomes an (epsilon, delta) pair.
 
+    Args:
+        charge: An epsilon, an (epsilon, delta) pair or an event.
+        size: How many units may change together, at least 1.
+
+    Returns:
+        The event that the group is protected by.
+
+    Raises:
+        InvalidValue: If `charge` is not a charge or cannot be stated for groups, or `size` is not a whole number >= 1.
+
     >>> from farthing.privacy import GaussianNoise
     >>> group_privacy(GaussianNoise(4.0), 2)
     GaussianNoise(noise_multiplier=2.0)
@@ -85,6 +95,17 @@ def group_privacy(charge: Charge, size: int) -> Event:
 def sampled_approx_dp(epsilon: float, delta: float, probability: float) -> ApproxDP:
     """What an (epsilon, delta)-DP mechanism costs on a secret Poisson sample.
 
+    Args:
+        epsilon: The epsilon of the mechanism on the sample.
+        delta: Its delta.
+        probability: The probability with which every unit came into the sample, independently of all others.
+
+    Returns:
+        What it costs the population, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     >>> sampled_approx_dp(1.0, 1e-6, 0.01)
     ApproxDP(epsilon=0.01703686323617..., delta=1e-08)
 
@@ -105,6 +126,18 @@ def sampled_approx_dp(epsilon: float, delta: float, probability: float) -> Appro
 
 def sampled_without_replacement(epsilon: float, delta: float, sample_size: int, population_size: int) -> ApproxDP:
     """What an (epsilon, delta)-DP mechanism costs on a secret sample of a fixed size.
+
+    Args:
+        epsilon: The epsilon of the mechanism on the sample, for one unit replaced.
+        delta: Its delta.
+        sample_size: How many units the sample holds.
+        population_size: How many units it was drawn from, at least `sample_size`.
+
+    Returns:
+        What it costs the population, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> sampled_without_replacement(1.0, 1e-6, 10, 1000) == sampled_approx_dp(1.0, 1e-6, 0.01)
     True

@@ -22,6 +22,11 @@ _LONGEST_STEP = math.log(16)
 class Calibration:
     """A parameter that is proven to be within budget, and what it costs.
 
+    Attributes:
+        parameter: The parameter, as `make_charges` was given it.
+        cost: What its charges cost together; `cost.upper` is within the budget.
+        evaluations: How many parameters were tried.
+
     >>> found = Calibration(parameter=2.0, cost=Bounds(0.9, 1.0), evaluations=12)
     >>> float(found)
     2.0

@@ -125,6 +125,9 @@ def compose(charges: Any, deltas: Any = None, counts: Any = None) -> Composition
 class Composition:
     """Charges composed: their cost as a curve of (epsilon, delta), with bounds that are proven.
 
+    Args:
+        loss: The charges, read and grouped; `compose` makes it.
+
     >>> from farthing.privacy import GaussianNoise, LaplaceNoise
     >>> both = compose([LaplaceNoise(2.0), GaussianNoise(4.0)]).plus([0.1, 0.2])
     >>> both.k
@@ -208,13 +211,33 @@ class Composition:
     def plus(self, charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
         """This composition with more charges; the estimate's state is carried over, not rebuilt.
 
+        Args:
+            charges: More charges, as `compose` takes them.
+            deltas: The delta of each, where `charges` are epsilons.
+            counts: How often each is made; once by default.
+
+        Returns:
+            The composition of all charges; this one stays as it is.
+
+        Raises:
+            InvalidValue: If something is not a charge.
+
         >>> compose([0.1]).plus([0.2, 0.3]).k
         3
         """
         return self.merge(compose(charges, deltas, counts))
 
     def merge(self, other: Composition) -> Composition:
-        """Both compositions together.
+        """The composition of this one's charges and another one's.
+
+        Args:
+            other: Another composition; charges go through `plus`.
+
+        Returns:
+            The composition of all charges; both stay as they are.
+
+        Raises:
+            InvalidValue: If `other` is not a composition.
 
         >>> compose([0.1]).merge(compose([0.2], counts=[5])).k
         6
@@ -235,7 +258,14 @@ class Composition:
     def renyi_at(self, alpha: float) -> Bounds:
         """The Renyi divergence of order `alpha` > 1: the sum of the charges' own divergences.
 
-        Infinite as soon as one charge has delta > 0.
+        Args:
+            alpha: The order, a finite number > 1.
+
+        Returns:
+            Bounds on the divergence. Infinite as soon as one charge has delta > 0.
+
+        Raises:
+            InvalidValue: If `alpha` is not a finite number > 1.
 
         >>> from farthing.privacy import GaussianNoise
         >>> compose([GaussianNoise(2.0)]).renyi_at(3.0).estimate
@@ -266,6 +296,15 @@ class Composition:
     def engine_at(self, delta: float) -> EngineChoice:
         """Which engine proves the answer at `delta`, and why it was chosen.
 
+        Args:
+            delta: The delta at which the epsilon is proven.
+
+        Returns:
+            The engine's name and the reason.
+
+        Raises:
+            InvalidValue: If `delta` is not a number from 0 to 1.
+
         >>> compose([0.1], counts=[100]).engine_at(1e-6).name
         'lattice'
         """
@@ -274,6 +313,15 @@ class Composition:
 
     def explain(self, delta: float = 1e-6) -> str:
         """In words: what is composed, which engine answers at `delta`, and why.
+
+        Args:
+            delta: The delta at which the epsilon is proven.
+
+        Returns:
+            Two lines of text.
+
+        Raises:
+            InvalidValue: If `delta` is not a number from 0 to 1.
 
         >>> print(compose([0.1], counts=[100]).explain())
         100 charges: 100 x randomized response (1 distinct epsilon).

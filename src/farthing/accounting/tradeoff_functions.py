@@ -29,6 +29,10 @@ class TradeoffFunction:
 
     Built from finitely many proven points of the curve, so it lies at or below the exact function: its promise holds.
 
+    Attributes:
+        alpha: False-alarm rates, increasing.
+        beta: The least missed-detection rate at each of them.
+
     >>> from farthing.accounting import compose
     >>> f = compose([1.0]).tradeoff()
     >>> bool(f(0.1) <= 1 - 0.1)
@@ -49,7 +53,10 @@ class TradeoffFunction:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The convex polygon of (P_FA, P_MD) pairs that tests can reach at most; `vertices` go around it.
+    """The convex polygon of the pairs (P_FA, P_MD) that tests can reach at most.
+
+    Attributes:
+        vertices: Its corners in order around it, one row (P_FA, P_MD) for each.
 
     >>> from farthing.accounting import compose
     >>> region = compose([(0.4, 0.1)]).region()

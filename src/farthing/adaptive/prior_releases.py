@@ -50,10 +50,17 @@ class Cells(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KnownTable:
-    """Counts that are known already: one dimension for each of `columns`, one standard error for all of them.
+    """Counts that are known already, with one standard error for all of them.
 
-    `groups` says for each column which place of the table every cell of the domain belongs to: a table may be coarser
-    than the domain. Cells of place -1 are not in the table. Left out, the places are the cells.
+    Args:
+        columns: The name of each dimension.
+        values: The counts, one dimension for each column.
+        standard_error: The standard error of each count.
+        groups: For each column, which place of the table every cell of the domain belongs to: a table may be coarser
+            than the domain. Cells of place -1 are not in the table. By default the places are the cells.
+
+    Raises:
+        InvalidValue: If the names, the numbers or the places do not fit together.
 
     >>> known = KnownTable(("sex",), [510.0, 490.0], 3.0)
     >>> known.columns, known.values.shape, known.standard_error, known.groups
@@ -88,7 +95,14 @@ class KnownTable:
         object.__setattr__(self, "groups", groups)
 
     def summed(self, cells: Floats) -> Floats:
-        """The cells of the domain (of these columns, in this order) added up to what the table holds."""
+        """The cells of the domain (of these columns, in this order) added up to what the table holds.
+
+        Args:
+            cells: One number for each cell of the domain of these columns.
+
+        Returns:
+            One number for each place of the table.
+        """
         found = np.asarray(cells, dtype=np.float64)
         for axis, (part, size) in enumerate(zip(self.groups, self.values.shape, strict=True)):
             found = _merged(found, axis, part, size)
@@ -101,9 +115,16 @@ def known_tables(
     """What a release says about the cells of `axes`: counts, histograms, contingency tables, ranges, cdfs, marginals.
 
     A statistic is used where all of its columns are among the axes and no `where` picks rows; where its cells and those
-    of the axes differ, both are added up to the finest cells they have in common. `rows` is the number of rows that a
-    cdf is a share of; by default the release's own count, if there is one. Statistics of one release may share
+    of the axes differ, both are added up to the finest cells they have in common. Statistics of one release may share
     noise; taken as tables of their own they are then worth a little less than they seem. Nothing is spent.
+
+    Args:
+        release: The answers by name, as a `Release` holds them.
+        axes: The columns of the domain with their cells.
+        rows: The number of rows that a cdf is a share of; by default the release's own count, if there is one.
+
+    Returns:
+        One table for each statistic that says something about these cells.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> from farthing.matrix.workloads.cell_axes import Axis

@@ -79,14 +79,28 @@ class MemoryJournal:
         self._ended: dict[int, str] = {}  # in the order of recording
 
     def opening(self, draw: Callable[[], Record]) -> Record:
-        """What was drawn the first time."""
+        """The record that was drawn when the session was opened.
+
+        Args:
+            draw: Draws it, if it was not drawn before.
+
+        Returns:
+            The record.
+        """
         with self._here():
             if self._opening is None:
                 self._opening = checked_record(draw())
             return _read(self._opening)
 
     def begin(self, round_number: int) -> bool:
-        """True for whoever comes first."""
+        """Begin a round, which can be done once.
+
+        Args:
+            round_number: The number of the round, from 1 on.
+
+        Returns:
+            True if nobody had begun it before.
+        """
         number = checked_round(round_number)
         with self._here():
             first = number not in self._begun
@@ -99,7 +113,15 @@ class MemoryJournal:
             return max(self._begun, default=0)
 
     def end(self, round_number: int, record: Record) -> None:
-        """Keep the record of a round that was begun; the same one again changes nothing."""
+        """Keep the record of a round that was begun; the same one again changes nothing.
+
+        Args:
+            round_number: The number of the round.
+            record: The record, as plain data.
+
+        Raises:
+            InvalidValue: If the round was not begun, or has another record.
+        """
         number, text = checked_round(round_number), checked_record(record)
         with self._here():
             if number not in self._begun or self._ended.get(number, text) != text:

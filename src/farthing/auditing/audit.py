@@ -32,8 +32,28 @@ from farthing.privacy.events import checked_count, checked_real
 class AuditReport:
     """A lower bound on the epsilon of a mechanism, the event that showed it, and what could have been shown.
 
-    `epsilon_lower` and `claimed_epsilon` are at `delta`, a point of the claimed curve. An audit can contradict a claim;
-    it never proves one.
+    An audit can contradict a claim; it never proves one.
+
+    Attributes:
+        epsilon_lower: The bound on epsilon at `delta`, with `confidence`.
+        claimed_epsilon: What was claimed at the same delta.
+        delta: A point of the claimed curve.
+        confidence: The probability that the bound holds.
+        violation: Whether the bound is above the claim.
+        event: The set of outputs that showed it, in words.
+        family: The kind of set that was searched.
+        neighbours: The two inputs.
+        direction: Which of the two the set is likelier for.
+        hits: How often the event came up in the holdout, on the side that should hit more and on the other.
+        holdout: How many outputs of each input the bound was measured on.
+        samples: Outputs drawn a side and pair at most, those for choosing the event included.
+        seconds: How long it took.
+        claim: The claim, in words.
+        claimed_points: The claimed curve where it was compared: (epsilon, delta).
+        detectable: The least true epsilon that an event of this frequency would have shown to exceed the claim, 19
+            times in 20.
+        region: Estimated rates (false alarm, missed detection) of the tests {score >= t} for the winning score.
+        bound: The winning test with its confidence: false alarms at most this, missed detections at most that.
 
     >>> from farthing.auditing import audit
     >>> report = audit(lambda bit: bit, 1.0, (0, 1), samples=2_000, confidence=0.999)  # tells the bit itself
@@ -54,20 +74,14 @@ class AuditReport:
     neighbours: tuple[Any, Any]
     direction: str
     hits: tuple[int, int]
-    """How often the event came up in the holdout, on the side that should hit more and on the other."""
     holdout: int
     samples: int
-    """Outputs drawn a side and pair at most, those for choosing the event included."""
     seconds: float
     claim: str
     claimed_points: tuple[tuple[float, float], ...]
-    """The claimed curve where it was compared: (epsilon, delta)."""
     detectable: float
-    """The least true epsilon that an event of this frequency would have shown to exceed the claim, 19 times in 20."""
     region: tuple[tuple[float, float], ...]
-    """Estimated rates (false alarm, missed detection) of the tests {score >= t} for the winning score."""
     bound: tuple[float, float]
-    """The winning test with its confidence: false alarms at most this, missed detections at most that."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready data; infinity is the string "inf", neighbours are shown as text.

@@ -163,6 +163,20 @@ class Around:
 class Answer:
     """A statistic as released: one number, or one for each label.
 
+    Attributes:
+        name: What was asked.
+        labels: What each number is of; empty for a single number.
+        values: The released numbers.
+        standard_errors: The standard error of each.
+        lower: The lower end of each interval.
+        upper: The upper end of each interval.
+        confidence: The probability with which each interval holds the truth.
+        interval_at: Gives the ends at another confidence.
+        note: What numbers cannot say, such as what an interval rests on.
+        asking: Answers further questions from the released cells, where that is possible.
+        raw: The unbiased numbers as the noise left them, where `values` were moved to where the truth must lie (counts
+            are not negative, and add up to the total that the raw ones have); elsewhere both are the same.
+
     >>> from farthing.inference import ErrorDistribution, Term
     >>> answer = Answer.around("mean of income", 41_230.4, ErrorDistribution([Term("normal", 245.0)]))
     >>> answer
@@ -177,15 +191,10 @@ class Answer:
     >>> counts["F"].values
     510.0
 
-    `raw` are the unbiased numbers as the noise left them, where `values` were moved to where the truth must lie (counts
-    are not negative, and add up to the total that the raw ones have); elsewhere both are the same.
-
     >>> from farthing.inference import ErrorDistribution, Term
     >>> distribution = ErrorDistribution([Term("laplace", 2.0)])
     >>> Answer.around("count by sex", [508, 0], distribution, ("F", "M"), centre=[510, -2], least=0).raw
     array([510.,  -2.])
-
-    `note` says in words what numbers cannot, such as what an interval rests on.
     """
 
     name: str
@@ -216,8 +225,23 @@ class Answer:
     ) -> Answer:
         """An answer whose interval is `centre` plus and minus the distribution's error.
 
-        `centre` is the unbiased estimate that the distribution speaks of, when `values` were moved afterwards (to be
-        non-negative or consistent); the default is `values` themselves. `least` and `most` bound the truth.
+        Args:
+            name: What was asked.
+            values: The released numbers.
+            distribution: The distribution of their errors.
+            labels: What each number is of; empty for a single number.
+            confidence: The probability with which each interval holds the truth.
+            centre: The unbiased estimate that the distribution speaks of, when `values` were moved afterwards (to be
+                non-negative or consistent); `values` themselves by default.
+            least: The least that the truth can be.
+            most: The most that the truth can be.
+            note: What numbers cannot say.
+
+        Returns:
+            The answer.
+
+        Raises:
+            InvalidValue: If there is not one number for each label, or the confidence is not between 0 and 1.
         """
         middle = np.atleast_1d(np.asarray(values if centre is None else centre, dtype=float))
         interval = Around(middle, distribution, least, most)
@@ -246,7 +270,25 @@ class Answer:
         asking: Asking | None = None,
         raw: ArrayLike | None = None,
     ) -> Answer:
-        """An answer whose interval is a function of the confidence; it is widened to hold the value itself."""
+        """An answer whose interval is a function of the confidence; it is widened to hold the value itself.
+
+        Args:
+            name: What was asked.
+            values: The released numbers.
+            standard_errors: The standard error of each.
+            interval_at: Maps a confidence to the lower and the upper ends.
+            labels: What each number is of; empty for a single number.
+            confidence: The probability with which each interval holds the truth.
+            note: What numbers cannot say.
+            asking: Answers further questions from the released cells.
+            raw: The unbiased numbers, where `values` were moved.
+
+        Returns:
+            The answer.
+
+        Raises:
+            InvalidValue: If there is not one number for each label, or the confidence is not between 0 and 1.
+        """
         level = checked_confidence(confidence)
         flat = np.atleast_1d(np.asarray(values, dtype=float))
         if flat.shape != (len(labels) or 1,):
@@ -273,7 +315,17 @@ class Answer:
         return cls(name, (), value, error, least, most, level, interval_at, note, asking, own)
 
     def at(self, confidence: float) -> Answer:
-        """The same answer with its interval at another confidence."""
+        """The same answer with its interval at another confidence.
+
+        Args:
+            confidence: The probability with which each interval holds the truth.
+
+        Returns:
+            The answer with new intervals; the values are the same.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
+        """
         return Answer.within(
             self.name,
             self.values,
@@ -289,8 +341,15 @@ class Answer:
     def query(self, what: Any) -> Answer:
         """What the released cells say about a question nobody asked before, with its own error: free, at any time.
 
-        `what` is a condition ("10 <= age < 25"), a pair (lower, upper) or a mapping from columns to values or pairs.
-        Ranges and marginals can be asked; other statistics are what they are.
+        Args:
+            what: A condition ("10 <= age < 25"), a pair (lower, upper) or a mapping from columns to values or pairs.
+
+        Returns:
+            The answer, at the same confidence.
+
+        Raises:
+            InvalidValue: If this statistic has no cells to ask (ranges and marginals have), or they do not determine
+                it.
 
         >>> from farthing.inference import ErrorDistribution, Term
         >>> Answer.around("count", 510, ErrorDistribution([Term("laplace", 2.0)])).query("age < 25")
@@ -303,13 +362,27 @@ class Answer:
         return self.asking.query(what, self.confidence)
 
     def error(self, confidence: float | None = None) -> Numbers:
-        """The distance from the value to the further end of the interval."""
+        """The distance from the value to the further end of the interval.
+
+        Args:
+            confidence: Another confidence than the answer's own.
+
+        Returns:
+            One distance for each value.
+        """
         answer = self if confidence is None else self.at(confidence)
         ends = np.maximum(np.subtract(answer.upper, answer.values), np.subtract(answer.values, answer.lower))
         return ends if self.labels else float(ends)
 
     def renamed(self, name: str) -> Answer:
-        """The same answer under another name."""
+        """The same answer under another name.
+
+        Args:
+            name: The new name.
+
+        Returns:
+            The answer.
+        """
         return replace(self, name=name)
 
     def __len__(self) -> int:

@@ -14,10 +14,20 @@ _NEARLY = 1e-9
 
 
 def rounded(values: ArrayLike, total: int | None = None) -> Whole:
-    """Whole numbers with the given total (default: the rounded sum) that are nearest to `values`.
+    """Whole numbers with the given total that are nearest to `values`.
 
     All are rounded down, then as many as the total asks for are rounded up, largest remainder first; the first among
     equals first, so that the result depends on nothing but the numbers. Numbers >= 0 stay >= 0.
+
+    Args:
+        values: The numbers to round.
+        total: What they add up to afterwards; their rounded sum by default.
+
+    Returns:
+        The whole numbers.
+
+    Raises:
+        InvalidValue: If a value is not finite and below 2^53, or no rounding has that total.
 
     >>> rounded([1.5, 2.5, 0.25, 5.75])
     array([2, 2, 0, 6])
@@ -48,8 +58,18 @@ def _largest(remainders: NDArray[np.float64], count: int) -> Whole:
 def rounded_tree(parents: ArrayLike, values: ArrayLike) -> Whole:
     """Whole numbers on a tree in which every node is the sum of its children, before and after.
 
-    `parents[i] < i` is the parent of node i, -1 for a root. From the top down, the children of a node are rounded to
-    add up to what the node was rounded to, so every number moves by less than one.
+    From the top down, the children of a node are rounded to add up to what the node was rounded to, so every number
+    moves by less than one.
+
+    Args:
+        parents: `parents[i] < i` is the parent of node i, -1 for a root.
+        values: One number for each node; a node's is the sum of its children's.
+
+    Returns:
+        One whole number for each node.
+
+    Raises:
+        InvalidValue: If a child comes before its parent, or the values do not add up.
 
     >>> rounded_tree([-1, 0, 0, 2, 2], [4.6, 1.2, 3.4, 1.7, 1.7])
     array([5, 1, 4, 2, 2])

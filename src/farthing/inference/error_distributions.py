@@ -26,6 +26,13 @@ _ROUNDS = 3
 class Measured:
     """Numbers, one for each cell, and the terms of the noise in them. No terms: known exactly.
 
+    Args:
+        values: The numbers, one for each cell.
+        terms: The noise in each of them. Without any, the numbers are known exactly.
+
+    Raises:
+        InvalidValue: If a term is over other cells than the values.
+
     >>> Measured(1000.0, (Term("laplace", 5.0),)).variances.round(2)
     array([49.83])
     """
@@ -50,7 +57,14 @@ class Measured:
         return total
 
     def columns(self, factor: Floats) -> list[tuple[str, float, Floats, Floats]]:
-        """Every term over all cells, its coefficient times `factor`."""
+        """Every term over all cells, its coefficient times `factor`.
+
+        Args:
+            factor: One factor for each cell.
+
+        Returns:
+            For each term its kind, its scale, its coefficients and its counts.
+        """
         shape = self.values.shape
         return [
             (
@@ -65,7 +79,16 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """numerator / denominator, two measurements with independent noise; known to lie in [least, most].
+    """The ratio of two measurements with independent noise, which is known to lie in [least, most].
+
+    Args:
+        numerator: What is divided.
+        denominator: What it is divided by, over the same cells.
+        least: The least that the ratio can be.
+        most: The most that the ratio can be.
+
+    Raises:
+        InvalidValue: If the two are over different cells, or `least` is above `most`.
 
     Statement:
         Let S, N > 0 be the exact numbers, S~ and N~ the measured ones, r = S / N. Then S~ - r N~ is the noise of S
@@ -181,8 +204,13 @@ _ALIKE = 2.0  # of two sums of noises at one confidence, the one with half the s
 class ErrorDistribution:
     """The distribution of the errors of an answer's cells, each a sum of independent terms of noise.
 
-    `coefficient` and `count` of a term may be arrays over the cells. Cells need not be independent of one another:
-    nothing here asks for it.
+    Args:
+        terms: Independent terms of noise. The `coefficient` and `count` of a term may be arrays over the cells. Cells
+            need not be independent of one another.
+        cells: How many cells there are, where no term has an array.
+
+    Raises:
+        InvalidValue: If the terms' arrays are over different cells.
 
     >>> distribution = ErrorDistribution([Term("laplace", 10.0, count=np.array([1, 1, 4]))])
     >>> distribution.standard_errors.round(2), round(distribution.standard_error, 2)
@@ -221,7 +249,17 @@ class ErrorDistribution:
         return float(np.sqrt(np.mean(self.standard_errors**2))) if self.cells else 0.0
 
     def errors(self, confidence: float = 0.95) -> Floats:
-        """For every cell the least e (or a hair more) that its error stays within at the confidence."""
+        """For every cell the least e (or a hair more) that its error stays within at the confidence.
+
+        Args:
+            confidence: A probability between 0 and 1.
+
+        Returns:
+            One error for each cell.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
+        """
         kinds, place, _ = self._kinds
         return np.asarray(errors_of_many(kinds, checked_confidence(confidence))[place])
 
@@ -230,6 +268,15 @@ class ErrorDistribution:
 
         Where all cells have one distribution, this is the error of each. Where they differ, it is the e at which the
         coverage, averaged over the cells, reaches the confidence.
+
+        Args:
+            confidence: A probability between 0 and 1.
+
+        Returns:
+            The error.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
         """
         level = checked_confidence(confidence)
         kinds, _, counts = self._kinds
@@ -244,6 +291,15 @@ class ErrorDistribution:
 
     def worst(self, confidence: float = 0.95) -> float:
         """The largest of `errors`: what every cell by itself stays within at the confidence.
+
+        Args:
+            confidence: A probability between 0 and 1.
+
+        Returns:
+            The largest error.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
 
         >>> ErrorDistribution([Term("laplace", 10.0, count=np.array([1, 1, 4]))]).worst(0.95)
         57.0
@@ -261,6 +317,12 @@ class ErrorDistribution:
     def scaled(self, factor: float) -> ErrorDistribution:
         """The distribution of the errors times a factor: the same answer in other units.
 
+        Args:
+            factor: What every error is multiplied by.
+
+        Returns:
+            The distribution in the new units.
+
         >>> ErrorDistribution([Term("normal", 2.0)]).scaled(10).standard_error
         20.0
         """
@@ -270,7 +332,14 @@ class ErrorDistribution:
         )
 
     def cell(self, index: int) -> ErrorDistribution:
-        """The distribution of one cell."""
+        """The distribution of one cell.
+
+        Args:
+            index: Which cell, from 0 on.
+
+        Returns:
+            The distribution of its error alone.
+        """
         at = range(self.cells)[index]
         return ErrorDistribution(
             [Term(t.kind, t.scale, float(_at(t.coefficient, at)), int(_at(t.count, at))) for t in self.terms]
@@ -305,6 +374,10 @@ class ErrorDistribution:
 
 class StatedDistribution(ErrorDistribution):
     """A distribution known only by what it says: standard errors, and a function from confidence to errors.
+
+    Args:
+        standard_errors: One for each cell.
+        errors: Maps a confidence to one error for each cell.
 
     >>> distribution = StatedDistribution([1.0, 1.0], lambda confidence: np.array([2.0, 2.0]))
     >>> distribution.error(0.95), distribution.standard_error
@@ -355,7 +428,17 @@ class StatedDistribution(ErrorDistribution):
 
 
 def errors_of_distributions(distributions: Sequence[ErrorDistribution], confidence: float = 0.95) -> Floats:
-    """`error(confidence)` of many distributions in one pass over arrays: how a plan of a hundred statistics is shown.
+    """`error(confidence)` of many distributions in one pass over arrays, for plans of many statistics.
+
+    Args:
+        distributions: The distributions.
+        confidence: A probability between 0 and 1.
+
+    Returns:
+        One error for each distribution.
+
+    Raises:
+        InvalidValue: If `confidence` is not between 0 and 1.
 
     >>> distributions = [ErrorDistribution([Term("laplace", 10.0 + i, count=4)]) for i in range(3)]
     >>> errors_of_distributions(distributions), distributions[1].error(0.95)

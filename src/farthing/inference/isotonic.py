@@ -19,6 +19,18 @@ def nearest_increasing(
 ) -> Floats:
     """The nearest sequence that never falls and stays within [least, most]; near counts in units of the variances.
 
+    Args:
+        values: The numbers to begin with.
+        variances: The variance of each, or one for all.
+        least: The least that a number may be.
+        most: The most that a number may be.
+
+    Returns:
+        The increasing numbers.
+
+    Raises:
+        InvalidValue: If a value is not finite, a variance is not > 0, or `least` is above `most`.
+
     Statement:
         The least-squares fit among non-decreasing sequences is found by pooling neighbours that are out of order, and
         the fit among those within [least, most] as well is the first one clipped. Both are projections onto convex
@@ -81,7 +93,18 @@ def nearest_increasing_in_norm(
 ) -> Floats:
     """The sequence x that never falls with the least (x - values)' L (x - values), for a product `precision(x)` = L x.
 
-    `weights` is the diagonal of L. Where it is zero nothing pulls, and the numbers stay between their neighbours.
+    Args:
+        values: The numbers to begin with.
+        precision: Maps x to L x.
+        weights: The diagonal of L. Where it is zero nothing pulls, and the numbers stay between their neighbours.
+        tolerance: How far, relatively, the last step may still have moved.
+        most_steps: After how many steps to stop.
+
+    Returns:
+        The increasing numbers.
+
+    Raises:
+        InvalidValue: If a value is not finite, or the weights are not finite numbers >= 0.
 
     Statement:
         The minimiser is the projection of `values` onto the sequences that never fall, in the seminorm of L, so a truth

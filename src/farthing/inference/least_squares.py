@@ -31,8 +31,19 @@ def implicit_least_squares(
 ) -> Floats:
     """The cells x that minimise sum_i (measured_i - (A x)_i)^2 / variance_i, the shortest ones where several do.
 
-    `times(x)` is A x and `transposed(y)` is A' y. `start` is a first guess; from one that is not zero, cells that
-    nothing determines stay where they began.
+    Args:
+        times: Maps x to A x.
+        transposed: Maps y to A' y.
+        measured: The measured numbers.
+        variances: The variance of each, or one for all.
+        start: A first guess. From one that is not zero, cells that nothing determines stay where they began.
+        most_steps: After how many steps to give up.
+
+    Returns:
+        The cells.
+
+    Raises:
+        InvalidValue: If a number is not finite, a variance is not > 0, or the steps are not enough.
 
     Statement:
         The minimiser is the estimate of `LeastSquares`: the best linear unbiased one.
@@ -91,9 +102,14 @@ _MOST_CELLS = 4096
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Cells measured through several partitions: `members[p][c]` is the part of partition p that holds cell c, or -1.
+    """Cells measured through several partitions, each with noise.
 
-    `variances[p]` is the variance of the noise in each part of partition p, one number or one for each part.
+    Args:
+        members: For each partition p, `members[p][c]` is the part of it that holds cell c, or -1.
+        variances: For each partition the variance of the noise in its parts, one number or one for each part.
+
+    Raises:
+        InvalidValue: If the partitions are not over the same cells, a variance is not > 0, or there are too many cells.
 
     Statement:
         With measured values y = A x + noise, noise of mean zero and covariance V = diag(variances), the estimate
@@ -159,18 +175,42 @@ class LeastSquares:
         return np.asarray(self.covariance @ (design.T * weights))
 
     def estimate(self, measured: Sequence[ArrayLike]) -> Floats:
-        """The cells, from one array of measured numbers for each partition."""
+        """The cells, from one array of measured numbers for each partition.
+
+        Args:
+            measured: One array of measured numbers for each partition.
+
+        Returns:
+            The estimated cells.
+
+        Raises:
+            InvalidValue: If there are more or fewer numbers than parts.
+        """
         numbers = np.concatenate([np.asarray(values, dtype=float).reshape(-1) for values in measured])
         if len(numbers) != self.gain.shape[1]:
             raise InvalidValue("measured", len(numbers), f"must be {self.gain.shape[1]} numbers in all")
         return np.asarray(self.gain @ numbers)
 
     def coefficients_of(self, members: Places) -> Floats:
-        """For each sum of cells in `members`, by how much every measured number enters: the terms of its error."""
+        """For each sum of cells in `members`, by how much every measured number enters: the terms of its error.
+
+        Args:
+            members: For each cell the sum that it belongs to, or -1.
+
+        Returns:
+            One row for each sum, one column for each measured number.
+        """
         return np.asarray(sums_matrix(members) @ self.gain)
 
     def variances_of(self, members: Places) -> Floats:
-        """The variance of every sum of cells in `members`."""
+        """The variance of every sum of cells in `members`.
+
+        Args:
+            members: For each cell the sum that it belongs to, or -1.
+
+        Returns:
+            One variance for each sum.
+        """
         sums = sums_matrix(members)
         return np.asarray(np.einsum("ij,jk,ik->i", sums, self.covariance, sums))
 
@@ -191,8 +231,16 @@ def sums_matrix(members: Places) -> Floats:
 def tree_least_squares(parents: ArrayLike, measured: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
     """Least squares on a tree in two passes: estimates of all nodes that add up, and their variances.
 
-    `parents[i] < i` is the parent of node i, -1 for a root. A node is the sum of its children. A variance of infinity
-    says that a node was not measured; every leaf must have been.
+    Args:
+        parents: `parents[i] < i` is the parent of node i, -1 for a root. A node is the sum of its children.
+        measured: One number for each node.
+        variances: The variance of each. Infinity says that a node was not measured; every leaf must have been.
+
+    Returns:
+        The estimates of all nodes, and their variances.
+
+    Raises:
+        InvalidValue: If a child comes before its parent, or a variance is not > 0 or not finite at a leaf.
 
     Statement:
         Going up, each node's own measurement is joined with the sum of its children's by inverse variance; going

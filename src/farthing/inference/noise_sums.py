@@ -365,6 +365,16 @@ def distribution_of(parts: Parts) -> SumDistribution:
 def error_of_sum(terms: Iterable[Term], confidence: float = 0.95) -> float:
     """The least e (or a hair more) with P[|sum of the terms| <= e] >= confidence.
 
+    Args:
+        terms: Independent terms of noise.
+        confidence: A probability between 0 and 1.
+
+    Returns:
+        The error.
+
+    Raises:
+        InvalidValue: If `confidence` is not between 0 and 1.
+
     >>> error_of_sum([Term("laplace", 10.0, count=4)])
     57.0
     >>> error_of_sum([Term("gaussian", 3.0), Term("gaussian", 4.0)])
@@ -375,6 +385,16 @@ def error_of_sum(terms: Iterable[Term], confidence: float = 0.95) -> float:
 
 def tail_of_sum(terms: Iterable[Term], x: float) -> float:
     """P[|sum of the terms| > x], or up to 1e-4 more.
+
+    Args:
+        terms: Independent terms of noise.
+        x: The bound.
+
+    Returns:
+        The probability, rounded up.
+
+    Raises:
+        InvalidValue: If `x` is not a number.
 
     >>> round(tail_of_sum([Term("laplace", 10.0)], 29), 4)
     0.0523
@@ -437,7 +457,13 @@ def tails_of_many(sums: Sequence[Parts], x: float) -> Floats:
 
 
 def deviation_of_sum(terms: Iterable[Term]) -> float:
-    """The standard deviation of the sum.
+    """The standard deviation of a sum of independent terms of noise.
+
+    Args:
+        terms: The terms.
+
+    Returns:
+        The standard deviation.
 
     >>> deviation_of_sum([Term("gaussian", 3.0), Term("gaussian", 4.0)])
     5.0

@@ -30,9 +30,16 @@ NARROW = 1.0  # below this scale a noise is a few likely integers, and treated a
 class Term:
     """`count` independent noises of one kind and scale, each multiplied by `coefficient`.
 
-    "laplace" is the distribution on the whole numbers with mass proportional to exp(-|n| / scale), "gaussian" the one
-    with exp(-n^2 / (2 scale^2)); "normal" is real-valued with standard deviation `scale` (an error of sampling, say).
-    `coefficient` and `count` may be arrays over the cells of an answer.
+    Args:
+        kind: "laplace", on the whole numbers with mass proportional to exp(-|n| / scale); "gaussian", on the whole
+            numbers with mass proportional to exp(-n^2 / (2 scale^2)); or "normal", real-valued (an error of sampling,
+            say).
+        scale: The scale of one noise; for "normal" its standard deviation.
+        coefficient: What each noise is multiplied by; an array over the cells of an answer, or one number.
+        count: How many noises there are; an array over the cells of an answer, or one number.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     >>> Term("laplace", 10.0, coefficient=0.5, count=4).variance
     199.8334...

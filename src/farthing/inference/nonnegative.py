@@ -15,6 +15,17 @@ from farthing.inference.noise_terms import Floats
 def nearest_nonnegative(values: ArrayLike, total: float | None = None, variances: ArrayLike = 1.0) -> Floats:
     """The nearest numbers >= 0, with the given total if there is one; near counts in units of the variances.
 
+    Args:
+        values: The numbers to begin with.
+        total: Their sum, where it is known.
+        variances: The variance of each, or one for all.
+
+    Returns:
+        The numbers, each >= 0.
+
+    Raises:
+        InvalidValue: If a number is not finite, a variance is not > 0, or `total` is negative.
+
     Statement:
         Let C be convex and closed, p(y) the point of C nearest to y in the norm |z|^2 = sum z_i^2 / variance_i. For
         every x in C, |p(y) - x| <= |y - x|. So if the truth lies in C, projection never moves further from it.
@@ -59,6 +70,16 @@ def nonnegative_cells(plan: LeastSquares, measured: list[ArrayLike]) -> Floats:
     Totals are sums of these cells, so they agree with their parts. The fit is the projection of the least-squares
     estimate onto x >= 0 in the norm that its covariance defines; `nearest_nonnegative` says why that never hurts.
 
+    Args:
+        plan: Which cells were measured together, and with how much noise.
+        measured: One array of measured numbers for each partition of the plan.
+
+    Returns:
+        The cells, each >= 0.
+
+    Raises:
+        InvalidValue: If there are more or fewer numbers than parts.
+
     >>> plan = LeastSquares((np.zeros(2, int), np.arange(2)), (1.0, 1.0))
     >>> nonnegative_cells(plan, [np.array([10.0]), np.array([14.0, -3.0])])
     array([12., 0.])
@@ -94,7 +115,18 @@ def nearest_in_all(
 ) -> Floats:
     """The point nearest to `values` that lies in every set; each set is given by its own nearest point.
 
-    All projections must measure distance in the same norm.
+    Args:
+        values: The point to begin with.
+        projections: For each set a function from a point to the nearest point of the set; all must measure distance in
+            the same norm.
+        tolerance: How far, relatively, the last round may still have moved the point.
+        most_rounds: After how many rounds over all sets to give up.
+
+    Returns:
+        The nearest point.
+
+    Raises:
+        InvalidValue: If a value is not finite, or the rounds are not enough.
 
     Statement:
         Going round the sets, each time adding back what the last projection onto the same set took away, leads to the
@@ -145,8 +177,21 @@ def nonnegative_in_norm(
     """The numbers x >= 0 with the least (x - values)' H (x - values), for a product `precision(x)` = H x.
 
     With H = A' V^-1 A and `values` the least-squares cells, these are the cells >= 0 that fit the measurements best.
-    `diagonal` is that of H, or about that, and `start` a guess: both only make the work shorter. For a tree,
-    `RegularTree.nonnegative` is exact and many times faster.
+    For a tree, `RegularTree.nonnegative` is exact and many times faster.
+
+    Args:
+        values: The numbers to begin with.
+        precision: Maps x to H x.
+        diagonal: The diagonal of H, or about that; it only makes the work shorter.
+        start: A first guess; it only makes the work shorter.
+        tolerance: How far, relatively, the answer may be from the best one.
+        most_steps: After how many steps to stop.
+
+    Returns:
+        The numbers, each >= 0.
+
+    Raises:
+        InvalidValue: If a value is not finite, or the diagonal is not finite numbers > 0.
 
     Statement:
         x is the solution exactly when x >= 0, g = H (x - values) is >= 0 where x = 0, and g = 0 where x > 0. It is the

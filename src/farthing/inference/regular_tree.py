@@ -22,7 +22,14 @@ from farthing.inference.noise_terms import Floats
 class RegularTree:
     """`cells` cells, measured in blocks of the given sizes, coarse to fine, with one noise variance for each size.
 
-    A variance of infinity says that a level was not measured; the cells themselves must have been.
+    Args:
+        cells: How many cells there are.
+        sizes: How many cells a block of each level has, falling to 1, each a multiple of the next.
+        variances: The variance of the noise in each level. Infinity says that a level was not measured; the cells
+            themselves must have been.
+
+    Raises:
+        InvalidValue: If the sizes or the variances are not of this form.
 
     >>> tree = RegularTree(2, (2, 1), (1.0, 4.0))
     >>> tree.least_squares([[100.0], [60.0, 49.0]])
@@ -50,7 +57,13 @@ class RegularTree:
     def of_precisions(cls, cells: int, sizes: Sequence[int], precisions: Sequence[float]) -> RegularTree | None:
         """The tree whose least squares has precision precisions[j] for what blocks of sizes[j] add to coarser ones.
 
-        None where no tree has: precisions must not rise towards the cells.
+        Args:
+            cells: How many cells there are.
+            sizes: The sizes of the blocks, coarse to fine.
+            precisions: One precision for each size.
+
+        Returns:
+            The tree; None where no tree has these precisions, which must not rise towards the cells.
 
         >>> RegularTree.of_precisions(4, (4, 2, 1), (9.0, 5.0, 1.0))
         RegularTree(cells=4, sizes=(4, 2, 1), variances=(1.0, 0.5, 1.0))
@@ -72,6 +85,15 @@ class RegularTree:
 
     def least_squares(self, measured: Sequence[ArrayLike]) -> Floats:
         """The best unbiased cells from the measured sums of every level, in one pass up and one down.
+
+        Args:
+            measured: The measured sums, one array for each level.
+
+        Returns:
+            The estimated cells.
+
+        Raises:
+            InvalidValue: If a level has more or fewer sums than blocks.
 
         Statement:
             The result of `tree_least_squares`, where all nodes of a level have one variance. Going up, a block's own
@@ -103,6 +125,16 @@ class RegularTree:
 
     def nonnegative(self, measured: Sequence[ArrayLike], total: float | None = None) -> Floats:
         """The cells >= 0 that fit the measured sums best, each in units of its variance; with a known total if given.
+
+        Args:
+            measured: The measured sums, one array for each level.
+            total: The sum of all cells, where it is known.
+
+        Returns:
+            The cells, each >= 0.
+
+        Raises:
+            InvalidValue: If a level has more or fewer sums than blocks, or `total` is not a finite number >= 0.
 
         Statement:
             Let c(s) be the least cost of the cells below a block when they add up to s. Its derivative rises, and the
@@ -152,6 +184,16 @@ class RegularTree:
 
     def nearest_nonnegative(self, estimate: ArrayLike, total: float | None = None) -> Floats:
         """The cells >= 0 nearest to an estimate, in the norm in which this tree's measurements would pull them.
+
+        Args:
+            estimate: One number for each cell.
+            total: The sum of all cells, where it is known.
+
+        Returns:
+            The cells, each >= 0.
+
+        Raises:
+            InvalidValue: If there is not one number for each cell.
 
         >>> RegularTree(2, (2, 1), (1.0, 4.0)).nearest_nonnegative([56.0, -16.0]).round(9)
         array([43.2, 0. ])

@@ -19,6 +19,15 @@ _SHARE_FOR_THE_MEAN = 0.02  # of the allowed misses
 class Variance:
     """The variance of values in [-half_width, half_width] from N, S1 = sum x and S2 = sum (x^2 - half_width^2 / 2).
 
+    Args:
+        count: The measured number of values, N.
+        first: The measured sum of the values, S1.
+        second: The measured sum of x^2 - half_width^2 / 2, S2.
+        half_width: Half the width of the values' bounds, >= 0; values are counted from the middle of the bounds.
+
+    Raises:
+        InvalidValue: If `half_width` is negative.
+
     Statement:
         Let m = S1 / N, v = S2 / N + h^2 / 2 - m^2 be exact, m~ and v~ the same of the measured numbers, n0, n1, n2
         the noises of N, S1, S2. Then
@@ -97,6 +106,9 @@ class Variance:
 @dataclass(frozen=True, eq=False)
 class StandardDeviation:
     """The square root of a variance; its interval is the square root of the variance's.
+
+    Args:
+        variance: The variance, with its interval.
 
     >>> noise = Term("laplace", 10.0)
     >>> parts = Measured(1000, [noise]), Measured(50.0, [noise]), Measured(-200.0, [noise])

@@ -58,10 +58,25 @@ _SHOWN = 8
 class WorkloadAnswers:
     """The answers of a workload, their standard errors, and the histogram they come from.
 
-    `answers` and `standard_errors` have one number for each query, `estimate` is the reconstructed histogram, `cost`
-    the proven epsilon at `delta`, `candidates` the strategies that were weighed, `look` what looking at the data took
-    of the budget, if there was a look. Printed, ± is one standard error. `query` asks anything else that the cells can
-    answer: it is computed from what was released and costs nothing.
+    Printed, ± is one standard error. `answers` and `standard_errors` have one number for each query, `estimate` is the
+    reconstructed histogram. `query` asks anything else that the cells can answer: it is computed from what was released
+    and costs nothing.
+
+    Attributes:
+        workload: The queries.
+        strategy: The name of the strategy that was measured.
+        event: What was released, for an accountant.
+        cost: The proven epsilon at `delta`.
+        delta: The delta of the release.
+        cells: The reconstructed histogram, flat.
+        centre: The unbiased histogram, where `cells` were moved to where the truth must lie.
+        estimator: Gives the variance of any query of the cells.
+        distribution: Maps a query to the distribution of its error.
+        candidates: The strategies that were weighed.
+        confidence: The confidence of intervals.
+        note: What numbers cannot say.
+        look: What looking at the data took of the budget, if there was a look.
+        whole: Whether the cells were rounded to whole numbers.
 
     >>> from farthing.matrix import answer_workload, workloads
     >>> found = answer_workload([5, 0, 12, 3] * 16, workloads.prefix(64), epsilon=1.0, strategy="tree")
@@ -115,8 +130,18 @@ class WorkloadAnswers:
     def query(self, what: Question, confidence: float | None = None) -> Answer:
         """One more question of the same cells: "10 <= age < 25", a pair, a mapping of columns, or coefficients.
 
-        It is post-processing of what was released: free, at any time, as often as one likes. It prints with its
-        interval of `confidence` (the release's own if left out), `standard_errors` has one standard error.
+        It is post-processing of what was released: free, at any time, as often as one likes.
+
+        Args:
+            what: A condition ("10 <= age < 25"), a pair (lower, upper), a mapping of columns, or one coefficient for
+                each cell.
+            confidence: The confidence of the interval; the release's own by default.
+
+        Returns:
+            The answer with its interval; `standard_errors` has one standard error.
+
+        Raises:
+            InvalidValue: If the question cannot be read, or needs cells that the strategy did not measure.
         """
         vector = vector_of(what, axes_of(self.workload))
         name = what if isinstance(what, str) else repr(what) if isinstance(what, tuple | dict) else "query"
@@ -251,16 +276,32 @@ def answer_workload(
 ) -> WorkloadAnswers:
     """Private answers to all queries of `workload` on a histogram of whole numbers.
 
-    `histogram` counts rows in cells (flat, or shaped like the workload's domain); adding or removing one row changes
-    one cell by 1. `strategy` decides what is measured: `auto` takes what has the least expected error, and
-    `found.candidates` tells which others were weighed. Named strategies give unbiased answers unless `nonnegative`
-    moves the histogram to where it must lie; `auto` does so by itself. `integers` rounds it, keeping its total.
-
     Counts so large that sums could overflow are clamped, without a word, because a word would tell: above 2^62 over the
     number of cells, for optimised strategies and Gaussian noise some thousand times lower (2^36 for 4,096 cells), and
     above 2^53 where they come as doubles.
 
     One call is one release that costs (epsilon, delta). It writes to no ledger: a `Study` does that.
+
+    Adding or removing one row changes one cell by 1. Named strategies give unbiased answers by default; `auto` moves
+    the histogram to where it must lie.
+
+    Args:
+        histogram: How many rows are in each cell: whole numbers, flat or shaped like the workload's domain.
+        workload: The queries.
+        epsilon: The epsilon of the release, > 0.
+        delta: The delta of the release; with one, the noise may be Gaussian.
+        strategy: What is measured: a strategy or its name. `auto` takes what has the least expected error; the answer's
+            `candidates` lists the others that were weighed.
+        nonnegative: Whether to move the histogram to where it must lie.
+        integers: Whether to round the histogram, keeping its total.
+        confidence: The confidence of intervals.
+
+    Returns:
+        The answers, their standard errors and the reconstructed histogram.
+
+    Raises:
+        InvalidData: If the histogram is not of whole numbers or has another shape.
+        InvalidValue: If an argument is out of its range, or the strategy cannot answer the workload.
 
     >>> import numpy as np
     >>> from farthing.matrix import answer_workload, workloads

@@ -179,8 +179,14 @@ class _Additive(Mechanism):
 class DiscreteLaplace(_Additive):
     """The discrete Laplace (two-sided geometric) mechanism: epsilon-DP, pure.
 
-    `l1_sensitivity` is how far neighbours' values can be apart in l1 (a whole number without a grid); `cells` is how
-    many numbers one release holds.
+    Args:
+        epsilon: The epsilon of one release, > 0.
+        l1_sensitivity: How far neighbours' values can be apart in l1 (a whole number without a grid).
+        grid: The step, a power of two, to which real numbers are rounded; without it, values are whole numbers.
+        cells: How many numbers one release holds.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     >>> mechanism = DiscreteLaplace(epsilon=0.5)
     >>> mechanism.event
@@ -208,6 +214,18 @@ class DiscreteLaplace(_Additive):
         cls, scale: float, l1_sensitivity: float = 1, grid: float | None = None, cells: int = 1
     ) -> DiscreteLaplace:
         """The mechanism whose noise has (to the last digit of epsilon, rounded up) this scale, in units of the value.
+
+        Args:
+            scale: The scale of the noise, > 0.
+            l1_sensitivity: How far neighbours' values can be apart in l1.
+            grid: The step to which real numbers are rounded, if they are real.
+            cells: How many numbers one release holds.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidValue: If `scale` is not a finite number > 0, or so large that epsilon vanishes.
 
         >>> DiscreteLaplace.of_scale(4.0, l1_sensitivity=2)
         DiscreteLaplace(epsilon=0.5, l1_sensitivity=2, grid=None, cells=1)
@@ -276,7 +294,14 @@ class DiscreteLaplace(_Additive):
 class DiscreteGaussian(_Additive):
     """The discrete Gaussian mechanism, for one number or a vector with an l2 sensitivity.
 
-    `noise_multiplier` is the noise's sigma over the sensitivity, as `farthing.calibrate` returns it.
+    Args:
+        noise_multiplier: The noise's sigma over the sensitivity, as `farthing.calibrate` returns it.
+        l2_sensitivity: How far neighbours' values can be apart in l2 (a whole number without a grid).
+        grid: The step, a power of two, to which real numbers are rounded; without it, values are whole numbers.
+        cells: How many numbers one release holds.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or the noise is too narrow for a vector on this grid.
 
     >>> mechanism = DiscreteGaussian(noise_multiplier=3.0, l2_sensitivity=2)
     >>> mechanism.event
@@ -311,7 +336,23 @@ class DiscreteGaussian(_Additive):
     def of_rho(
         cls, rho: float, l2_sensitivity: float = 1, grid: float | None = None, cells: int = 1
     ) -> DiscreteGaussian:
-        """The mechanism that is rho-zCDP: noise multiplier 1 / sqrt(2 rho), rounded up."""
+        """The mechanism that is rho-zCDP: noise multiplier 1 / sqrt(2 rho), rounded up.
+
+        Args:
+            rho: The rho of zero-concentrated DP, > 0.
+            l2_sensitivity: How far neighbours' values can be apart in l2.
+            grid: The step to which real numbers are rounded, if they are real.
+            cells: How many numbers one release holds.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidValue: If `rho` is not a finite number > 0, or the mechanism refuses its parameters.
+
+        >>> DiscreteGaussian.of_rho(0.125, l2_sensitivity=3).noise_multiplier
+        2.0
+        """
         number = checked_real(rho, "rho")
         if not 0 < number < math.inf:
             raise InvalidValue("rho", rho, "must be a finite number > 0")

@@ -20,6 +20,16 @@ from farthing.privacy.events import checked_count
 class TopK(Selection):
     """The indices of k candidates: k exponential mechanisms of epsilon / k, each without the earlier winners.
 
+    Args:
+        k: How many candidates to choose, at least 1.
+        epsilon: The epsilon of all k choices together, > 0.
+        sensitivity: The most that any one score moves between neighbours.
+        monotone: Whether all scores move in the same direction. It doubles the rate.
+        grid: A power of two to which real scores are rounded down; without it, scores are whole numbers.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
+
     Statement:
         The list is the adaptive composition of k choices, each (epsilon / k)-bounded-range; in all it is epsilon-DP,
         and cheaper at delta > 0. Its distribution is that of adding Gumbel noise of scale 1 / rate to every score once
@@ -63,6 +73,19 @@ class TopK(Selection):
 
         Whoever was taken before, the best candidate left is at least the true k-th best, so each choice errs at most
         as a single one would; the k failures share 1 - confidence.
+
+        Args:
+            confidence: The probability that no loss is larger, between 0 and 1.
+            candidates: How many candidates there are, at least k.
+
+        Returns:
+            The largest loss, in units of the score.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
+
+        >>> TopK(k=2, epsilon=1.0).error(0.95, candidates=100)
+        33
         """
         number, chance = checked_candidates(candidates), checked_confidence(confidence)
         if not number >= self.k:
@@ -78,6 +101,15 @@ class TopK(Selection):
 @dataclass(frozen=True, slots=True)
 class ExponentialMechanism(Selection):
     """The index of a candidate, drawn with probability proportional to exp(epsilon * score / (2 * sensitivity)).
+
+    Args:
+        epsilon: The epsilon of one choice, > 0.
+        sensitivity: The most that any one score moves between neighbours.
+        monotone: Whether all scores move in the same direction. It doubles the rate.
+        grid: A power of two to which real scores are rounded down; without it, scores are whole numbers.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     Statement:
         With scores that move by at most `sensitivity` the choice is epsilon-DP, and epsilon-bounded-range: for
@@ -115,6 +147,16 @@ class ExponentialMechanism(Selection):
         """The smallest d such that, with this probability, the chosen score is at most d below the best.
 
         It holds for any scores of so many candidates, and some scores attain it; on a grid it includes the rounding.
+
+        Args:
+            confidence: The probability that the loss is not larger, between 0 and 1.
+            candidates: How many candidates there are.
+
+        Returns:
+            The largest loss, in units of the score.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
         """
         gap = least_gap(self.rate, checked_candidates(candidates) - 1, checked_confidence(confidence))
         # Losing more than d steps means losing d + 1 of them.

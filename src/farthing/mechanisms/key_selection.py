@@ -238,6 +238,16 @@ _RULES: Final = ("optimal", "truncated_geometric", "laplace")
 class KeySelection(Mechanism):
     """The keys that enough units share, out of a mapping from key to its count of distinct units.
 
+    Args:
+        epsilon: The epsilon of the whole selection, > 0.
+        delta: Its delta, > 0: without one, keys must be named in advance.
+        max_keys_per_unit: Under how many keys one unit is counted at most.
+        with_counts: Whether to release a noisy count with each key.
+        rule: "optimal" (the default without counts), "truncated_geometric" (the default with counts) or "laplace".
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or the rule has no counts and they are asked for.
+
     Statement:
         Let one unit be counted under at most k = max_keys_per_unit keys, once each. Every key is decided by itself by
         a rule that is (epsilon / k, d)-DP for counts n and n + 1, n >= 0, and drops a count of 0 always, with
@@ -311,6 +321,15 @@ class KeySelection(Mechanism):
     def keep_probability(self, units: int) -> float:
         """The probability that a key with this many distinct units appears.
 
+        Args:
+            units: How many distinct units have the key.
+
+        Returns:
+            The probability, to the nearest double.
+
+        Raises:
+            InvalidValue: If `units` is not a whole number >= 0.
+
         >>> KeySelection(1.0, 1e-6).keep_probability(10)
         0.012818...
         """
@@ -322,6 +341,15 @@ class KeySelection(Mechanism):
 
     def needed(self, probability: float) -> int:
         """How many distinct units a key needs to appear with at least this probability.
+
+        Args:
+            probability: The probability with which the key must appear, > 0 and at most 1.
+
+        Returns:
+            The least number of units.
+
+        Raises:
+            InvalidValue: If `probability` is out of range; "laplace" reaches no probability of 1.
 
         >>> KeySelection(1.0, 1e-6, max_keys_per_unit=4).needed(0.95)
         63

@@ -38,6 +38,18 @@ class _Node(NamedTuple):
 class Quantiles(GridQuantiles):
     """Quantiles at several probabilities, in order, for about the logarithm of the price of asking one by one.
 
+    Args:
+        probabilities: Which quantiles, increasing, each from 0 to 1.
+        epsilon: The epsilon of all of them together, > 0.
+        lower: The smallest value; rows below it are moved up to it.
+        upper: The largest value; rows above it are moved down to it.
+        grid: The step between possible answers.
+        max_rows: How many rows one unit has at most.
+        neighbours: "add-remove" if the number of rows is private, "replace" if it is public.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or the probabilities do not increase.
+
     Statement:
         Choose the middle quantile; split the rows at the answer; go on with each half and the probabilities on its
         side, rescaled. Every level is a choice from disjoint rows, so a row that joins or leaves touches one choice per
@@ -98,6 +110,18 @@ class Quantiles(GridQuantiles):
         A choice misses its own rank by at most what `Quantile` would, and inherits at most the larger miss of the two
         answers that bound its rows, because its rank lies between theirs in proportion. Where many rows are equal, add
         once for each level the number of those that also share their 16 random bits: one in 65,536.
+
+        Args:
+            confidence: The probability that no rank is farther away, between 0 and 1.
+
+        Returns:
+            The error, in rows.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
+
+        >>> round(Quantiles((0.25, 0.5, 0.75), epsilon=2.0, lower=0, upper=100, grid=1).error(0.95), 1)
+        39.6
         """
         share = (1 - checked_confidence(confidence)) / len(self.probabilities)
         first, last = self._ends

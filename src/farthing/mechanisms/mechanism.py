@@ -39,7 +39,17 @@ class Mechanism(ABC):
 
     @final
     def release(self, value: Any) -> Any:
-        """A fresh randomized answer. Charge `event` first: each call is another release."""
+        """A fresh randomized answer. Charge `event` first: each call is another release.
+
+        Args:
+            value: The private value, in the form that the mechanism states.
+
+        Returns:
+            The noisy answer, safe to publish.
+
+        Raises:
+            InvalidData: If the value has the wrong form. The message shows nothing of it.
+        """
         return self._answer(value, SYSTEM)
 
     @abstractmethod

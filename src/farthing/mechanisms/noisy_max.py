@@ -29,6 +29,15 @@ from farthing.privacy import ApproxDP, Event
 class PermuteAndFlip(Selection):
     """The index of the first candidate, in random order, whose coin of probability exp(-rate * gap) says yes.
 
+    Args:
+        epsilon: The epsilon of one choice, > 0.
+        sensitivity: The most that any one score moves between neighbours.
+        monotone: Whether all scores move in the same direction. It doubles the rate.
+        grid: A power of two to which real scores are rounded down; without it, scores are whole numbers.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
+
     Statement:
         With rate = epsilon / (2 * sensitivity), or epsilon / sensitivity for `monotone` scores, the choice is
         epsilon-DP. Its chosen score is never stochastically below that of the exponential mechanism with the same
@@ -63,6 +72,16 @@ class PermuteAndFlip(Selection):
         """The smallest d such that, with this probability, the chosen score is at most d below the best.
 
         It holds for any scores of so many candidates, and some scores attain it; on a grid it includes the rounding.
+
+        Args:
+            confidence: The probability that the loss is not larger, between 0 and 1.
+            candidates: How many candidates there are.
+
+        Returns:
+            The largest loss, in units of the score.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
         """
         return self._in_units(steps_lost(self.rate, checked_candidates(candidates), checked_confidence(confidence)))
 
@@ -116,6 +135,10 @@ def _surely_at_most(rate: Fraction, candidates: int, lost: int, beta: Fraction) 
 class Winner(NamedTuple):
     """The chosen candidate, and how much lower its noisy score could have been without losing.
 
+    Attributes:
+        candidate: The index of the chosen candidate.
+        margin: How much lower its noisy score could have been without losing, in units of the score.
+
     >>> Winner(candidate=2, margin=5)
     Winner(candidate=2, margin=5)
     """
@@ -127,6 +150,16 @@ class Winner(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ReportNoisyMax(Selection):
     """The index of the largest score after one-sided geometric noise; `gap=True` adds the margin it won by.
+
+    Args:
+        epsilon: The epsilon of one choice, > 0.
+        sensitivity: The most that any one score moves between neighbours.
+        monotone: Whether all scores move in the same direction. It doubles the rate.
+        grid: A power of two to which real scores are rounded down; without it, scores are whole numbers.
+        gap: Whether to add the margin by which the candidate won.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     Statement:
         Let N_i be independent, P(N_i >= n) = q^n for n = 0, 1, ..., q = exp(-rate), rate = epsilon / (2 * sensitivity),
@@ -187,6 +220,19 @@ class ReportNoisyMax(Selection):
 
         It holds for any scores of so many candidates, and is at most one step more than the smallest such d: rounding
         exponential noise down moves a difference by less than one step, and exponential noise is permute-and-flip.
+
+        Args:
+            confidence: The probability that the loss is not larger, between 0 and 1.
+            candidates: How many candidates there are.
+
+        Returns:
+            The largest loss, in units of the score.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
+
+        >>> ReportNoisyMax(epsilon=1.0).error(0.95, candidates=100)
+        14
         """
         steps = steps_lost(self.rate, checked_candidates(candidates), checked_confidence(confidence))
         return self._in_units(steps + 1 if candidates > 1 else 0)

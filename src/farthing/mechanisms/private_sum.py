@@ -27,10 +27,19 @@ from farthing.privacy.events import Event, checked_mechanism_epsilon, checked_re
 class BoundedSum(Mechanism):
     """The sum of rows clamped to [lower, upper], epsilon-DP for one row added or removed (or replaced).
 
-    Whole rows need no grid; real rows are rounded to multiples of `grid` one by one. Missing rows (NaN) add nothing:
-    refusing them would tell that one is there. Where rows are replaced, a missing one counts as 0, clamped like any
-    other: adding nothing, it could be farther from a row that takes its place than upper - lower. Infinite rows are
-    clamped too.
+    Missing rows (NaN) add nothing: refusing them would reveal that one is there. Where rows are replaced, a missing one
+    counts as 0, clamped like any other: adding nothing, it could be farther from a row that takes its place than upper
+    - lower. Infinite rows are clamped too.
+
+    Args:
+        epsilon: The epsilon of one release, > 0.
+        lower: The smallest value that a row counts with; public.
+        upper: The largest value that a row counts with; public.
+        grid: Real rows are rounded to multiples of it one by one; without it, rows are whole numbers.
+        neighbours: "add-remove" if the number of rows is private, "replace" if it is public.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or the bounds are not whole and there is no grid.
 
     >>> total = BoundedSum(epsilon=1.0, lower=0, upper=100)
     >>> total.l1_sensitivity, total.error(0.95)
@@ -91,7 +100,20 @@ class BoundedSum(Mechanism):
         return self._noise.standard_error * self._step
 
     def error(self, confidence: float = 0.95) -> float:
-        """The least e with P[|noise| <= e] >= confidence, for the sum of the clamped and rounded rows."""
+        """The least e with P[|noise| <= e] >= confidence, for the sum of the clamped and rounded rows.
+
+        Args:
+            confidence: The probability that the noise is not larger, between 0 and 1.
+
+        Returns:
+            The error, in units of the rows.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
+
+        >>> BoundedSum(epsilon=1.0, lower=0, upper=100).error(0.99)
+        461.0
+        """
         return self._noise.error(confidence) * self._step
 
     @property

@@ -87,6 +87,18 @@ class GridQuantiles(Mechanism):
 class Quantile(GridQuantiles):
     """A point of the grid whose rank is near probability * rows: the smaller the distance in rank, the likelier.
 
+    Args:
+        probability: Which quantile, from 0 (the smallest) to 1 (the largest); 0.5 is the median.
+        epsilon: The epsilon of one release, > 0.
+        lower: The smallest value; rows below it are moved up to it.
+        upper: The largest value; rows above it are moved down to it.
+        grid: The step between possible answers.
+        max_rows: How many rows one unit has at most.
+        neighbours: "add-remove" if the number of rows is private, "replace" if it is public.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or the grid has no point, or too many, between the bounds.
+
     Statement:
         For a point y let [#{x < y}, #{x <= y}] be the ranks it holds, n the number of rows, q the probability and
         loss(y) the distance from q n to those ranks. If a row joins or leaves, every loss moves by at most
@@ -137,7 +149,17 @@ class Quantile(GridQuantiles):
         return Fraction(self.epsilon) / (2 * self.max_rows * moved)
 
     def error(self, confidence: float) -> float:
-        """With this probability the answer's rank is at most so many rows from the one asked for, whatever the data."""
+        """With this probability the answer's rank is at most so many rows from the one asked for, whatever the data.
+
+        Args:
+            confidence: The probability that the rank is not farther away, between 0 and 1.
+
+        Returns:
+            The error, in rows.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
+        """
         first, last = self._ends
         return rounded_up(least_gap(self.rate, last - first, checked_confidence(confidence)))
 

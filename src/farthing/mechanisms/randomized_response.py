@@ -24,7 +24,13 @@ from farthing.privacy.events import checked_mechanism_epsilon, checked_real
 class Estimate:
     """An unbiased estimate with its standard error; `interval` needs no normal approximation.
 
-    `value` may lie a little outside 0 .. 1: that is what keeps averages of it right. `interval` stays inside.
+    Attributes:
+        value: The estimated share. It may lie a little outside 0 .. 1: that keeps averages of it right.
+        standard_error: The root of its unbiased variance; infinite for a single report.
+        count: How many reports named the category.
+        reports: How many reports there were.
+        truth_probability: The probability that a report is true.
+        lie_probability: The probability of one given false report.
 
     >>> from farthing.mechanisms.randomized_response import RandomizedResponse
     >>> survey = RandomizedResponse.warner("3/4")
@@ -45,6 +51,15 @@ class Estimate:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the share with at least this probability, from the binomial distribution itself.
+
+        Args:
+            confidence: The probability that the interval holds the share, between 0 and 1.
+
+        Returns:
+            The lower and the upper end, both inside 0 .. 1.
+
+        Raises:
+            InvalidValue: If `confidence` is not between 0 and 1.
 
         Statement:
             The number of answers of one category among n people drawn from a population is binomial, with chance
@@ -88,6 +103,13 @@ _MOST_CATEGORIES = 2**16
 @dataclass(frozen=True, slots=True, repr=False)
 class RandomizedResponse(Mechanism):
     """One of k categories: the true one with probability e^epsilon / (e^epsilon + k - 1), else any other, all alike.
+
+    Args:
+        epsilon: The epsilon of one answer, > 0.
+        categories: The possible answers, public: different bools, ints or strings, all of one type.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     Statement:
         The answer is epsilon-DP for the one who gives it. For two categories its privacy loss is that of the event
@@ -135,6 +157,19 @@ class RandomizedResponse(Mechanism):
         """Warner's own parameter: the truth with exactly this probability, above 1 / k and below 1.
 
         Epsilon is log(p (k - 1) / (1 - p)), rounded up; the coin is p itself. A fraction may be written "3/4".
+
+        Args:
+            probability: The probability of a true answer, above 1 / k and below 1; "3/4" is read as the fraction.
+            categories: The possible answers.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            InvalidValue: If `probability` is not a number in that range.
+
+        >>> RandomizedResponse.warner("2/3", categories=("no", "yes")).truth_probability
+        0.666...
         """
         return cls(1.0, tuple(categories), _warner=_read_probability(probability))  # epsilon follows from it
 
@@ -168,11 +203,39 @@ class RandomizedResponse(Mechanism):
             bits *= 2
 
     def release_many(self, values: Any) -> NDArray[Any]:
-        """Answers for a whole column, each person's drawn for itself; each costs its giver one `event`."""
+        """Answers for a whole column, each person's drawn for itself; each costs its giver one `event`.
+
+        Args:
+            values: The true answers, one for each person.
+
+        Returns:
+            The reported answers, in the same order.
+
+        Raises:
+            InvalidData: If a value is not one of the categories. The message does not show it.
+
+        >>> RandomizedResponse(epsilon=1.0).release_many([0, 1, 1, 0]).shape
+        (4,)
+        """
         return self._answers(values, SYSTEM)
 
     def proportion(self, reports: Any, category: Hashable) -> Estimate:
-        """The unbiased estimate of how large a share of the population is in `category`, from released answers."""
+        """The unbiased estimate of how large a share of the population is in `category`, from released answers.
+
+        Args:
+            reports: Released answers.
+            category: The category whose share is estimated.
+
+        Returns:
+            The estimate with its standard error.
+
+        Raises:
+            InvalidData: If there is no report, or one of them is not a category.
+            InvalidValue: If `category` is not one of the categories.
+
+        >>> RandomizedResponse.warner("3/4").proportion([1, 1, 0, 1], category=1).value
+        1.0
+        """
         place = self._place_of(category)
         codes = self._codes(reports, "reports")
         count, total = int(np.count_nonzero(codes == place)), len(codes)
@@ -188,6 +251,19 @@ class RandomizedResponse(Mechanism):
         With p the probability of the truth and q of one given lie, an answer is this category with probability
         r = q + proportion (p - q); the estimate is (share of answers - q) / (p - q), so its variance is
         r (1 - r) / (reports (p - q)^2): the sampling of people and the coins together.
+
+        Args:
+            proportion: The share of the population in the category, from 0 to 1.
+            reports: How many answers there are, at least 1.
+
+        Returns:
+            The variance of the estimated share.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
+
+        >>> RandomizedResponse.warner("3/4").variance(0.6, reports=100)
+        0.0099
         """
         share = checked_real(proportion, "proportion")
         if not 0 <= share <= 1:

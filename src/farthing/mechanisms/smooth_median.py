@@ -29,8 +29,11 @@ from farthing.privacy.events import (
 class SmoothStatistic:
     """A statistic of private data: its value, and how far it could move near these data. Neither is ever shown.
 
-    `local_sensitivity_at(t)` is the most that the statistic differs between any data set within t changes of these
-    data and a neighbour of that one (or more than that, if it never falls short of the same at t - 1 for a neighbour).
+    Args:
+        value: The statistic of the private data, a whole number.
+        local_sensitivity_at: Maps t to the most that the statistic differs between any data set within t changes of
+            these data and a neighbour of that one (or more than that, if it never falls short of the same at t - 1 for
+            a neighbour).
 
     >>> SmoothStatistic(17, lambda t: t + 1)
     SmoothStatistic()
@@ -46,8 +49,16 @@ class SmoothSensitivity(Mechanism):
 
     Without a delta the noise has a Cauchy distribution (and no variance); with one, a Laplace distribution. The proofs,
     for these discrete distributions and for the ladder that the scale moves on, stand at `beta_of_cauchy_noise`,
-    `delta_of_laplace_noise` and `SmoothNoise`. `global_sensitivity` is public: the most the statistic can ever move.
-    What a neighbour is, is decided by whoever supplies the local sensitivity.
+    `delta_of_laplace_noise` and `SmoothNoise`. What a neighbour is depends on the local sensitivity that the statistic
+    supplies.
+
+    Args:
+        epsilon: The epsilon of one release, > 0.
+        global_sensitivity: The most the statistic can ever move; public.
+        delta: The delta of one release.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     >>> mechanism = SmoothSensitivity(epsilon=1.0, global_sensitivity=10**6, delta=1e-9)
     >>> mechanism.event
@@ -84,8 +95,18 @@ class SmoothSensitivity(Mechanism):
     def error(self, confidence: float = 0.95, *, assumed_smooth_sensitivity: int) -> int:
         """The error at a confidence, *if* the smooth sensitivity of the data is what you assume.
 
-        The real one depends on the private data, so it is not told, and no error bar can be read off a release. Use
-        this for planning, with a value from public data of the same kind.
+        The real one depends on the private data, so it is not published, and no error bar can be read off a release.
+        Use this for planning, with a value from public data of the same kind.
+
+        Args:
+            confidence: The probability that the noise is not larger, between 0 and 1.
+            assumed_smooth_sensitivity: The smooth sensitivity to plan with, a whole number.
+
+        Returns:
+            The error, in units of the statistic.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
         """
         assumed = checked_count(assumed_smooth_sensitivity, "assumed_smooth_sensitivity")
         return self._noise.distribution(assumed).error(confidence)
@@ -175,10 +196,19 @@ def median_sensitivity_at(ordered: Integers, lower: int, upper: int, relation: R
 class SmoothMedian(Mechanism):
     """The median of values in [lower, upper], by smooth sensitivity.
 
-    Values are clipped to the bounds; whole numbers by default, real ones rounded down to a `grid` (a power of two). A
-    missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped. The
+    A missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped. The
     answer is moved into the bounds, which only brings it closer. Without a delta the noise has a Cauchy distribution.
-    `neighbours` is "add-remove" (the number of values is private) or "replace" (it is public).
+
+    Args:
+        epsilon: The epsilon of one release, > 0.
+        lower: The smallest value; smaller ones are moved up to it.
+        upper: The largest value; larger ones are moved down to it.
+        delta: The delta of one release; with one, the noise has a Laplace distribution and is much smaller.
+        neighbours: "add-remove" if the number of values is private, "replace" if it is public.
+        grid: A power of two to which real values are rounded down; without it, values are whole numbers.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or a bound is not a whole number of grid steps.
 
     >>> mechanism = SmoothMedian(epsilon=1.0, lower=0, upper=100_000, delta=1e-9)
     >>> incomes = list(range(20_000, 60_000, 4))
@@ -229,8 +259,18 @@ class SmoothMedian(Mechanism):
     def error(self, confidence: float = 0.95, *, assumed_smooth_sensitivity: float) -> float:
         """The error at a confidence, *if* the smooth sensitivity of the data is what you assume.
 
-        The real one depends on the private data, so it is not told, and no error bar can be read off a release. Use
-        this for planning, with a value from public data of the same kind.
+        The real one depends on the private data, so it is not published, and no error bar can be read off a release.
+        Use this for planning, with a value from public data of the same kind.
+
+        Args:
+            confidence: The probability that the noise is not larger, between 0 and 1.
+            assumed_smooth_sensitivity: The smooth sensitivity to plan with, in units of the value.
+
+        Returns:
+            The error, in units of the value.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
         """
         assumed = checked_real(assumed_smooth_sensitivity, "assumed_smooth_sensitivity")
         if not 0 <= assumed < math.inf:

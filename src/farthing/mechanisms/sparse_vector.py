@@ -86,10 +86,19 @@ _LEAST_RATE = 2.0**-200  # noise wider than that is of no use, and its mean migh
 class AboveThreshold(Mechanism):
     """The first question of a stream whose answer is above a threshold; all before it are known to be below.
 
-    `l1_sensitivity` is the most that any one answer moves between neighbours. `monotone` says that all answers move in
-    the same direction (counts when a row is added): it makes the noise smaller. Without a `grid` answers are whole
-    numbers; with one (a power of two) they are real and rounded down to it. `with_gap` adds by how much an answer
-    was above, at no extra cost. The guarantee is proven at `SparseVector`, of which this is the case of one positive.
+    The guarantee is proven at `SparseVector`, of which this is the case of one positive.
+
+    Args:
+        epsilon: The epsilon of the whole stream, > 0.
+        l1_sensitivity: The most that any one answer moves between neighbours.
+        monotone: Whether all answers move in the same direction (counts when a row is added). It makes the noise
+            smaller.
+        threshold: What an answer is compared with.
+        with_gap: Whether to add by how much an answer was above, at no extra cost.
+        grid: A power of two to which real answers are rounded down; without one, answers are whole numbers.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or `l1_sensitivity` is not whole and there is no grid.
 
     >>> mechanism = AboveThreshold(epsilon=1.0, threshold=1000)
     >>> mechanism.event
@@ -149,6 +158,15 @@ class AboveThreshold(Mechanism):
     def start(self, threshold: float | None = None) -> ThresholdSession:
         """An interactive session: `session.ask(value)` until it stops. Each start is another release.
 
+        Args:
+            threshold: A threshold for this session; that of the mechanism by default.
+
+        Returns:
+            The session, to be asked one value after another.
+
+        Raises:
+            InvalidValue: If the threshold is not a number (a whole one, without a grid).
+
         >>> session = AboveThreshold(1.0).start(threshold=1000)
         >>> session.ask(5), session.ask(4000), session.stopped
         (Below(), Above(gap=None), True)
@@ -161,6 +179,16 @@ class AboveThreshold(Mechanism):
         Every value reported above is at least threshold - e and every value reported below is at most threshold + e,
         whatever the values are and even if questions depend on earlier answers. From the exact distribution of the
         noise.
+
+        Args:
+            confidence: The probability that no answer is wrong by more, between 0 and 1.
+            queries: How many questions are asked, at least 1.
+
+        Returns:
+            The error, in units of the value.
+
+        Raises:
+            InvalidValue: If `confidence` or `queries` is out of range.
 
         >>> AboveThreshold(1.0).error(0.95, queries=1), AboveThreshold(1.0, monotone=True).error(0.95)
         (8, 5)
@@ -281,6 +309,20 @@ class AboveThreshold(Mechanism):
 @dataclass(frozen=True, slots=True)
 class SparseVector(AboveThreshold):
     """Up to `positives` answers above a threshold, out of a stream as long as one likes.
+
+    Args:
+        epsilon: The epsilon of the whole stream, > 0.
+        l1_sensitivity: The most that any one answer moves between neighbours.
+        monotone: Whether all answers move in the same direction (counts when a row is added). It makes the noise
+            smaller.
+        threshold: What an answer is compared with.
+        with_gap: Whether to add by how much an answer was above, at no extra cost.
+        grid: A power of two to which real answers are rounded down; without one, answers are whole numbers.
+        positives: After how many answers above the threshold the stream ends.
+        fresh_threshold: Whether to draw the threshold's noise again after each positive, which makes it a composition.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     Statement:
         Values are integers that move by at most D between neighbours. Draw R from the geometric distribution on 0, 1,

@@ -18,6 +18,9 @@ from farthing.mechanisms.samplers.single_draws import Bits, geometric
 class Above:
     """The noisy value was at or above the noisy threshold; `gap` says by how much, if that was asked for.
 
+    Attributes:
+        gap: By how much the noisy value passed the noisy threshold; None where no gap was asked for.
+
     >>> bool(Above(gap=12))
     True
     """
@@ -46,6 +49,15 @@ class ThresholdSession:
     Made by `AboveThreshold.start` and `SparseVector.start`. Threads may share a session: questions are answered one
     after the other. It cannot be copied, pickled or carried into a forked process, for each copy would give its own
     positives against the same secret noise.
+
+    Args:
+        threshold: The threshold, in whole steps.
+        rates: The rates of the noise on the threshold and on the answers.
+        positives: After how many answers above the threshold the session stops.
+        fresh: Whether to draw the threshold's noise again after each positive.
+        read: Turns a private value into whole steps, or refuses it.
+        show_gap: Turns a gap in steps into units of the value; None where no gap is asked for.
+        source: Where random bits come from.
 
     >>> from farthing.mechanisms.sparse_vector import SparseVector
     >>> session = SparseVector(epsilon=1.0, positives=2).start(threshold=1000)
@@ -92,7 +104,19 @@ class ThresholdSession:
         return self._left == 0
 
     def ask(self, value: object) -> Above | Below:
-        """Whether this private value is above the threshold; a value of the wrong kind is refused and costs nothing."""
+        """Whether this private value is above the threshold; a value of the wrong kind is refused and costs nothing.
+
+        Args:
+            value: The private value.
+
+        Returns:
+            `Above` or `Below`; both can be read as a truth value.
+
+        Raises:
+            InvalidData: If the value has the wrong form.
+            BudgetExceeded: If the positives are used up.
+            FarthingError: If the process was forked since the session started.
+        """
         return self._ask_steps(self._read(value))
 
     def _ask_steps(self, value: int) -> Above | Below:

@@ -17,6 +17,14 @@ _WIDTH = 1 / 128  # of a bar, in accuracy: a round number of the steps that corr
 def holdout_claims(naive: Sequence[float], reusable: Sequence[float], truth: float = 0.5) -> Any:
     """Claimed accuracies of both analysts, one for each repetition, as bars of how many claimed how much.
 
+    Args:
+        naive: What the analyst who reuses a plain holdout claimed, one number for each repetition.
+        reusable: What the analyst who asks a `Holdout` claimed.
+        truth: The true accuracy.
+
+    Returns:
+        An Altair chart.
+
     >>> chart = holdout_claims([0.62, 0.63, 0.62], [0.5, 0.49, 0.51])
     >>> chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"]
     ['naive reuse', 'reusable holdout']
@@ -69,7 +77,18 @@ def share_recovered(
 ) -> Any:
     """The share of rows that an attacker guesses right, for growing noise; 0.5 is blind guessing.
 
-    `marked` are points of their own: what they are called, their noise and their share.
+    Args:
+        noise: The standard deviations of the noise.
+        shares: The share of rows guessed right at each of them.
+        rows: How many rows there are.
+        queries: How many questions the attacker asks.
+        marked: Further points: what each is called, its noise and its share.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If there is not one share for each noise.
 
     >>> chart = share_recovered([1.0, 10.0], [1.0, 0.7], rows=200, queries=800, marked=[("ours", 155.0, 0.52)])
     >>> len(chart.to_dict()["layer"])

@@ -48,6 +48,12 @@ def audit_region(report: Audited) -> Any:
     A bound below the boundary contradicts the claim. The points are estimates; they scatter around the boundary when
     the claim is true and tight.
 
+    Args:
+        report: What `farthing.audit` returned.
+
+    Returns:
+        An Altair chart.
+
     >>> from farthing import audit
     >>> chart = audit_region(audit(lambda bit: bit, 1.0, (0, 1), samples=2_000))
     >>> "contradicted" in chart.to_dict()["title"]["text"]

@@ -21,7 +21,14 @@ _DASHES = {_SPENT: [1, 0], _BUDGET: [1, 0], _OPEN: [6, 3]}
 class Moment:
     """One entry of a ledger, in epsilon: what was spent, allowed and set aside after it.
 
-    `requested` is given for a refusal only.
+    Attributes:
+        sequence: The number of the entry.
+        kind: The kind of the entry, such as "budget" or "charge".
+        spent: What was spent after it.
+        budget: What was allowed after it.
+        withheld: What was set aside after it.
+        requested: What was asked for, in a refusal.
+        who: Who asked.
 
     >>> Moment(3, "charge", spent=0.4, budget=1.0).withheld
     0.0
@@ -40,6 +47,17 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
     """Steps of what was spent, the budget above it, what is set aside, and a cross for every refusal.
 
     Entries stand in their order, not at their time: clocks are not to be trusted with an account.
+
+    Args:
+        moments: The entries of the ledger, in their order.
+        dataset: The name of the dataset, for the title.
+        delta: The delta at which the epsilons hold.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If there is no entry.
 
     >>> chart = burn_down([Moment(1, "budget", 0.0, 1.0), Moment(2, "charge", 0.25, 1.0)], dataset="survey")
     >>> chart.to_dict()["title"]["text"]

@@ -34,9 +34,19 @@ def checked_path(path: str | Path) -> Path:
 
 
 def save(chart: Any, path: str | Path) -> Path:
-    """Write `chart` to `path`, whose ending says how, and return the path.
+    """Write a chart to a file whose ending says in which form.
 
     The HTML form shows exact numbers under the pointer; everything it needs is inside the file.
+
+    Args:
+        chart: An Altair chart.
+        path: Where to write it: `.svg`, `.png` or `.html`.
+
+    Returns:
+        The path.
+
+    Raises:
+        InvalidValue: If the ending is another one, or the file cannot be written.
 
     >>> import tempfile
     >>> from farthing.plots import tradeoff_curve, save

@@ -14,8 +14,16 @@ _BEFORE, _NOISE = "error of the model before", "error of the noise"
 def synthesis_rounds(rounds: Sequence[Mapping[str, Any]]) -> Any:
     """For each round of a synthesis, how wrong the model was about the table that was chosen, beside its noise.
 
-    `rounds` are those of `SynthesisPlan.rounds`: noisy numbers only. Where both lines meet, more rounds would find
-    little but noise.
+    Where both lines meet, more rounds would find little but noise.
+
+    Args:
+        rounds: The rounds of `SynthesisPlan.rounds`: noisy numbers only.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If there is no round.
 
     >>> first = {"columns": ["age", "sex"], "cells": 20, "error_before": 0.3, "noise": 0.01}
     >>> second = {"columns": ["age", "income"], "cells": 60, "error_before": 0.1, "noise": 0.02}
@@ -88,10 +96,18 @@ class Step(Protocol):
 
 
 def convergence(history: Sequence[Step], *, updates: int | None = None, rows: int | None = None) -> Any:
-    """What was promised, how far paid answers were corrected, and the updates used up, against the questions.
+    """The stated errors, how far paid answers were corrected, and the updates used up, against the questions.
 
-    `history` is that of a query session. `updates` is how many there are and draws the line where paying ends; `rows`
-    how many rows, to show errors as a part of them.
+    Args:
+        history: The steps of a query session.
+        updates: How many updates there are; it draws the line where paying ends.
+        rows: How many rows there are, to show errors as a part of them.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If the history is empty.
 
     >>> from farthing.adaptive.query_session import Step
     >>> steps = [Step(1, 500, 100, False, 0), Step(2, 90, 40, True, 1, 130), Step(3, 80, 100, False, 1)]

@@ -29,6 +29,17 @@ _DASHES = ([2, 3], [8, 3, 2, 3], [4, 2], [7, 3], [1, 3], [1, 0])
 def growth_exponent(ks: Sequence[int], totals: Sequence[float], logs: float = 0.0) -> float:
     """The slope p of a least-squares line through log(total / log2(k)^logs) against log k: total ~ k^p log(k)^logs.
 
+    Args:
+        ks: Two or more different sizes > 1.
+        totals: The total at each size, > 0.
+        logs: The power of the logarithm that is taken out first.
+
+    Returns:
+        The slope.
+
+    Raises:
+        InvalidValue: If there are fewer than two sizes, or a number is out of its range.
+
     >>> growth_exponent([16, 64, 256], [16**3, 64**3, 256**3])
     3.0
     >>> growth_exponent([16, 64, 256], [16**2 * 4**3, 64**2 * 6**3, 256**2 * 8**3], logs=3)
@@ -46,9 +57,17 @@ def growth_exponent(ks: Sequence[int], totals: Sequence[float], logs: float = 0.
 def error_growth(rows: Sequence[Row]) -> Any:
     """Total squared error against the number of cells k, on logarithmic axes: one line for each strategy.
 
-    A row holds "strategy", "k", "predicted", and "measured" where somebody measured it. The legend tells the power of
-    k that fits the measured points best (the predicted ones, if fewer than two were measured), times log(k) to the
-    power "logs" if the rows have one.
+    The legend shows the power of k that fits the measured points best (the predicted ones, if fewer than two were
+    measured), times log(k) to the power "logs" if the rows have one.
+
+    Args:
+        rows: Mappings with "strategy", "k", "predicted", and "measured" where it was measured.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If there is no strategy, or more than there are colours.
 
     >>> rows = [{"strategy": "identity", "k": k, "predicted": k**3, "measured": 1.01 * k**3} for k in (16, 64)]
     >>> error_growth(rows).to_dict()["layer"][0]["encoding"]["color"]["scale"]["domain"]

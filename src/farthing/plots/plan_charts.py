@@ -16,7 +16,11 @@ _MOST_CELLS = 60
 def plan_chart(plan: Mapping[str, Any]) -> Any:
     """What each statistic takes of the budget, and the price of the whole under each theorem.
 
-    `plan` is the plain data of `Plan.to_dict()`.
+    Args:
+        plan: The plain data of `Plan.to_dict()`.
+
+    Returns:
+        An Altair chart.
 
     >>> one = {"name": "count", "epsilon": 0.5, "error": 6.0, "mechanism": "discrete Laplace", "sentence": ""}
     >>> told = {"statistics": [one], "price": {"basic": 0.5, "own": 0.5}, "delta": 0.0, "cost": {"upper": 0.5}}
@@ -69,7 +73,14 @@ def plan_chart(plan: Mapping[str, Any]) -> Any:
 def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
     """Every value with its interval, a panel for each statistic.
 
-    `answers` are records with `statistic`, `cell`, `value`, `lower` and `upper`, as `Release.records()` gives them.
+    Args:
+        answers: Records with "statistic", "cell", "value", "lower" and "upper", as `Release.records()` returns them.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If there is no record.
 
     >>> record = {"statistic": "count", "cell": "", "value": 12.0, "lower": 9.0, "upper": 15.0}
     >>> release_chart([record]).to_dict()["title"]["text"]

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 def tradeoff_curve(composition: Composition) -> Any:
     """The least missed-detection rate of any test, against its false-alarm rate.
 
+    Args:
+        composition: What `farthing.compose` returned.
+
+    Returns:
+        An Altair chart.
+
     >>> from farthing import compose
     >>> points = tradeoff_curve(compose([0.5, 0.5])).to_dict()["data"]["values"]
     >>> all(point["beta"] <= 1 - point["alpha"] for point in points)
@@ -79,6 +85,17 @@ def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] 
 
     After Kairouz, Oh & Viswanath (arXiv:1311.0776v4), figure 1 and Theorem 3.3: regions of optimal compositions.
 
+    Args:
+        epsilon: The epsilon of each mechanism.
+        delta: The delta of each mechanism.
+        ks: The numbers of mechanisms.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     >>> chart = privacy_regions(0.4, 0.1, ks=(1, 2))
     >>> sorted({row["k"] for row in chart.to_dict()["layer"][1]["data"]["values"]})
     [1, 2]
@@ -118,6 +135,17 @@ def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> 
 
     After Kairouz, Oh & Viswanath (arXiv:1311.0776v4), figure 2. A closed form holds for every delta' at once, so
     its region is the intersection over all of them.
+
+    Args:
+        epsilon: The epsilon of each mechanism.
+        delta: The delta of each mechanism.
+        k: How many mechanisms there are.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> chart = compare_regions(0.1, 0.001, k=3)
     >>> sorted({row["theorem"] for row in chart.to_dict()["layer"][1]["data"]["values"]})

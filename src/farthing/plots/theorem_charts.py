@@ -64,6 +64,18 @@ def spread_gap(
 ) -> list[Row]:
     """The gap for k epsilons in geometric progression, greatest / least = spread, sum of squares = root^2.
 
+    Args:
+        spreads: The ratios of the greatest to the least epsilon.
+        ks: How many epsilons there are.
+        delta: The delta of the whole.
+        root: The root of the sum of squares of the epsilons.
+
+    Returns:
+        One row for each pair of `spreads` and `ks`, with the optimum, the closed form and their ratio.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     >>> [row] = spread_gap(spreads=[100.0], ks=[100])
     >>> round(row["optimal"], 3), round(row["kov"], 3), round(row["ratio"], 3)
     (4.387, 5.755, 1.312)
@@ -81,6 +93,18 @@ def dominated_gap(
     largest: Sequence[float] = LARGEST, ks: Sequence[int] = SMALL_KS, delta: float = 1e-6, root: float = 0.1
 ) -> list[Row]:
     """The gap for one large epsilon beside k equal small ones whose squares add to root^2.
+
+    Args:
+        largest: The large epsilons.
+        ks: How many small ones stand beside each.
+        delta: The delta of the whole.
+        root: The root of the sum of squares of the small ones.
+
+    Returns:
+        One row for each pair of `largest` and `ks`, with the optimum, the closed form and their ratio.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> [row] = dominated_gap(largest=[1.0], ks=[10_000])
     >>> round(row["optimal"], 2), round(row["kov"], 2), round(row["ratio"], 2)
@@ -102,7 +126,16 @@ def heterogeneous_gap(
 ) -> Any:
     """The KOV closed form divided by the optimum, for spread lists and for dominated lists.
 
-    The rows are those of `spread_gap` and `dominated_gap`; left out, they are computed at `delta`.
+    Args:
+        spread: The rows of `spread_gap`; computed by default.
+        dominated: The rows of `dominated_gap`; computed by default.
+        delta: The delta of the whole, for rows that are computed.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If `delta` is not a number from 0 to 1.
 
     >>> chart = heterogeneous_gap(spread_gap(ks=(100, 1000)), dominated_gap(ks=(100, 1000)))
     >>> len(chart.to_dict()["hconcat"])
@@ -193,6 +226,14 @@ def theorem_bars(rows: Iterable[NamedEpsilon], optimal: Bounds, subtitle: str = 
 
     Theorems that do not apply, or give infinity, are left out.
 
+    Args:
+        rows: The theorems' epsilons, as `farthing.accounting.theorems.table` returns them.
+        optimal: The optimum.
+        subtitle: A line under the title.
+
+    Returns:
+        An Altair chart.
+
     >>> from farthing import compose
     >>> from farthing.accounting.theorems import table
     >>> chart = theorem_bars(table([0.1], [0.0], [100], 1e-6), compose([0.1], counts=[100]).epsilon_at(1e-6))
@@ -246,6 +287,18 @@ def epsilon_against_k(
 ) -> Any:
     """Epsilon of k mechanisms against k: the sum grows like k, the optimum like its square root.
 
+    Args:
+        epsilon: The epsilon of each mechanism.
+        delta_g: The delta of the whole.
+        delta: The delta of each mechanism.
+        ks: The numbers of mechanisms.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     >>> chart = epsilon_against_k(ks=(1, 100))
     >>> [round(row["epsilon"], 3) for row in chart.to_dict()["data"]["values"] if row["k"] == 100]
     [10.0, 6.308, 5.756, 4.775]
@@ -276,6 +329,18 @@ def epsilon_against_delta(
     epsilon: float = 0.1, k: int = 100, delta: float = 0.0, deltas: Sequence[float] = DEFAULT_DELTAS
 ) -> Any:
     """Epsilon of k mechanisms against the delta of the whole, down to deltas where sums win over closed forms.
+
+    Args:
+        epsilon: The epsilon of each mechanism.
+        k: How many mechanisms there are.
+        delta: The delta of each mechanism.
+        deltas: The deltas of the whole.
+
+    Returns:
+        An Altair chart.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> chart = epsilon_against_delta(deltas=(1e-6, 1e-20))
     >>> [round(row["epsilon"], 3) for row in chart.to_dict()["data"]["values"] if row["theorem"] == "optimal"]

@@ -24,6 +24,13 @@ class Filter(ABC):
     A filter is a frozen value. `admits` asks; `charge` returns a new filter with the charge taken, or raises
     BudgetExceeded and leaves everything as it was. Charge before running the mechanism.
 
+    Args:
+        epsilon: The epsilon of the whole budget.
+        delta: The delta of the whole budget.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
+
     >>> from farthing.accounting.filters import BasicFilter
     >>> before = BasicFilter(epsilon=0.3)
     >>> after = before.charge(0.1)
@@ -41,11 +48,34 @@ class Filter(ABC):
         self._set(epsilon=checked_epsilon(self.epsilon), delta=checked_delta(self.delta))
 
     def admits(self, charge: Charge, count: int = 1) -> bool:
-        """Whether `count` charges of this kind fit; asking changes nothing."""
+        """Whether `count` charges of this kind fit; asking changes nothing.
+
+        Args:
+            charge: An epsilon, an (epsilon, delta) pair or an event.
+            count: How many such charges.
+
+        Returns:
+            True if all of them fit.
+
+        Raises:
+            InvalidValue: If `charge` is not a charge.
+        """
         return self._after(as_event(charge), checked_count(count))._fits()
 
     def charge(self, charge: Charge, count: int = 1) -> Self:
-        """The filter after `count` such charges; raises BudgetExceeded if they do not fit."""
+        """The filter after `count` such charges; this one stays as it is.
+
+        Args:
+            charge: An epsilon, an (epsilon, delta) pair or an event.
+            count: How many such charges.
+
+        Returns:
+            The filter to go on with.
+
+        Raises:
+            BudgetExceeded: If they do not fit.
+            InvalidValue: If `charge` is not a charge.
+        """
         event, times = as_event(charge), checked_count(count)
         after = self._after(event, times)
         if after._fits():
@@ -137,6 +167,13 @@ _basic__all__ = ["BasicFilter"]
 class BasicFilter(Filter):
     """Admits charges while their epsilons sum to at most epsilon and their deltas to at most delta.
 
+    Args:
+        epsilon: The epsilon of the whole budget.
+        delta: The delta of the whole budget.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
+
     >>> budget = BasicFilter(epsilon=0.3).charge(0.1, count=3)
     >>> budget.spent
     ApproxDP(epsilon=0.3, delta=0.0)
@@ -177,6 +214,15 @@ class BasicFilter(Filter):
         """The largest epsilon that `count` further charges may have each.
 
         Dividing in floats can end one unit in the last place too high; this rounds down, so it always fits.
+
+        Args:
+            count: How many charges are still to come, at least 1.
+
+        Returns:
+            The epsilon for each of them, rounded down.
+
+        Raises:
+            InvalidValue: If `count` is not a whole number >= 1.
 
         >>> budget = BasicFilter(epsilon=1.0)
         >>> budget.share(49)

@@ -27,9 +27,16 @@ __all__ = ["FullyAdaptiveFilter"]
 class FullyAdaptiveFilter(Filter):
     """Admits charges while sqrt(2 ln(1/slack) V) + V/2 <= epsilon, V the sum of epsilon_i^2.
 
-    `leak` is the part of delta set aside for the charges' own deltas (half by default); slack = delta - leak is
-    what the theorem spends. Both are fixed when the filter is made, because which of them a path uses up may
-    itself depend on the answers. With pure charges say leak=0.
+    Which part of delta a path uses up may itself depend on the answers, so the parts are fixed when the filter is made:
+    `leak` for the charges' own deltas, and slack = delta - leak for what the theorem spends.
+
+    Args:
+        epsilon: The epsilon of the whole budget.
+        delta: The delta of the whole budget.
+        leak: The part of delta set aside for the charges' own deltas; half by default. With pure charges say 0.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     >>> many = FullyAdaptiveFilter(epsilon=1.0, delta=1e-6, leak=0)
     >>> many.admits(0.01, count=349), many.admits(0.01, count=350)

@@ -22,9 +22,16 @@ _ALPHAS = tuple(1 + 2.0**j for j in range(-3, 13))
 class Odometer:
     """Reports after every charge an epsilon that holds, at this delta, at all times simultaneously.
 
-    There is no budget and nothing is refused. Read it, stop, go on, choose the next epsilon by it: the readings
-    stay valid. `leak` is the part of delta set aside for the charges' own deltas (half by default); once they
-    exceed it the reading is infinite.
+    There is no budget and nothing is refused. Read it, stop, go on, choose the next epsilon by it: the readings stay
+    valid.
+
+    Args:
+        delta: The delta at which the readings hold.
+        leak: The part of delta set aside for the charges' own deltas; half by default. Once they exceed it the reading
+            is infinite.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     >>> meter = Odometer(delta=1e-6, leak=0)
     >>> meter.epsilon
@@ -70,7 +77,18 @@ class Odometer:
         object.__setattr__(self, "leak", checked_leak(delta, self.leak))
 
     def charge(self, charge: Charge, count: int = 1) -> Odometer:
-        """The odometer after `count` such charges."""
+        """The odometer after `count` such charges; this one stays as it is.
+
+        Args:
+            charge: An epsilon, an (epsilon, delta) pair or an event.
+            count: How many such charges.
+
+        Returns:
+            The odometer to go on with.
+
+        Raises:
+            InvalidValue: If `charge` is not a charge.
+        """
         event, times = as_event(charge), checked_count(count)
         if times == 0:
             return self

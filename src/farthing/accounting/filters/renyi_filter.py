@@ -36,10 +36,18 @@ _LARGEST_ALPHA = 1e6
 class RenyiFilter(Filter):
     """Admits charges while their Renyi divergences of order alpha sum to at most what (epsilon, delta) allows.
 
-    Usually the tightest filter, and the only one that prices noise by its own transform. alpha is fixed when the
-    filter is made. Unless told, it is the order that admits the most of `expecting`, or of many small charges
-    (whose divergence grows like alpha) when nothing is expected. A poor order costs budget, never
-    privacy. `leak` is the part of delta set aside for the charges' own deltas (half by default).
+    Usually the tightest filter, and the only one that prices noise by its own transform. A poor order costs budget,
+    never privacy.
+
+    Args:
+        epsilon: The epsilon of the whole budget.
+        delta: The delta of the whole budget.
+        leak: The part of delta set aside for the charges' own deltas; half by default.
+        alpha: The order, fixed when the filter is made. By default the one that admits the most of `expecting`.
+        expecting: A typical charge to come; many small ones (whose divergence grows like alpha) by default.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
 
     >>> from farthing.privacy import GaussianNoise, Sampled
     >>> budget = RenyiFilter(epsilon=1.0, delta=1e-6, leak=0)

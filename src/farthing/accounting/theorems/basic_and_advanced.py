@@ -16,6 +16,17 @@ from farthing.privacy.events import checked_delta
 def basic_composition(charges: Any, deltas: Any = None, counts: Any = None) -> tuple[float, float]:
     """The guarantee that needs no thought: (sum of epsilons, sum of deltas).
 
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The epsilon and the delta of the whole, both rounded up.
+
+    Raises:
+        InvalidValue: If something is not a charge.
+
     Statement:
         The adaptive composition of mechanisms that are (epsilon_i, delta_i)-DP is
         (sum epsilon_i, sum delta_i)-DP.
@@ -36,6 +47,18 @@ def basic_composition(charges: Any, deltas: Any = None, counts: Any = None) -> t
 
 def pure_advanced_composition(charges: Any, delta_g: float, deltas: Any = None, counts: Any = None) -> float:
     """Epsilon of the composition at `delta_g`: sum epsilon_i^2 / 2 + sqrt(2 ln(1 / delta') sum epsilon_i^2).
+
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        delta_g: The delta of the whole.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The epsilon, rounded up; inf where the charges' own deltas leave nothing of `delta_g`.
+
+    Raises:
+        InvalidValue: If something is not a charge, or `delta_g` is not a number from 0 to 1.
 
     Statement:
         The adaptive composition of epsilon_i-DP mechanisms is, for every delta' in (0, 1), (epsilon', delta')-DP with
@@ -73,6 +96,18 @@ def pure_advanced_of(pool: Pool, delta_g: float) -> float:
 
 def advanced_composition(charges: Any, delta_g: float, deltas: Any = None, counts: Any = None) -> float:
     """Epsilon of the composition at `delta_g`, after Dwork, Rothblum and Vadhan (2010).
+
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        delta_g: The delta of the whole.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The epsilon, rounded up; inf where the charges' own deltas leave nothing of `delta_g`.
+
+    Raises:
+        InvalidValue: If something is not a charge, or `delta_g` is not a number from 0 to 1.
 
     Statement:
         For every delta' > 0 the adaptive composition of k mechanisms that are (epsilon, delta)-DP is

@@ -23,6 +23,12 @@ Oracle = Callable[[tuple[int, ...], Fraction], Fraction]
 class PartitionCount:
     """How many equal-product partitions there are, and what it took to find out.
 
+    Attributes:
+        partitions: In how many ways the integers split into two parts of equal product.
+        oracle_calls: How often the price of a composition was asked for.
+        bits: How many bits the prices had to have.
+        subsets: How many subsets a search by hand would visit.
+
     >>> count_equal_product_partitions([2, 2])
     PartitionCount(partitions=1, oracle_calls=5, bits=10, subsets=4)
     """
@@ -37,6 +43,16 @@ class PartitionCount:
 
 def count_equal_product_partitions(integers: Iterable[int], oracle: Oracle | None = None) -> PartitionCount:
     """The number of ways to split `integers` into two parts of equal product, found by pricing privacy.
+
+    Args:
+        integers: Whole numbers > 0, at least one.
+        oracle: Answers what exact optimal composition costs; `exact_optimal_composition` by default.
+
+    Returns:
+        The number of partitions, and what it took to find it.
+
+    Raises:
+        InvalidValue: If `integers` is empty or holds something else.
 
     Statement:
         Write W for the product of the w_i, G for that of the (1 + w_i), and with epsilon_i = ln w_i, y = exp(epsilon_g)
@@ -77,6 +93,13 @@ def count_equal_product_partitions(integers: Iterable[int], oracle: Oracle | Non
 
 def exact_optimal_composition(integers: tuple[int, ...], delta: Fraction) -> Fraction:
     """exp(OptComp) for epsilon_i = ln w_i, exactly: the oracle itself, which has to visit all 2^k subsets.
+
+    Args:
+        integers: The weights w_i = exp(epsilon_i), whole numbers > 0.
+        delta: The delta of the whole, as a fraction.
+
+    Returns:
+        exp(epsilon) of the whole, as a fraction.
 
     Statement:
         The least y >= 1 with sum over S of max(0, prod_{S} w - y prod_{not S} w) <= delta prod(1 + w_i).

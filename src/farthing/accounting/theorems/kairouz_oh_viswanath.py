@@ -21,6 +21,18 @@ from farthing.privacy.events import checked_count, checked_delta, checked_epsilo
 def kov_homogeneous_bound(epsilon: float, k: int, delta_g: float, delta: float = 0.0) -> float:
     """Epsilon of k charges (epsilon, delta) at `delta_g`, by the closed form.
 
+    Args:
+        epsilon: The epsilon of each charge.
+        k: How many charges there are.
+        delta_g: The delta of the whole.
+        delta: The delta of each charge.
+
+    Returns:
+        The epsilon, rounded up; inf where the charges leak more than `delta_g`.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     Statement:
         For every delta' in [0, 1] the k-fold adaptive composition of (epsilon, delta)-DP mechanisms is
         (epsilon', 1 - (1 - delta)^k (1 - delta'))-DP with epsilon' the least of
@@ -58,6 +70,18 @@ def kov_homogeneous_bound(epsilon: float, k: int, delta_g: float, delta: float =
 
 def kov_heterogeneous_bound(charges: Any, delta_g: float, deltas: Any = None, counts: Any = None) -> float:
     """Epsilon of the composition at `delta_g`, by the closed form.
+
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        delta_g: The delta of the whole.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The epsilon, rounded up; inf where the charges leak more than `delta_g`.
+
+    Raises:
+        InvalidValue: If something is not a charge, or `delta_g` is not a number from 0 to 1.
 
     Statement:
         For every delta' in [0, 1] the adaptive composition of (epsilon_i, delta_i)-DP mechanisms is
@@ -107,6 +131,18 @@ _MOST_BITS = 1 << 14
 
 def kov_exact_homogeneous(epsilon: float, k: int, delta_g: float, delta: float = 0.0) -> Bounds:
     """The least epsilon_g of k charges (epsilon, delta) at `delta_g`: no theorem can give less.
+
+    Args:
+        epsilon: The epsilon of each charge.
+        k: How many charges there are.
+        delta_g: The delta of the whole.
+        delta: The delta of each charge.
+
+    Returns:
+        Bounds that hold the optimum; infinite where the charges leak more than `delta_g`.
+
+    Raises:
+        InvalidValue: If an argument is out of its range; a k that is too large for the sum has the closed form.
 
     Statement:
         The k-fold adaptive composition of (epsilon, delta)-DP mechanisms is (epsilon_g, delta_g)-DP with

@@ -24,6 +24,18 @@ _MOST_BITS = 1 << 28  # of all masses together: beyond it a wider interval is be
 def mv_enumeration(charges: Any, delta_g: float, deltas: Any = None, counts: Any = None) -> Bounds:
     """OptComp of any charges at `delta_g`, by visiting every subset of them.
 
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        delta_g: The delta of the whole.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        Bounds that hold the optimum.
+
+    Raises:
+        InvalidValue: If something is not a charge, or there are too many subsets to visit.
+
     Statement:
         OptComp((epsilon_1, delta_1), ..., (epsilon_k, delta_k), delta_g), the least epsilon_g for which every
         adaptive composition of such mechanisms is (epsilon_g, delta_g)-DP, is the least epsilon_g >= 0 with
@@ -172,6 +184,19 @@ def mv_dynamic_programme(
     charges: Any, delta_g: float, eta: float = 0.01, deltas: Any = None, counts: Any = None
 ) -> float:
     """An epsilon within `eta` of OptComp, in time polynomial in k, the mean epsilon and 1 / eta.
+
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        delta_g: The delta of the whole.
+        eta: How far above the optimum the answer may be, > 0.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        InvalidValue: If something is not a charge, or `eta` is so small that the table would not fit.
 
     Statement:
         The returned epsilon_star satisfies

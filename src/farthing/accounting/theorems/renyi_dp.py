@@ -25,6 +25,17 @@ from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 def renyi_of_pure_composition(charges: Any, alpha: float, counts: Any = None) -> float:
     """The Renyi divergence of order `alpha` that pure charges amount to together.
 
+    Args:
+        charges: Epsilons, as `farthing.compose` takes them.
+        alpha: The order, > 1; infinity gives the sum of the epsilons.
+        counts: How often each charge is made; once by default.
+
+    Returns:
+        The divergence, rounded up.
+
+    Raises:
+        InvalidValue: If a charge has a delta, or `alpha` is out of range.
+
     Statement:
         An epsilon-DP mechanism is (alpha, r)-RDP for every alpha > 1 with
             r = ln(cosh((alpha - 1/2) epsilon) / cosh(epsilon / 2)) / (alpha - 1),
@@ -84,6 +95,17 @@ def log_cosh(x: Array) -> Array:
 def epsilon_of_renyi_improved(alpha: float, divergence: float, delta: float) -> float:
     """The epsilon at `delta` of any mechanism that is (alpha, divergence)-RDP; never above the classic one.
 
+    Args:
+        alpha: The order, > 1.
+        divergence: The Renyi divergence of that order, >= 0.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     Statement:
         An (alpha, r)-RDP mechanism is (epsilon, delta)-DP for every 0 < delta < 1 with
             epsilon = max(0, r + ln(1 - 1 / alpha) - ln(alpha delta) / (alpha - 1)).
@@ -112,6 +134,17 @@ def epsilon_of_renyi_improved(alpha: float, divergence: float, delta: float) -> 
 def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
     """The epsilon at `delta` of any mechanism that is (alpha, divergence)-RDP.
 
+    Args:
+        alpha: The order, > 1.
+        divergence: The Renyi divergence of that order, >= 0.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     Statement:
         An (alpha, r)-RDP mechanism is (r + ln(1 / delta) / (alpha - 1), delta)-DP for every 0 < delta < 1.
     Source: Mironov, arXiv:1702.07476v3, Proposition 3.
@@ -139,6 +172,19 @@ def renyi_composition(
     charges: Any, delta_g: float, deltas: Any = None, counts: Any = None, *, improved: bool = True
 ) -> float:
     """Epsilon of the composition at `delta_g` by Renyi DP, at the order that suits it best.
+
+    Args:
+        charges: Epsilons or (epsilon, delta) pairs, as `farthing.compose` takes them.
+        delta_g: The delta of the whole.
+        deltas: The delta of each charge, where `charges` are epsilons.
+        counts: How often each charge is made; once by default.
+        improved: Whether to convert with `epsilon_of_renyi_improved` instead of the classic conversion.
+
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        InvalidValue: If something is not a charge, or `delta_g` is not a number from 0 to 1.
 
     Statement:
         For every order alpha the composition of epsilon_i-DP mechanisms is (alpha, sum r_i)-RDP, r_i as in

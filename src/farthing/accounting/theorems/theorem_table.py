@@ -31,10 +31,11 @@ from farthing.privacy.events import checked_delta
 class Theorem:
     """A theorem that prices are shown under, wherever they are shown.
 
-    key      in data and in routes
-    name     in tables and reports
-    label    in the legend of a chart
-    remark   what it says, in one line
+    Attributes:
+        key: Its name in data and in routes.
+        name: Its name in tables and reports.
+        label: Its name in the legend of a chart.
+        remark: What it says, in one line.
 
     >>> [theorem.key for theorem in COMPARED]
     ['basic', 'advanced', 'kov', 'optimal', 'own']
@@ -75,7 +76,14 @@ _LEAKS_TOO_LARGE = "the leaks alone are above delta_g"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One theorem's answer. `epsilon` is an upper bound on the optimum, inf when the theorem gives none.
+    """One theorem's answer.
+
+    Attributes:
+        name: The theorem's name in tables.
+        epsilon: An upper bound on the optimum; inf when the theorem gives none.
+        source: Where the theorem stands.
+        applies: Whether the theorem says anything about these charges.
+        note: Why not, if it does not.
 
     >>> table([0.5], None, [2], 0.0)[0]
     Row(name='basic sum', epsilon=1.0, source='DKMMN06, DL09', applies=True, note='')
@@ -90,6 +98,19 @@ class Row:
 
 def table(epsilons: Any, deltas: Any, counts: Any, delta_g: float, *, eta: float = 0.01) -> list[Row]:
     """Every theorem of this package at `delta_g`, for charges given as `farthing.compose` takes them.
+
+    Args:
+        epsilons: The epsilons of the charges.
+        deltas: The delta of each; None for pure charges.
+        counts: How often each is made; None for once.
+        delta_g: The delta of the whole.
+        eta: How far above the optimum the dynamic programme may be.
+
+    Returns:
+        One row for each theorem; those that do not apply say why.
+
+    Raises:
+        InvalidValue: If something is not a charge, or `delta_g` is not a number from 0 to 1.
 
     Statement:
         The epsilon of every row is at least OptComp(charges, delta_g), the least epsilon that holds for all

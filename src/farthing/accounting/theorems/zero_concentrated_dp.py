@@ -15,6 +15,15 @@ from farthing.privacy.events import checked_delta, checked_epsilon
 def zcdp_of_pure(epsilon: float) -> float:
     """The rho of zero-concentrated DP that every `epsilon`-DP mechanism has.
 
+    Args:
+        epsilon: The epsilon of pure DP, >= 0.
+
+    Returns:
+        The rho, rounded up.
+
+    Raises:
+        InvalidValue: If `epsilon` is not a finite number >= 0.
+
     Statement:
         An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP; under adaptive composition the rho add.
     Source: Bun & Steinke, arXiv:1605.02065v1, Proposition 1.4 and Lemma 1.7.
@@ -31,6 +40,16 @@ def zcdp_of_pure(epsilon: float) -> float:
 
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
     """The epsilon at `delta` of any mechanism that is rho-zCDP.
+
+    Args:
+        rho: The rho of zero-concentrated DP, >= 0.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     Statement:
         A rho-zCDP mechanism is (rho + 2 sqrt(rho ln(1 / delta)), delta)-DP for every 0 < delta < 1.
@@ -53,6 +72,16 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
 
 def epsilon_of_zcdp_improved(rho: float, delta: float) -> float:
     """The epsilon at `delta` of any mechanism that is rho-zCDP; never above the classic one.
+
+    Args:
+        rho: The rho of zero-concentrated DP, >= 0.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     Statement:
         A rho-zCDP mechanism is (alpha, alpha rho)-RDP for every alpha > 1, and so (epsilon, delta)-DP with

@@ -21,7 +21,11 @@ from farthing.privacy.events import Event, checked_real
 class HoldoutAnswer:
     """A mean that may be believed: the training mean if it agrees with the holdout, else the holdout's with noise.
 
-    `error` is the distance from the population's mean that the holdout's guarantee allows, for all answers at once.
+    Attributes:
+        value: The mean.
+        error: How far it may be from the population's mean, for all answers at once.
+        paid: Whether it used up a correction.
+        training: The mean over the training rows.
 
     >>> answer = HoldoutAnswer(value=0.5, error=0.07, paid=True, training=0.68)
     >>> round(answer.overfit, 2)
@@ -48,15 +52,27 @@ class HoldoutAnswer:
 class Holdout:
     """Thresholdout: questions about a holdout set, as many as were planned for, each chosen after the last answer.
 
-    A statistic is a function of a table that gives each row a number in [0, 1], out of that row alone (values beyond
-    are clamped, NaN counts as 0). `ask` compares its mean over `training` with that over `holdout`, both noisy: if
-    they agree to within `threshold` the training mean is the answer and nothing is used up; otherwise the answer is the
-    holdout mean with noise, and one of `corrections` is used up. The last one ends the session.
+    `ask` compares a statistic's mean over `training` with that over `holdout`, both noisy: if they agree to within
+    `threshold` the training mean is the answer and nothing is used up; otherwise the answer is the holdout mean with
+    noise, and one of `corrections` is used up. The last one ends the session. `guarantee` says how far all answers may
+    be from the population's means.
 
     Tables are anything the statistics can take: arrays, data frames, mappings of columns, tuples (X, y). If both are
     datasets, statistics are expressions ("age > 30", or a number), and no row leaves its engine.
-    `epsilon` and `delta` are for the whole session, when one holdout row is replaced; `guarantee` says how far all
-    answers may be from the population's means. `journal` makes a session outlive the process.
+
+    Args:
+        training: The rows that may be looked at freely.
+        holdout: The rows that only `ask` looks at.
+        epsilon: The epsilon of the whole session, when one holdout row is replaced.
+        delta: The delta of the whole session.
+        queries: How many questions the guarantee holds for.
+        corrections: How many answers may come from the holdout.
+        threshold: How far the means may be apart; the plan chooses it by default.
+        confidence: The probability that the guarantee holds for all answers at once.
+        journal: Keeps the session beyond the process; in memory by default.
+
+    Raises:
+        InvalidValue: If an argument is out of its range, or there are too few rows for the noise.
 
     Statement:
         The answers of a session are (epsilon, delta)-DP in the holdout rows when one of them is replaced, however the
@@ -137,7 +153,23 @@ class Holdout:
         confidence: float = 0.95,
         training_rows: int | None = None,
     ) -> HoldoutPlan:
-        """What a session over so many holdout rows will promise; no row is needed for that.
+        """The prices and the guarantee of a session over so many holdout rows; no row is needed for that.
+
+        Args:
+            rows: How many holdout rows there are.
+            epsilon: The epsilon of the whole session.
+            delta: The delta of the whole session.
+            queries: How many questions the guarantee holds for.
+            corrections: How many answers may come from the holdout.
+            threshold: How far the means may be apart; the plan chooses it by default.
+            confidence: The probability that the guarantee holds for all answers at once.
+            training_rows: How many training rows there are; as many as holdout rows by default.
+
+        Returns:
+            The plan.
+
+        Raises:
+            InvalidValue: If an argument is out of its range.
 
         >>> [round(Holdout.plan(rows, epsilon=1.0).guarantee.error_free, 2) for rows in (2_000, 20_000, 200_000)]
         [0.57, 0.11, 0.03]
@@ -156,6 +188,20 @@ class Holdout:
         confidence: float = 0.95,
     ) -> int:
         """How many holdout rows (and as many training rows) it takes until all answers are within `tolerance`.
+
+        Args:
+            tolerance: How far an answer may be from the population's mean, between 0 and 1.
+            epsilon: The epsilon of the whole session.
+            delta: The delta of the whole session.
+            queries: How many questions the guarantee holds for.
+            corrections: How many answers may come from the holdout.
+            confidence: The probability that the guarantee holds for all answers at once.
+
+        Returns:
+            The number of holdout rows.
+
+        Raises:
+            InvalidValue: If an argument is out of its range, or no number of rows is enough.
 
         >>> rows = Holdout.needed(0.05, epsilon=1.0)
         >>> Holdout.plan(rows, epsilon=1.0).guarantee.error_free <= 0.05
@@ -186,7 +232,19 @@ class Holdout:
         return high
 
     def ask(self, statistic: Statistic | str) -> HoldoutAnswer:
-        """The mean of `statistic`, from the training rows if the holdout agrees, else from the holdout with noise."""
+        """The mean of `statistic`, from the training rows if the holdout agrees, else from the holdout with noise.
+
+        Args:
+            statistic: A function of a table that gives each row a number in [0, 1], out of that row alone (values
+                beyond are clamped, NaN counts as 0); for datasets an expression.
+
+        Returns:
+            The mean, with its error and whether it used up a correction.
+
+        Raises:
+            InvalidData: If the statistic does not give one number for each row.
+            SessionEnded: If the questions or the corrections are used up.
+        """
         plan = self._plan
         self._refuse_if_over()
         centre = self._training.total(statistic) // plan.training_rows

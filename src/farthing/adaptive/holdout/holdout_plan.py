@@ -111,10 +111,23 @@ _MOST_ROWS = 2**42  # sums stay below 2^62
 
 @dataclass(frozen=True)
 class HoldoutPlan:
-    """The prices and the promise of a reusable holdout, before any row is looked at.
+    """The prices and the guarantee of a reusable holdout, before any row is looked at.
 
     Each of the `corrections` rounds is one run of the sparse vector with fresh threshold noise, and one noisy mean;
     both prices are fixed in advance, so that the session is one event.
+
+    Args:
+        rows: How many holdout rows there are.
+        training_rows: How many training rows there are.
+        epsilon: The epsilon of the whole session.
+        delta: The delta of the whole session.
+        queries: How many questions the guarantee holds for.
+        corrections: How many answers may come from the holdout.
+        stated_threshold: How far the means may be apart; chosen by default.
+        confidence: The probability that the guarantee holds for all answers at once.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> plan = HoldoutPlan(rows=10_000, training_rows=10_000, epsilon=1.0, queries=1_000, corrections=5)
     >>> plan.event
@@ -197,14 +210,28 @@ class HoldoutPlan:
         return math.ceil(Fraction(self.threshold) * self.rows * STEPS)
 
     def measurement_error(self, failure: float) -> float:
-        """With probability 1 - failure, no corrected answer is off the holdout mean by more than this."""
+        """With probability 1 - failure, no corrected answer is off the holdout mean by more than this.
+
+        Args:
+            failure: The probability that one of them is.
+
+        Returns:
+            The error.
+        """
         # P[|noise| >= x] <= 2 exp(-x / scale) / (1 + exp(-1 / scale)) for each of them.
         scale = self.measurement.scale
         steps = scale * math.log(2 * self.corrections / failure / (1 + math.exp(-1 / scale))) * (1 + 1e-9)
         return steps / (self.rows * STEPS) + 1 / (2 * LEVELS) + _FLOOR
 
     def free_error(self, failure: float) -> float:
-        """With probability 1 - failure, no free answer is off the holdout mean by more than this."""
+        """With probability 1 - failure, no free answer is off the holdout mean by more than this.
+
+        Args:
+            failure: The probability that one of them is.
+
+        Returns:
+            The error.
+        """
         return self.threshold + self.comparison.miss_steps(failure, self.corrections) / (self.rows * STEPS) + 2 * _FLOOR
 
     @cached_property

@@ -137,10 +137,19 @@ _WHY = {
 class HoldoutGuarantee:
     """All answers of a session at once, with `confidence`: how far they may be from the population's means.
 
-    `error_free` holds for training means that were let through, `error_paid` for corrected ones. The parts:
-    `free_on_rows` and `paid_on_rows` are the distance from the means of the holdout rows, `sampling` that of the rows
-    from the population, by one of two theorems (`route`; both in `farthing.adaptive.holdout.population_guarantee`).
-    The holdout rows must be independent draws from the population, and nobody may have used them before.
+    `error_free` holds for training means that were let through, `error_paid` for corrected ones. The holdout rows must
+    be independent draws from the population, and nobody may have used them before.
+
+    Attributes:
+        route: Which of the two theorems of `farthing.adaptive.holdout.population_guarantee` gives the smaller errors.
+        confidence: The probability that all errors hold at once.
+        rows: How many holdout rows there are.
+        queries: How many questions the errors hold for.
+        corrections: How many answers may come from the holdout.
+        threshold: How far the two means may be apart.
+        free_on_rows: How far a free answer may be from the mean of the holdout rows.
+        paid_on_rows: How far a corrected answer may be from it.
+        sampling: How far the mean of the holdout rows may be from the population's.
 
     >>> from farthing.adaptive.holdout import Holdout
     >>> print(Holdout.plan(rows=10_000, epsilon=1.0, queries=1_000, corrections=5).guarantee)

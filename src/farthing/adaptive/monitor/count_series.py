@@ -25,8 +25,11 @@ _LARGEST_THRESHOLD = 2**62
 class Series:
     """One count that is looked at again and again.
 
-    `labels` are the values of the `by` columns that it is the count of; empty for a count of all rows that meet the
-    condition.
+    Attributes:
+        name: The name of the series.
+        statistic: The name of the count that it belongs to.
+        labels: The values of the `by` columns that it is the count of; empty for a count of all rows that meet the
+            condition.
 
     >>> Series("count by region: north", "count by region", ("north",)).name
     'count by region: north'

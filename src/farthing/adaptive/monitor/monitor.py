@@ -19,10 +19,15 @@ Read = Callable[..., Sequence[int]]
 
 @dataclass(frozen=True)
 class Alert:
-    """A series was found to have reached its threshold, at a look.
+    """A look found that a series had reached its threshold.
 
-    `above_by` is a noisy guess at how far it was above; `estimate` is the same as a count. Among many series, those
-    that are reported tend to have had lucky noise.
+    Among many series, those that are reported tend to have had lucky noise.
+
+    Attributes:
+        series: The name of the series.
+        step: The number of the look.
+        above_by: A noisy guess at how far it was above; `estimate` is the same as a count.
+        threshold: The threshold of the series.
 
     >>> Alert("cases in north", 7, 33, 500).estimate
     533
@@ -44,10 +49,16 @@ class Alert:
 
 @dataclass(frozen=True)
 class Look(Sequence[Alert]):
-    """What one look came to: its alerts, in order, and how far off its answers may be.
+    """The alerts of one look, in order, and how far off its answers may be.
 
-    `unseen` names the series that were not looked at, because the last alert had been given or the look was to end
-    with one. A look is true if there is an alert in it.
+    A look is true if there is an alert in it.
+
+    Attributes:
+        step: The number of the look.
+        alerts: Which series had reached their thresholds.
+        error: How far off all answers may be.
+        unseen: The series that were not looked at, because the last alert had been given or the look was to end with
+            one.
 
     >>> bool(Look(3, (), error=40)), Look(3, (), error=40).complete
     (False, True)
@@ -97,6 +108,11 @@ class Monitor:
     journal before its first question and ends with an alert, which is recorded before it is shown. The noise of the
     running round lives in this object only: a monitor that is opened again begins another round, and the one
     that was running is lost.
+
+    Args:
+        plan: The series, their thresholds and the prices.
+        read: Counts the series; it is called with the arguments of `look`.
+        journal: Keeps the rounds.
 
     >>> from farthing.adaptive.session_journal import MemoryJournal
     >>> from farthing.adaptive.monitor import Series, plan_monitor
@@ -151,16 +167,25 @@ class Monitor:
         return self._round is not None
 
     def look(self, table: Any = None, *, where: Any = None, step: int | None = None, single: bool = False) -> Look:
-        """Read all counts once and tell which have reached their thresholds.
-
-        `table` is the dataset as it is now, where it is not the source itself that grows; `where` limits this look to
-        some rows, such as those of the last days; `step` numbers the look, by default one more than the last. A
-        `single` look ends with its first alert, and the other series are `unseen`: the rest would need another round,
-        which is lost if this is the last look of the process.
+        """Read all counts once and report which have reached their thresholds.
 
         When the last alert has been given, the rest of that look is `unseen`, and the next one is refused. If the
-        ledger fails in between, its error is raised: what was recorded is in `alerts`, and what was found but not
-        recorded is kept, and shown by the next look when it has been.
+        ledger fails in between, its error is raised: what was recorded is in `alerts`, and an alert that was not yet
+        recorded is shown by the next look, once it has been.
+
+        Args:
+            table: The dataset as it is now, where it is not the source itself that grows.
+            where: Limits this look to some rows, such as those of the last days.
+            step: The number of the look, by default one more than the last.
+            single: Whether the look ends with its first alert, and the other series are `unseen`: the rest would need
+                another round, which is lost if this is the last look of the process.
+
+        Returns:
+            The alerts, and the error.
+
+        Raises:
+            InvalidValue: If `step` is not a whole number >= 1.
+            SessionEnded: If the last alert was given before.
         """
         number = self._step + 1 if step is None else checked_count(step, "step")
         if not number >= 1:

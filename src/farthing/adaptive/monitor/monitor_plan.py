@@ -91,8 +91,19 @@ _ROUNDING = 2e-9  # of epsilon
 class MonitorPlan:
     """A monitor before it is opened: its series with their thresholds, its price, and its error.
 
-    `alerts` is how many alerts it can give in all; each is the end of one round of price `round_epsilon`, and all of
-    them together cost `epsilon` at `delta`, fixed in advance. `steps` is how many looks the promise is made for.
+    Attributes:
+        series: The counts.
+        thresholds: The threshold of each.
+        alerts: How many alerts it can give in all; each is the end of one round.
+        steps: How many looks the error is stated for.
+        epsilon: The epsilon of all rounds together, fixed in advance.
+        delta: Their delta.
+        round_epsilon: The epsilon of one round.
+        l1_sensitivity: The most that one unit moves any single series.
+        monotone: Whether one unit moves all series in the same direction.
+        mute: Whether a series that was reported is not looked at again.
+        confidence: The probability that the error holds for all looks at once.
+        warnings: What to think about before opening it.
 
     >>> from farthing.adaptive.monitor.count_series import Series
     >>> plan = plan_monitor([Series("all", "all")], [500], alerts=5, steps=52, epsilon=1.0, monotone=True)
@@ -137,6 +148,12 @@ class MonitorPlan:
 
         Every series that was reported has reached its threshold less the error, and every one that was looked at and
         not reported was below its threshold plus the error: all of them at once, with probability `confidence`.
+
+        Args:
+            looks: How many looks.
+
+        Returns:
+            The error, in rows.
         """
         # Every round may fail, and any of them may be the one with all the questions.
         failure = (1 - self.confidence) / self.alerts
@@ -150,6 +167,15 @@ class MonitorPlan:
     def false_alarm(self, below_by: int) -> float:
         """At most how likely it is that any series is ever reported while it is `below_by` under its threshold.
 
+        Args:
+            below_by: How far it is under its threshold.
+
+        Returns:
+            The probability, rounded up.
+
+        Raises:
+            InvalidValue: If `below_by` is not a whole number >= 0.
+
         >>> from farthing.adaptive.monitor.count_series import Series
         >>> plan = plan_monitor([Series("all", "all")], [500], alerts=1, steps=52, epsilon=1.0, monotone=True)
         >>> plan.false_alarm(5) > plan.false_alarm(10) > plan.false_alarm(20)
@@ -162,6 +188,15 @@ class MonitorPlan:
         """At most how likely it is that one look at a series `above_by` over its threshold does not report it.
 
         As long as there are alerts left; the look after it has the same chance again.
+
+        Args:
+            above_by: How far it is over its threshold.
+
+        Returns:
+            The probability, rounded up.
+
+        Raises:
+            InvalidValue: If `above_by` is not a whole number >= 0.
         """
         return min(1.0, self.alerts * chance_below(*self._distribution, checked_count(above_by, "above_by")))
 
@@ -230,8 +265,23 @@ def plan_monitor(
 ) -> MonitorPlan:
     """The monitor with the least error whose rounds together cost at most (epsilon, delta).
 
-    `l1_sensitivity` is the most that one unit moves any single series; `monotone` says that it moves all of them in
-    the same direction.
+    Args:
+        series: The counts.
+        thresholds: The threshold of each.
+        alerts: How many alerts it can give in all.
+        steps: How many looks the error is stated for.
+        epsilon: The epsilon of all rounds together, > 0.
+        delta: Their delta.
+        l1_sensitivity: The most that one unit moves any single series.
+        monotone: Whether one unit moves all series in the same direction.
+        mute: Whether a series that was reported is not looked at again.
+        confidence: The probability that the error holds for all looks at once.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> regions = [Series(f"cases in {name}", "cases", (name,)) for name in ("north", "south")]
     >>> plan = plan_monitor(regions, [500, 300], alerts=50, steps=52, epsilon=1.0, delta=1e-9, monotone=True)

@@ -30,8 +30,12 @@ _MOST_KEPT = 2**26  # cells of them
 class Answer:
     """An answer to a counting question: how many rows, within `error` with the plan's confidence.
 
-    `error` holds for all answers of the session at once; None means that nothing is promised (an estimate). `paid`
-    says that the answer used up an update.
+    Attributes:
+        value: How many rows.
+        error: How far the answer may be off, for all answers of the session at once; None for an estimate, which has no
+            bound.
+        paid: Whether the answer used up an update.
+        rows: How many rows the table has, about.
 
     >>> answer = Answer(value=1200, error=300, paid=False, rows=10_000)
     >>> print(answer), answer.fraction
@@ -70,13 +74,19 @@ class Step:
 class QuerySession:
     """Answers to a stream of counting questions over a public domain, each at once.
 
-    `plan` fixes all prices; the journal charges them and remembers. `cells` fetches the private counts, one for each
-    cell of the domain, when they are first needed; nothing that this object shows holds them.
-
-    `known` are tables of earlier releases: they make the start better and cost nothing.
-
     A question is first answered from public weights. If the noisy difference to the rows is near, the answer stands
     and is free; if not, it is corrected, the weights are moved, and one update is used up.
+
+    Args:
+        plan: All prices and errors, fixed in advance.
+        axes: The columns of the domain.
+        cells: Fetches the private counts, one for each cell of the domain, when they are first needed; nothing that
+            this object shows holds them.
+        journal: Charges the prices and remembers the answers.
+        known: Tables of earlier releases: they make the start better and cost nothing.
+
+    Raises:
+        InvalidValue: If the plan was made for another domain.
 
     >>> from farthing.adaptive.session_journal import MemoryJournal
     >>> from farthing.adaptive.query_session.session_plan import plan_query_session
@@ -209,6 +219,16 @@ class QuerySession:
 
         The same question gets the same answer again. When the updates are used up it is refused, unless it has an
         answer already; `estimate` still works.
+
+        Args:
+            question: A condition on the columns, or a mapping of columns to values or pairs.
+
+        Returns:
+            The answer, with its error and whether it used up an update.
+
+        Raises:
+            InvalidValue: If the question cannot be read.
+            SessionEnded: If the updates are used up and the question has no answer yet.
         """
         with self._lock:
             mask = self._mask(question)
@@ -220,12 +240,31 @@ class QuerySession:
             return self._answers[mask.fingerprint][1]
 
     def key(self, question: Question) -> str:
-        """A fingerprint of the cells that a question counts: equal for the same question in other words."""
+        """A fingerprint of the cells that a question counts: equal for the same question in other words.
+
+        Args:
+            question: A condition on the columns.
+
+        Returns:
+            The fingerprint, in hexadecimal digits.
+
+        Raises:
+            InvalidValue: If the question cannot be read.
+        """
         with self._lock:
             return self._mask(question).fingerprint
 
     def estimate(self, question: Question) -> Answer:
-        """What the weights say: free, always there, and without a promise.
+        """An answer from the weights alone: free, always available, and without a bound on its error.
+
+        Args:
+            question: A condition on the columns.
+
+        Returns:
+            The answer; its `error` is None.
+
+        Raises:
+            InvalidValue: If the question cannot be read.
 
         >>> from farthing.adaptive.session_journal import MemoryJournal
         >>> from farthing.adaptive.query_session.session_plan import plan_query_session

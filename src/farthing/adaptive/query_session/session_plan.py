@@ -88,9 +88,27 @@ _START_WORDS = ("blocks of cells", "tables of one column", "tables of two column
 class QuerySessionPlan:
     """The prices and promises of one session, all fixed before the first question.
 
-    `error` bounds every free answer, `paid_error` every paid one, all of them at once with probability `confidence`,
-    in rows. `threshold` is where a round's noise is centred. `least_gain` is the error that every update is sure to
-    find, with the same probability; `most_updates` is the number of updates that can then be needed at all.
+    Attributes:
+        cells: How many cells the domain has.
+        epsilon: The epsilon of the whole session.
+        delta: The delta of the whole session.
+        alpha: The accuracy that was asked for, as a part of `rows`.
+        queries: How many questions the errors hold for.
+        rows: About how many rows there are; public.
+        sensitivity: How far neighbours' cells can be apart in l1.
+        confidence: The probability that all errors hold at once.
+        start: "cells" if the session starts from noisy cells, "none" if from even weights.
+        opening: The noisy cells and tables that it starts from, if it does.
+        updates: How many updates there are.
+        round_epsilon: The epsilon of one update.
+        threshold_parts: How many of 2^16 parts of a round's epsilon go to the noise of its thresholds.
+        threshold: Where a round's noise is centred.
+        error: The bound on every free answer, in rows.
+        paid_error: The bound on every paid answer, in rows.
+        least_gain: The error that every update is sure to find, with the same probability.
+        most_updates: The number of updates that can then be needed at all.
+        split_budget: What the same budget would give if it were divided over the questions.
+        warnings: What to think about before opening the session.
 
     >>> from farthing.adaptive.query_session.session_plan import plan_query_session
     >>> plan = plan_query_session(2**16, epsilon=1.0, delta=1e-9, alpha=0.01, queries=10_000, rows=100_000)
@@ -182,6 +200,12 @@ class QuerySessionPlan:
 
         Half of what may fail is for the thresholds, a quarter for the planned questions, an eighth for as many
         again, and so on: the promise covers all of them, however many come.
+
+        Args:
+            doublings: How often the number of planned questions is doubled.
+
+        Returns:
+            The reach of the thresholds' noise and that of the questions' noise.
         """
         return _reaches(self.round.rates, self.updates, self.queries, self.confidence, doublings)
 
@@ -231,8 +255,24 @@ def plan_query_session(
 ) -> QuerySessionPlan:
     """The plan of a session over a public domain: its axes, or the number of its cells.
 
-    `alpha` is the accuracy as a part of `rows`, a public number or guess; `sensitivity` how far neighbours' cells can
-    be apart in l1. `updates=None` takes as many rounds as leave room for `alpha`, at most those the theorem needs.
+    Args:
+        domain: The axes of the domain, or the number of its cells.
+        epsilon: The epsilon of the whole session.
+        delta: The delta of the whole session.
+        alpha: The accuracy, as a part of `rows`.
+        queries: How many questions the errors hold for.
+        rows: How many rows there are: a public number or guess.
+        sensitivity: How far neighbours' cells can be apart in l1.
+        updates: How many updates; by default as many rounds as leave room for `alpha`, at most those the theorem needs.
+        start: "cells", "none", or "auto" for the better one.
+        confidence: The probability that all errors hold at once.
+
+    Returns:
+        The plan.
+
+    Raises:
+        Infeasible: If no division of the budget reaches `alpha`.
+        InvalidValue: If an argument is out of its range.
 
     >>> print(plan_query_session(4096, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000))
     online answers on 4,096 cells, ...

@@ -21,8 +21,13 @@ NOTHING = Known()
 class SyntheticModel:
     """The model of a synthesis: tables of any columns, counts of any conjunction, and synthetic rows.
 
-    Groups of values hang together as the measured tables say; within its group a value does not depend on anything
-    else. `groups` and `within` say for each value of a column its group, and its share of that group.
+    Groups of values depend on each other as the measured tables say; within its group a value does not depend on
+    anything else.
+
+    Attributes:
+        graph: The model of the groups.
+        groups: For each column the group of each of its values.
+        within: For each column the share of each value in its group.
 
     >>> from farthing.adaptive.synthesis import synthesis_plan
     >>> rows = np.array([[0, 0], [1, 1]] * 500)
@@ -52,7 +57,17 @@ class SyntheticModel:
         return self.graph.total
 
     def marginal(self, columns: Sequence[int]) -> Floats:
-        """The expected counts of all combinations of values of these columns, axes in their order."""
+        """The expected counts of all combinations of values of these columns, axes in their order.
+
+        Args:
+            columns: Different columns, by number.
+
+        Returns:
+            An array with one axis for each column.
+
+        Raises:
+            InvalidValue: If the table would have too many cells, or a column is not the model's.
+        """
         chosen = [int(column) for column in columns]
         cells = int(np.prod([float(self.sizes[column]) for column in chosen]))
         if not cells <= _MOST_CELLS:
@@ -66,7 +81,14 @@ class SyntheticModel:
     def query(self, masks: Mapping[int, ArrayLike]) -> float:
         """The expected number of rows in a conjunction: for each column, which of its values count.
 
-        A mask is an array of truth values, one for each value of the column, or of numbers to multiply by.
+        Args:
+            masks: For a column an array of truth values, one for each of its values, or of numbers to multiply by.
+
+        Returns:
+            The expected number of rows.
+
+        Raises:
+            InvalidValue: If a column or the size of a mask is not the model's.
         """
         merged = {}
         for column, mask in masks.items():
@@ -77,7 +99,18 @@ class SyntheticModel:
         return self.graph.query(merged)
 
     def rows(self, count: int | None = None, generator: np.random.Generator | None = None) -> NDArray[np.int64]:
-        """Synthetic rows, one code for each column; as many as were counted unless `count` is given."""
+        """Synthetic rows, one code for each column.
+
+        Args:
+            count: How many rows; as many as were counted by default.
+            generator: Where the randomness comes from.
+
+        Returns:
+            An array with one row for each row.
+
+        Raises:
+            InvalidValue: If `count` is not a whole number >= 0.
+        """
         random = generator or np.random.default_rng()
         found = self.graph.rows(count, random)
         for column, places in enumerate(self.groups):

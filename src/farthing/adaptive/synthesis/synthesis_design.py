@@ -37,8 +37,14 @@ _FOR_COLUMNS, _FOR_ROUNDS = 0.30, 0.35  # parts of the shares; the rest goes whe
 class SynthesisPlan:
     """What a synthesis will do and cost: made of public facts, printed before anything is spent.
 
-    `sizes` are the numbers of values of the columns `names`; `prices` says what every noise and every choice costs, and
-    `schedule` how many of them there are; `known` holds tables of earlier releases, which cost nothing.
+    Attributes:
+        sizes: How many values each column has.
+        names: The columns.
+        epsilon: The epsilon of the whole synthesis.
+        delta: Its delta.
+        prices: What every noise and every choice costs.
+        schedule: How many of them there are.
+        known: Tables of earlier releases, which cost nothing.
 
     >>> plan = synthesis_plan((85, 9, 16, 2), epsilon=1.0, delta=1e-9)
     >>> print(plan)
@@ -81,23 +87,58 @@ class SynthesisPlan:
     ) -> dict[str, Whole]:
         """Noisy whole numbers by name, from private rows: charge `event` first, each call is another release.
 
-        `codes` holds a row of codes for each private row, or for each distinct one with its `counts`.
+        Args:
+            codes: A row of codes for each private row, or for each distinct one with its `counts`.
+            counts: How often each row occurs; once by default.
+            progress: Called with the share that is done.
+            source: Where random bits come from.
+
+        Returns:
+            Noisy whole numbers by name.
+
+        Raises:
+            InvalidData: If a code is not one of its column's values.
         """
         rows = _checked_rows(codes, counts, self.sizes)
         loop = Loop(self.prices, self.schedule, rows, source, self.alone, self._known_of)
         return loop.run(self.sizes, progress or (lambda share: None)).written()
 
     def fitted(self, answers: Mapping[str, Any]) -> SyntheticModel:
-        """The model that the drawn numbers stand for: post-processing, the same every time."""
+        """The model that the drawn numbers stand for: post-processing, the same every time.
+
+        Args:
+            answers: What `draw` returned.
+
+        Returns:
+            The model.
+        """
         found = Transcript.read(answers)
         return fitted(found, self.prices.standard_error, self._known_of(found))
 
     def model(self, codes: ArrayLike, counts: ArrayLike | None = None) -> SyntheticModel:
-        """`draw` and `fitted` in one: charge `event` first."""
+        """`draw` and `fitted` in one: charge `event` first.
+
+        Args:
+            codes: A row of codes for each private row, or for each distinct one with its `counts`.
+            counts: How often each row occurs; once by default.
+
+        Returns:
+            The model.
+
+        Raises:
+            InvalidData: If a code is not one of its column's values.
+        """
         return self.fitted(self.draw(codes, counts))
 
     def rounds(self, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What each round chose, and how wrong the model was there before: for people and plots."""
+        """What each round chose, and how wrong the model was there before: for people and plots.
+
+        Args:
+            answers: What `draw` returned.
+
+        Returns:
+            One mapping for each round, of noisy numbers only.
+        """
         found = Transcript.read(answers)
         total = self.alone(found).total
         return rounds_of(found, self.names, self.prices.standard_error, total)
@@ -125,9 +166,16 @@ class SynthesisPlan:
             lines.append(f"{len(self.known)} tables of earlier releases, free of charge{apart}")
         return "\n  ".join(lines)
 
-    def alone(self, found: Transcript) -> OneWay:
-        """The columns one by one, as they were measured and known."""
-        return one_way(self.sizes, found.tables, self.prices.standard_error, self._known_columns)
+    def alone(self, transcript: Transcript) -> OneWay:
+        """The columns one by one, as they were measured and known.
+
+        Args:
+            transcript: The drawn numbers, read back.
+
+        Returns:
+            The counts of every column, and their total.
+        """
+        return one_way(self.sizes, transcript.tables, self.prices.standard_error, self._known_columns)
 
     @cached_property
     def _known_columns(self) -> Known:
@@ -165,7 +213,19 @@ def synthesis_plan(
 ) -> SynthesisPlan:
     """A plan for columns with these numbers of values that costs at most (epsilon, delta), proven.
 
-    `sensitivity` is how far neighbours move the counts of whole rows: by default, by one row.
+    Args:
+        sizes: How many values each column has.
+        epsilon: The epsilon of the whole synthesis.
+        delta: Its delta.
+        names: The columns; numbered by default.
+        sensitivity: How far neighbours move the counts of whole rows; by default, by one row.
+        known: Tables of earlier releases, which cost nothing.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidValue: If an argument is out of its range, or a known table does not fit the columns.
 
     >>> synthesis_plan((2, 3), epsilon=1.0).prices.choices
     1

@@ -20,6 +20,16 @@ _UP = 1 + 1e-12  # more than a handful of roundings can take away
 def most_guessed(epsilon: float, delta: float = 0.0) -> float:
     """The largest expected share of secret bits that anybody can guess right, if half of them are 1.
 
+    Args:
+        epsilon: The epsilon of the answer.
+        delta: The delta of the answer.
+
+    Returns:
+        The share, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     Statement:
         Let every row hold a bit, each 0 or 1 with probability 1/2 independently of everything else, and let M be
         (epsilon, delta)-DP for tables that differ in one row's bit. Whatever an attacker knows besides, and however
@@ -46,6 +56,17 @@ def most_guessed(epsilon: float, delta: float = 0.0) -> float:
 
 def chance_of_guessing(correct: int, rows: int, epsilon: float) -> float:
     """The chance that some attacker guesses at least `correct` of `rows` bits from an epsilon-DP answer.
+
+    Args:
+        correct: How many guesses are right, at most `rows`.
+        rows: How many bits there are.
+        epsilon: The epsilon of the answer.
+
+    Returns:
+        The chance, rounded up.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     Statement:
         In the setting of `most_guessed` with delta = 0, the number of right guesses is at most that of a binomial
@@ -85,6 +106,12 @@ Answer = Callable[[Counts], Any]
 class Differenced:
     """How often the secret of one person was guessed right.
 
+    Attributes:
+        answers: What the attacker was given.
+        guessed: How often the guess was right.
+        repetitions: How often the attack was tried.
+        most: The largest share that any attacker can reach; None where nothing bounds it.
+
     >>> Differenced("exact counts", 1000, 1000, None).share
     1.0
     """
@@ -109,6 +136,13 @@ class Differenced:
 def guessed_by_difference(everybody: Any, everybody_else: Any) -> NDArray[np.bool_]:
     """Whether a person has the property, from a noisy count of all who have it and one of all others who have it.
 
+    Args:
+        everybody: The count of all who have the property.
+        everybody_else: The count without that person.
+
+    Returns:
+        Whether the difference says that the person has it.
+
     >>> guessed_by_difference(132, 131), guessed_by_difference(132, 132)
     (True, False)
     """
@@ -127,7 +161,19 @@ def difference(
 ) -> Differenced:
     """Attack one person of a made-up table, many times: the secret is a fair coin each time.
 
-    `answer` maps an array of pairs of exact counts to what an attacker is told instead.
+    Args:
+        answer: Maps an array of pairs of exact counts to what the attacker is given instead.
+        people: How many people the table has.
+        repetitions: How often to attack.
+        seed: The seed of the made-up tables.
+        name: What to call the answers.
+        most: The largest share that any attacker can reach, where it is known.
+
+    Returns:
+        How often the guess was right.
+
+    Raises:
+        InvalidValue: If `people` or `repetitions` is not a whole number.
 
     >>> difference(lambda counts: counts, repetitions=100).share
     1.0
@@ -147,6 +193,18 @@ def differences(epsilon: float, *, people: int = 1000, repetitions: int = 10_000
     Rounding hides most single pairs of counts. It is no protection: an attacker who asks for ten pairs, with 0 to 9
     people more in both, finds the pair where the rounding tips. The last row asks for less: one count about that person
     alone, with the whole epsilon; it reaches the bound.
+
+    Args:
+        epsilon: The epsilon of the private counts.
+        people: How many people the table has.
+        repetitions: How often to attack.
+        seed: The seed of the made-up tables.
+
+    Returns:
+        One result for each kind of answer.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> for one in differences(1.0, repetitions=10):
     ...     print(one.answers)

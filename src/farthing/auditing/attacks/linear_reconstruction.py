@@ -26,6 +26,12 @@ Decoder = Literal["least squares", "linear programme"]
 class Reconstructed:
     """How much of a secret column came back: the share of rows guessed right, for each repetition.
 
+    Attributes:
+        answers: What the attacker was given.
+        noise: The standard deviation of the noise in the answers.
+        shares: The share of rows guessed right in each repetition.
+        most: The largest share that any attacker can expect; None where nothing bounds it.
+
     >>> Reconstructed("exact counts", 0.0, (1.0, 0.98), None).share
     0.99
     """
@@ -51,6 +57,17 @@ class Reconstructed:
 def random_subsets(queries: int, rows: int, seed: int = 0) -> Bits:
     """Questions: each row is in each of them with probability 1/2.
 
+    Args:
+        queries: How many questions.
+        rows: How many rows there are.
+        seed: The seed of the draw.
+
+    Returns:
+        Truth values, one row for each question.
+
+    Raises:
+        InvalidValue: If an argument is not a whole number.
+
     >>> random_subsets(40, 10).shape
     (40, 10)
     """
@@ -64,6 +81,18 @@ def reconstructed(subsets: Bits, answers: Any, *, noise: float = 0.0, decoder: D
     With s = (1 + t) / 2 the answers are linear in t, whose entries are -1 and 1: least squares find t, ridged by what
     `noise` (a standard deviation) and the size of t say, and its signs are the guess. The linear programme takes the
     s between 0 and 1 with the least sum of absolute errors, and rounds it.
+
+    Args:
+        subsets: Truth values, one row for each question: which rows it counts.
+        answers: `answers[j]` is about how many rows of `subsets[j]` have bit 1.
+        noise: The standard deviation of the noise in the answers.
+        decoder: "least squares" or "linear programme".
+
+    Returns:
+        One guess for each row.
+
+    Raises:
+        InvalidValue: If there is not one answer for each subset, or the decoder has another name.
 
     >>> secret = np.random.default_rng(1).random(50) < 0.5
     >>> subsets = random_subsets(200, 50)
@@ -95,7 +124,24 @@ def reconstruct(
     name: str = "answers",
     most: float | None = None,
 ) -> Reconstructed:
-    """Attack made-up tables whose secret bits are fair coins; `answer` maps exact counts to what is told instead.
+    """Attack made-up tables whose secret bits are fair coins.
+
+    Args:
+        answer: Maps exact counts to what the attacker is given instead.
+        rows: How many secret bits there are.
+        queries: How many random subsets are counted.
+        repetitions: How often to attack.
+        noise: The standard deviation that the attacker assumes.
+        decoder: "least squares" or "linear programme".
+        seed: The seed of the made-up tables.
+        name: What to call the answers.
+        most: The largest share that any attacker can expect, where it is known.
+
+    Returns:
+        The share of bits guessed right in each repetition.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> reconstruct(lambda counts: counts, rows=30, queries=120, repetitions=2).share
     1.0
@@ -115,6 +161,19 @@ def noisy_reconstructions(
 ) -> list[Reconstructed]:
     """The attack on counts with normal noise of these standard deviations, whatever they protect.
 
+    Args:
+        noises: The standard deviations of the noise.
+        rows: How many secret bits there are.
+        queries: How many random subsets are counted.
+        repetitions: How often to attack.
+        seed: The seed of the made-up tables.
+
+    Returns:
+        One result for each standard deviation.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
     >>> [round(one.share, 1) for one in noisy_reconstructions([0.1, 1.0], rows=30, queries=120, repetitions=2)]
     [1.0, 1.0]
     """
@@ -129,6 +188,17 @@ def noisy_reconstructions(
 
 def private_counts(queries: int, epsilon: float, delta: float = 0.0) -> DiscreteLaplace | DiscreteGaussian:
     """The mechanism of least noise for so many counts at once, all of which one row may move.
+
+    Args:
+        queries: How many counts there are.
+        epsilon: The epsilon of all of them.
+        delta: The delta of all of them.
+
+    Returns:
+        The mechanism.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> private_counts(800, 1.0).standard_error > private_counts(800, 1.0, 1e-9).standard_error
     True
@@ -158,6 +228,20 @@ def reconstructions(
     seed: int = 0,
 ) -> list[Reconstructed]:
     """The attack on exact counts, on counts that are too accurate, and on private ones at (epsilon, delta).
+
+    Args:
+        epsilon: The epsilon of the private counts.
+        delta: Their delta.
+        rows: How many secret bits there are.
+        queries: How many random subsets are counted.
+        repetitions: How often to attack.
+        seed: The seed of the made-up tables.
+
+    Returns:
+        One result for each kind of answer.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> [one.answers for one in reconstructions(1.0, 1e-9, rows=20, queries=80, repetitions=1)]
     ['exact counts', 'rounded to tens', 'noise of sqrt(rows) / 4', '50 times too little noise', 'farthing']

@@ -79,10 +79,15 @@ _MOST_VALUES = 2**28  # rows times columns: two gibibytes, several times over
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphicalModel:
-    """What `fit_graphical` finds: tables of any columns, counts of any conjunction, synthetic rows.
+    """What `fit_graphical` returns: tables of any columns, counts of any conjunction, synthetic rows.
 
-    `loss` is half the sum of squared errors at the measured cells, in units of their noise; no distribution has less
-    than `loss - gap`.
+    Attributes:
+        tree: The junction tree of the measured sets of columns.
+        total: How many rows the model has.
+        distribution: The share of the rows in every cell of every clique.
+        weights: The weight of each measured table, from which another fit may start.
+        loss: Half the sum of squared errors at the measured cells, in units of their noise.
+        gap: No distribution has a loss below `loss - gap`.
 
     >>> from farthing.inference.graphical import Measured, fit_graphical
     >>> model = fit_graphical((2, 3), [Measured((1,), [10.0, 30.0, 60.0], 1.0)], 100)
@@ -113,6 +118,15 @@ class GraphicalModel:
     def marginal(self, subset: Sequence[int]) -> Floats:
         """The expected counts of all combinations of values of these columns, axes in the order of `subset`.
 
+        Args:
+            subset: Different columns, by number.
+
+        Returns:
+            An array with one axis for each column.
+
+        Raises:
+            InvalidValue: If the columns are not different columns of the model.
+
         >>> from farthing.inference.graphical import Measured, fit_graphical
         >>> model = fit_graphical((2, 2), [Measured((1,), [25.0, 75.0], 1.0)], 100)
         >>> model.marginal((1, 0)).round(1)
@@ -125,13 +139,30 @@ class GraphicalModel:
         return self.total * self._marginals.table(columns)
 
     def marginals(self, subsets: Iterable[Sequence[int]]) -> dict[Subset, Floats]:
-        """The tables of many sets of columns; what they have in common is worked out once."""
+        """The tables of many sets of columns; what they have in common is worked out once.
+
+        Args:
+            subsets: Sets of columns, by number.
+
+        Returns:
+            For each set its array of expected counts.
+
+        Raises:
+            InvalidValue: If a set is not of different columns of the model.
+        """
         return {tuple(subset): self.marginal(subset) for subset in subsets}
 
     def query(self, masks: Mapping[int, ArrayLike]) -> float:
         """The expected number of rows in a conjunction: for each column, which of its values count.
 
-        A mask is an array of truth values, one for each value of the column, or of numbers to multiply by.
+        Args:
+            masks: For a column an array of truth values, one for each of its values, or of numbers to multiply by.
+
+        Returns:
+            The expected number of rows.
+
+        Raises:
+            InvalidValue: If a column or the size of a mask is not the model's.
 
         >>> from farthing.inference.graphical import Measured, fit_graphical
         >>> model = fit_graphical((2, 3), [Measured((0,), [25.0, 75.0], 1.0)], 100)
@@ -147,9 +178,19 @@ class GraphicalModel:
         return self.total * self._marginals.expectation(factors)
 
     def rows(self, count: int | None = None, generator: np.random.Generator | None = None) -> NDArray[np.int64]:
-        """Synthetic rows, one code for each column; as many as the total says unless `count` is given.
+        """Synthetic rows, one code for each column.
 
         The rows are post-processing: their randomness need not be secret, and is taken from the system by default.
+
+        Args:
+            count: How many rows; as many as the total says by default.
+            generator: Where the randomness comes from.
+
+        Returns:
+            An array with one row for each row.
+
+        Raises:
+            InvalidValue: If `count` is not a whole number >= 0, or so large that the rows would not fit.
 
         >>> from farthing.inference.graphical import Measured, fit_graphical
         >>> model = fit_graphical((2, 3), [Measured((1,), [10.0, 30.0, 60.0], 1.0)], 100)

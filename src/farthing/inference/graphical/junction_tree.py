@@ -62,6 +62,13 @@ class JunctionTree:
 def model_cells(sizes: Sequence[int], subsets: Iterable[Iterable[int]]) -> int:
     """The number of cells that a model of these measured sets keeps: a measure of its memory and of its time.
 
+    Args:
+        sizes: How many values each column has.
+        subsets: Sets of columns that are measured together.
+
+    Returns:
+        The number of cells.
+
     >>> model_cells((2, 3, 4, 5), [(0, 1), (1, 2), (2, 3)]), model_cells((2, 3, 4, 5), [(0, 1, 2, 3)])
     (38, 120)
     """

@@ -110,9 +110,20 @@ def fit_graphical(
 ) -> GraphicalModel:
     """The distribution of `total` rows over columns of these `sizes` that is nearest to all measured tables.
 
-    `start` is an earlier model, whose weights are a good place to begin; `rounds` bounds the passes over the junction
-    tree; the fit ends when one step lowers the loss by less than `tolerance` of it. `progress` is told the passes done
-    and their bound.
+    Args:
+        sizes: How many values each column has.
+        measured: Noisy tables of some of the columns.
+        total: How many rows there are.
+        start: An earlier model, whose weights are a good place to begin.
+        rounds: The largest number of passes over the junction tree.
+        tolerance: The fit ends when one step lowers the loss by less than this part of it.
+        progress: Called with the passes done and their bound.
+
+    Returns:
+        The model.
+
+    Raises:
+        InvalidValue: If a table does not fit the sizes, or the model would be too large.
 
     Statement:
         Let f(p) = sum_i |M_i p - y_i|^2 / (2 s_i^2) over tables p >= 0 with sum N, where M_i p are the sums that y_i

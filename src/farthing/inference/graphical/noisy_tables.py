@@ -24,8 +24,16 @@ Key = tuple[Subset, tuple[bytes | None, ...]]
 class Measured:
     """A table over the columns `subset` with noise of one standard deviation in every cell.
 
-    Values may be negative, and need not agree with any other table. `groups` merges values of a column before they are
-    measured: for each column an array that gives each of its values a group from 0 on, or None to keep them apart.
+    Args:
+        subset: Which columns, by number.
+        values: The noisy counts, one axis for each column. They may be negative, and need not agree with any other
+            table.
+        standard_deviation: That of the noise in each cell, > 0.
+        groups: Merges values of a column before they are measured: for each column an array that gives each of its
+            values a group from 0 on, or None to keep them apart.
+
+    Raises:
+        InvalidValue: If the columns repeat, the array does not fit them, or the standard deviation is not > 0.
 
     >>> Measured((0, 2), [[4.0, -1.0], [2.0, 5.0]], 2.0).values.shape
     (2, 2)

@@ -22,6 +22,13 @@ from farthing.matrix.workloads.workload import Places, Workload, checked_columns
 class Intervals(Workload):
     """Queries over one axis of `size` cells; query i is the sum of the cells starts[i] <= cell < stops[i].
 
+    Args:
+        size: How many cells the axis has.
+        column: The name of the axis.
+
+    Raises:
+        InvalidValue: If the name is not one that a condition can hold.
+
     >>> from farthing.matrix.workloads import all_ranges
     >>> workload = all_ranges(3)
     >>> workload.starts, workload.stops

@@ -30,6 +30,11 @@ _MOST_SUBSETS = 2**17
 class Marginals(Workload):
     """One table for each subset of the axes, subset after subset, each flat in C order.
 
+    Args:
+        shape: How many values each column has.
+        columns: The names of the columns.
+        subsets: Which tables, each by the numbers of its columns.
+
     >>> workload = marginals({"sex": 2, "age": 3}, way=1)
     >>> workload.subsets, workload.queries
     (((0,), (1,)), 5)
@@ -57,11 +62,25 @@ class Marginals(Workload):
         return found
 
     def table_shape(self, subset: Subset) -> tuple[int, ...]:
-        """The sizes of the axes of one table."""
+        """The sizes of the axes of one table.
+
+        Args:
+            subset: The numbers of the table's columns.
+
+        Returns:
+            One size for each of them.
+        """
         return tuple(self.shape[axis] for axis in subset)
 
     def table_size(self, subset: Subset) -> int:
-        """The number of cells of one table."""
+        """The number of cells of one table.
+
+        Args:
+            subset: The numbers of the table's columns.
+
+        Returns:
+            The product of their sizes.
+        """
         return math.prod(self.table_shape(subset))
 
     @property
@@ -90,6 +109,15 @@ class Marginals(Workload):
     def tables(self, values: ArrayLike) -> dict[Subset, Floats]:
         """Values of all queries as one table for each subset.
 
+        Args:
+            values: One number for each query.
+
+        Returns:
+            For each subset an array with one axis for each column.
+
+        Raises:
+            InvalidValue: If there is not one number for each query.
+
         >>> marginals((2, 2), way=1).tables([3.0, 4.0, 1.0, 6.0])
         {(0,): array([3., 4.]), (1,): array([1., 6.])}
         """
@@ -100,6 +128,15 @@ class Marginals(Workload):
 
     def answers_from(self, tables: Mapping[tuple[int, ...] | tuple[str, ...], ArrayLike]) -> Floats:
         """The answers of all queries from one table for each subset, by numbers of axes or names of columns.
+
+        Args:
+            tables: One array for each subset.
+
+        Returns:
+            One number for each query.
+
+        Raises:
+            InvalidValue: If a table is missing, is not the workload's, or has another shape.
 
         >>> workload = marginals({"sex": 2, "age": 3}, way=1)
         >>> workload.answers_from({("age",): [1, 5, 1], ("sex",): [3, 4]})
@@ -198,9 +235,20 @@ def marginals(
     up_to: bool = False,
     subsets: Iterable[Sequence[int] | Sequence[str]] | None = None,
 ) -> Marginals:
-    """All tables of exactly `way` columns, or of at most that many (`up_to`), or those of the listed `subsets`.
+    """The tables of several columns, and all their cells as queries.
 
-    `domain` says how many values each column has: a mapping, or a shape with `columns` for the names.
+    Args:
+        domain: How many values each column has: a mapping, or a shape with `columns` for the names.
+        way: How many columns a table has.
+        columns: The names of the columns, for a shape.
+        up_to: Whether to add the tables of fewer columns.
+        subsets: Which tables, by columns, instead of `way`.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If neither or both of `way` and `subsets` are given, or a column is not in the domain.
 
     >>> marginals({"sex": 2, "age": 74, "race": 5}, way=2).subsets
     ((0, 1), (0, 2), (1, 2))
@@ -235,6 +283,18 @@ def conjunctions(
     up_to: bool = False,
 ) -> Marginals:
     """All conjunctions of `way` conditions `column = value` on different columns: the cells of the marginals.
+
+    Args:
+        domain: How many values each column has: a mapping, or a shape with `columns` for the names.
+        way: How many columns a conjunction speaks of.
+        columns: The names of the columns, for a shape.
+        up_to: Whether to add the conjunctions of fewer columns.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> workload = conjunctions({"smokes": 2, "drinks": 2, "runs": 2}, 2)
     >>> workload.queries, workload.label(5)

@@ -20,8 +20,12 @@ from farthing.matrix.workloads.workload import Workload, checked_columns, defaul
 class Union(Workload):
     """The queries of all parts, one part after the other.
 
-    `weights` say how much each part matters when a strategy is chosen: they scale its rows in `gram`, `gram_times`
-    and `trace`, and nothing else. Answers and variances are always those of the queries as they were asked.
+    Answers and variances are always those of the queries as they were asked, whatever the weights.
+
+    Args:
+        parts: Workloads over the same cells.
+        weights: How much each part matters when a strategy is chosen: they scale its rows in `gram`, `gram_times` and
+            `trace`, and nothing else.
 
     >>> from farthing.matrix.workloads import prefix, total
     >>> workload = union(prefix(3), total(3), weights=(1.0, 2.0))
@@ -100,7 +104,17 @@ class Union(Workload):
 
 
 def union(*parts: Workload, weights: Sequence[float] | None = None) -> Union:
-    """The queries of all parts together; `weights` say how much each part matters when a strategy is chosen.
+    """The queries of all parts together.
+
+    Args:
+        parts: Workloads over the same cells.
+        weights: How much each part matters when a strategy is chosen; all the same by default.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If the parts have different shapes or columns, or a weight is not > 0.
 
     >>> from farthing.matrix.workloads import identity, prefix
     >>> workload = union(prefix(100, column="age"), identity(100))
@@ -136,6 +150,9 @@ def union(*parts: Workload, weights: Sequence[float] | None = None) -> Union:
 @dataclass(frozen=True, eq=False)
 class Product(Workload):
     """The Kronecker product of its factors: W = W1 x W2 x ..., each over axes of its own.
+
+    Args:
+        factors: Workloads over different columns.
 
     >>> from farthing.matrix.workloads import identity, prefix
     >>> workload = product(prefix(3, column="age"), identity(2, column="sex"))
@@ -247,6 +264,16 @@ def joined_text(texts: Iterable[str]) -> str:
 def product(*factors: Workload, columns: Sequence[str] | None = None) -> Product:
     """Every combination of one query from each factor, over the axes of all of them.
 
+    Args:
+        factors: Workloads over different columns.
+        columns: New names for all axes.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If a factor is not a workload, or two axes have the same name.
+
     >>> from farthing.matrix.workloads import prefix, total
     >>> product(prefix(64), prefix(10)).columns
     ('x0', 'x1')
@@ -273,6 +300,16 @@ def product(*factors: Workload, columns: Sequence[str] | None = None) -> Product
 def prefix(n: int, column: str = "x") -> Prefix:
     """All prefixes of n cells: the cumulative histogram, `x < 1` to `x < n`.
 
+    Args:
+        n: How many cells there are.
+        column: The name of the axis.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If `n` is not a whole number >= 1.
+
     >>> prefix(4).answers([5, 0, 2, 1])
     array([5., 5., 7., 8.])
     """
@@ -281,6 +318,16 @@ def prefix(n: int, column: str = "x") -> Prefix:
 
 def all_ranges(n: int, column: str = "x") -> AllRanges:
     """All n (n + 1) / 2 ranges of neighbouring cells.
+
+    Args:
+        n: How many cells there are.
+        column: The name of the axis.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If `n` is not a whole number >= 1.
 
     >>> workload = all_ranges(1024)
     >>> workload.queries, workload.label(0), workload.label(1023), workload.label(524_799)
@@ -291,6 +338,17 @@ def all_ranges(n: int, column: str = "x") -> AllRanges:
 
 def ranges(n: int, pairs: ArrayLike | Iterable[tuple[int, int]] | None = None, column: str = "x") -> SomeRanges:
     """The ranges lo <= cell < hi for pairs (lo, hi), half-open like Python's slices.
+
+    Args:
+        n: How many cells there are.
+        pairs: The ranges, each (lo, hi) with 0 <= lo < hi <= n.
+        column: The name of the axis.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If a pair is not of this form.
 
     >>> workload = ranges(100, [(0, 18), (18, 65), (65, 100)], column="age")
     >>> [workload.label(i) for i in range(3)]
@@ -324,6 +382,17 @@ def ranges(n: int, pairs: ArrayLike | Iterable[tuple[int, int]] | None = None, c
 def identity(*sizes: int, column: str = "x", columns: Sequence[str] | None = None) -> Workload:
     """Every cell by itself: the histogram, or the whole table of several columns.
 
+    Args:
+        sizes: How many cells each axis has.
+        column: The name of a single axis.
+        columns: The names of several axes.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If a size is not a whole number >= 1, or the names do not fit.
+
     >>> identity(3).answers([5, 0, 2])
     array([5., 0., 2.])
     >>> identity(4, 5, columns=("sex", "age")).label(7)
@@ -334,6 +403,17 @@ def identity(*sizes: int, column: str = "x", columns: Sequence[str] | None = Non
 
 def total(*sizes: int, column: str = "x", columns: Sequence[str] | None = None) -> Workload:
     """All cells together, one query.
+
+    Args:
+        sizes: How many cells each axis has.
+        column: The name of a single axis.
+        columns: The names of several axes.
+
+    Returns:
+        The workload.
+
+    Raises:
+        InvalidValue: If a size is not a whole number >= 1, or the names do not fit.
 
     >>> total(3).answers([5, 0, 2])
     array([7.])

@@ -77,19 +77,46 @@ class Workload(ABC):
 
     @abstractmethod
     def times(self, vectors: Floats) -> Floats:
-        """W X for the columns of X, (cells, m) to (queries, m). Unchecked: `answers` is the public door."""
+        """W X for the columns of X. Nothing is checked: `answers` is for callers.
+
+        Args:
+            vectors: X, of shape (cells, m).
+
+        Returns:
+            W X, of shape (queries, m).
+        """
 
     @abstractmethod
     def transposed_times(self, values: Floats) -> Floats:
-        """W' Y for the columns of Y, (queries, m) to (cells, m). Unchecked."""
+        """W' Y for the columns of Y. Nothing is checked: `transposed` is for callers.
+
+        Args:
+            values: Y, of shape (queries, m).
+
+        Returns:
+            W' Y, of shape (cells, m).
+        """
 
     @abstractmethod
     def diagonals(self, covariances: Floats) -> Floats:
-        """diag(W C W') for m matrices at once, (cells, cells, m) to (queries, m). Unchecked."""
+        """diag(W C W') for m matrices at once. Nothing is checked: `query_variances` is for callers.
+
+        Args:
+            covariances: The matrices, of shape (cells, cells, m).
+
+        Returns:
+            One variance for each query and matrix, of shape (queries, m).
+        """
 
     @abstractmethod
     def label(self, i: int) -> str:
-        """Query i in words that `farthing.matrix.workloads.cell_queries.vector_of` understands.
+        """Query i as a condition that `WorkloadAnswers.query` understands.
+
+        Args:
+            i: The number of the query, from 0 on.
+
+        Returns:
+            The condition.
 
         >>> from farthing.matrix.workloads import ranges
         >>> ranges(100, [(10, 25)], column="age").label(0)
@@ -100,6 +127,15 @@ class Workload(ABC):
     def renamed(self, columns: tuple[str, ...]) -> Workload:
         """The same queries over axes of other names.
 
+        Args:
+            columns: One name for each axis.
+
+        Returns:
+            The workload with these names.
+
+        Raises:
+            InvalidValue: If there is not one name for each axis, or two are the same.
+
         >>> from farthing.matrix.workloads import prefix
         >>> prefix(4).renamed(("age",)).label(1)
         'age < 2'
@@ -107,6 +143,15 @@ class Workload(ABC):
 
     def answers(self, histogram: ArrayLike) -> Floats:
         """W x: the answer of every query on a histogram, flat or shaped like the domain.
+
+        Args:
+            histogram: One number for each cell.
+
+        Returns:
+            One number for each query.
+
+        Raises:
+            InvalidValue: If there is not one number for each cell.
 
         >>> from farthing.matrix.workloads import all_ranges
         >>> all_ranges(3).answers([1, 2, 4])
@@ -118,6 +163,15 @@ class Workload(ABC):
     def transposed(self, values: ArrayLike) -> Floats:
         """W' y: for every cell, the sum of the values of the queries that hold it.
 
+        Args:
+            values: One number for each query.
+
+        Returns:
+            One number for each cell.
+
+        Raises:
+            InvalidValue: If there is not one number for each query.
+
         >>> from farthing.matrix.workloads import prefix
         >>> prefix(3).transposed([1.0, 10.0, 100.0])
         array([111., 110., 100.])
@@ -127,6 +181,15 @@ class Workload(ABC):
 
     def gram_times(self, vectors: ArrayLike) -> Floats:
         """W'W X for one vector, (cells,), or for the columns of a matrix, (cells, m).
+
+        Args:
+            vectors: X, one vector or several as columns.
+
+        Returns:
+            W'W X, of the shape of X.
+
+        Raises:
+            InvalidValue: If the vectors do not have one number for each cell.
 
         >>> from farthing.matrix.workloads import prefix
         >>> prefix(3).gram_times([1.0, 0.0, 0.0])
@@ -171,6 +234,15 @@ class Workload(ABC):
 
     def query_variances(self, covariance: ArrayLike) -> Floats:
         """The variance of every query when the cells have this covariance: diag(W C W').
+
+        Args:
+            covariance: The covariance C of the cells.
+
+        Returns:
+            One variance for each query.
+
+        Raises:
+            InvalidValue: If the matrix is not (cells, cells).
 
         >>> import numpy as np
         >>> from farthing.matrix.workloads import prefix
