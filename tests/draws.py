@@ -180,12 +180,20 @@ def system_randomness() -> Generator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chance", action="store_true", help="only tests marked `draws` with a probability above 0")
+    parser.addoption("--times", type=int, default=1, help="run each test so many times")
     parser.addoption(
         "--seed-offset",
         type=int,
         default=0,
         help="run with other seeds: what tests claim of draws holds there too",
     )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each time is a test by itself, with a name of its own: what fixtures of wider scope start is started once."""
+    if (times := metafunc.config.getoption("--times")) > 1:
+        metafunc.fixturenames.append("time_of_test")
+        metafunc.parametrize("time_of_test", range(times))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,7 +2,8 @@
 
 Runs the tests whose outcome rests on chance (marked `draws`, with a probability above 0) and the whole suite so many
 times, and all tests but the examples with so many other seeds (`--seed-offset`), beside so many busy loops, and counts
-what failed. What follows `--` goes to pytest.
+what failed. The tests that rest on chance run `--times` times in each run of pytest, which starts servers once. What
+follows `--` goes to pytest.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def _round(words: list[str], workers: int) -> tuple[str, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=100, help="rounds of the tests that rest on chance")
+    parser.add_argument("--draws", type=int, default=100, help="how often each test that rests on chance runs")
+    parser.add_argument("--times", type=int, default=10, help="how often of that in one run of pytest")
     parser.add_argument("--whole", type=int, default=5, help="rounds of the whole suite")
     parser.add_argument("--seeds", type=int, default=0, help="rounds of all tests but examples, each with other seeds")
     parser.add_argument("--busy", type=int, default=2, help="busy loops beside them")
@@ -45,7 +47,7 @@ def main() -> int:
             loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", _BUSY]))
             stack.callback(loop.kill)
         for name, rounds, words in (
-            ("draws", options.draws, ["--chance"]),
+            ("draws", -(-options.draws // options.times), ["--chance", f"--times={options.times}"]),
             ("whole", options.whole, []),
             ("seeds", options.seeds, ["tests", "--seed-offset={}"]),
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,17 +30,14 @@ WORDS = {
     "request_id": "monday",
 }
 
-CHILD = """
-import json, sys
-from contracts.test_answerer_processes import WORDS, asked, studied
-from system.ledger.places import Place
-with Place(*json.loads(sys.argv[1])).open() as ledger:
-    session = studied(ledger).query_session(**WORDS)
-    print("open", flush=True)
-    sys.stdin.readline()
-    for question in asked(int(sys.argv[2])):
-        answer = session.ask(question)
-        print(json.dumps([question, answer.value, answer.error, answer.paid]), flush=True)
+GO = "go\n"
+# What it imports takes longer than what it does: it forks when it has imported, and before it opens anything.
+PROCESSES = """
+import json, os, sys
+import ibis.backends.duckdb
+from contracts.test_answerer_processes import answered
+*others, last = map(int, sys.argv[2:])
+answered(json.loads(sys.argv[1]), next((seed for seed in others if os.fork() == 0), last))
 """
 
 
@@ -68,35 +66,45 @@ def asked(seed: int) -> dict[str, int]:
     return found
 
 
+def said(*facts: Any) -> None:
+    """A line at once: two processes write to one pipe."""
+    os.write(1, json.dumps(facts).encode() + b"\n")
+
+
+def answered(facts: tuple[str, str], seed: int) -> None:
+    """One of the processes: opens the session, says so, waits for a line, and asks."""
+    with Place(*facts).open() as ledger:
+        session = studied(ledger).query_session(**WORDS)
+        said(seed)
+        if os.read(0, len(GO)) != GO.encode():
+            return  # who would have said it is gone
+        for question in asked(seed):
+            answer = session.ask(question)
+            said(seed, question, answer.value, answer.error, answer.paid)
+
+
 @contextmanager
-def asking(place: Place, *seeds: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that have opened the session and wait for a line."""
-    facts = json.dumps([place.url, place.key])
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", CHILD, facts, str(seed)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="tests",
-        )
-        for seed in seeds
-    ]  # fmt: skip
-    try:
-        for child in children:
-            assert child.stdout is not None and child.stdout.readline() == "open\n"
-        yield children
-    finally:
-        for child in children:
-            child.kill()
-            child.communicate()
+def asking(place: Place, *seeds: int) -> Iterator[subprocess.Popen[str]]:
+    """Processes that have opened the session and wait for a line each; the last is the one that can be killed."""
+    words = [sys.executable, "-W", "ignore", "-c", PROCESSES, json.dumps([place.url, place.key]), *map(str, seeds)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="tests") as processes:
+        assert processes.stdout is not None
+        try:
+            assert {json.loads(processes.stdout.readline())[0] for _ in seeds} == set(seeds)
+            yield processes
+        finally:
+            processes.kill()
 
 
-def started(child: subprocess.Popen[str]) -> None:
-    assert child.stdin is not None
-    child.stdin.write("go\n")
-    child.stdin.flush()
+def started(processes: subprocess.Popen[str], count: int) -> None:
+    assert processes.stdin is not None
+    processes.stdin.write(GO * count)
+    processes.stdin.flush()
 
 
-def told(text: str) -> dict[str, list[Any]]:
-    return {question: facts for question, *facts in map(json.loads, text.splitlines())}
+def told(text: str, seed: int) -> dict[str, list[Any]]:
+    lines = map(json.loads, text.splitlines())
+    return {question: facts for who, question, *facts in lines if who == seed}
 
 
 def rounds(ledger: Ledger) -> dict[str, int]:
@@ -108,11 +116,10 @@ def rounds(ledger: Ledger) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.draws(false_alarm=1e-10, miss=0)
 def test_two_processes_ask_at_once_in_one_session(place: Place) -> None:
-    with asking(place, 1, 2) as children:
-        for child in children:
-            started(child)
-        found = [child.communicate(timeout=120)[0] for child in children]
-    answers = [told(text) for text in found]
+    with asking(place, 1, 2) as processes:
+        started(processes, 2)
+        found = processes.communicate(timeout=600)[0]
+    answers = [told(found, seed) for seed in (1, 2)]
     assert [set(one) for one in answers] == [set(asked(1)), set(asked(2))]
     paid = {q: v for one in answers for q, v in one.items() if v[2]}
     with place.open() as ledger:
@@ -134,12 +141,12 @@ def test_two_processes_ask_at_once_in_one_session(place: Place) -> None:
 @pytest.mark.draws(false_alarm=1e-10, miss=0)
 def test_a_killed_process_loses_its_round_and_nothing_else(tmp_path: Path) -> None:
     place = sqlite_place(tmp_path)
-    with asking(place, 1) as (child,):
-        assert child.stdout is not None
-        started(child)
-        seen = told("".join(child.stdout.readline() for _ in range(30)))
-        child.kill()
-        seen |= told(child.communicate()[0])
+    with asking(place, 1) as process:
+        assert process.stdout is not None
+        started(process, 1)
+        seen = told("".join(process.stdout.readline() for _ in range(30)), 1)
+        process.kill()
+        seen |= told(process.communicate()[0], 1)
     with place.open() as ledger:
         before = studied(ledger).budget
         made = rounds(ledger)
