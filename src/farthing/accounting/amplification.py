@@ -152,15 +152,15 @@ def sampled_without_replacement(epsilon: float, delta: float, sample_size: int, 
     Direction: both rounded up.
     Checked by: tests/unit/accounting/test_amplification.py
     """
-    drawn, out_of = (
+    size, out_of = (
         checked_count(sample_size, "sample_size"),
         checked_count(population_size, "population_size"),
     )
-    if not 0 <= drawn <= out_of or not out_of >= 1:
+    if not 0 <= size <= out_of or not out_of >= 1:
         raise InvalidValue(
             "sample_size", sample_size, f"must be at most population_size={population_size!r}, itself >= 1"
         )
-    return _amplified_pair(epsilon, delta, Fraction(drawn, out_of))
+    return _amplified_pair(epsilon, delta, Fraction(size, out_of))
 
 
 def _amplified_pair(epsilon: float, delta: float, probability: Fraction) -> ApproxDP:

@@ -27,8 +27,8 @@ class Calibration:
         cost: What its charges cost together; `cost.upper` is within the budget.
         evaluations: How many parameters were tried.
 
-    >>> found = Calibration(parameter=2.0, cost=Bounds(0.9, 1.0), evaluations=12)
-    >>> float(found)
+    >>> calibration = Calibration(parameter=2.0, cost=Bounds(0.9, 1.0), evaluations=12)
+    >>> float(calibration)
     2.0
     """
 
@@ -216,13 +216,13 @@ class _Search:
         for old in self.points:
             less, more = (old, new) if old.privacy < new.privacy else (new, old)
             if more.cost.lower > less.cost.upper * (1 + 1e-3):  # wiggles do no harm: the answer is proven
-                seen = ", ".join(
+                costs = ", ".join(
                     f"epsilon={p.cost.estimate:.6g} at {self._parameter(p.privacy):.6g}" for p in (less, more)
                 )
                 raise InvalidValue(
                     "make_charges",
                     self.make_charges,
-                    f"must cost less the {'larger' if self.sign > 0 else 'smaller'} its parameter, but found {seen}",
+                    f"must cost less the {'larger' if self.sign > 0 else 'smaller'} its parameter, but found {costs}",
                     f'pass direction="{"epsilon" if self.sign > 0 else "noise"}" if it is the other way round',
                 )
 

@@ -389,7 +389,7 @@ class ComposedLoss:
 
     @cached_property
     def leaks(self) -> Leaks:
-        """The positive deltas."""
+        """The deltas > 0 of the charges, exactly."""
         return collect_leaks(self.charges.chunks)
 
     @cached_property
@@ -479,7 +479,7 @@ class ComposedLoss:
 
     @cached_property
     def top(self) -> float:
-        """The largest possible loss."""
+        """The largest loss that the charges can have together."""
         return self.transform.top()[0]
 
     def losses(self, most: int) -> list[float] | None:

@@ -11,7 +11,7 @@ _SLACK = 2.0**-46  # comparisons of logarithms: the rounding of log and of the s
 
 
 class Curve(NamedTuple):
-    """Bounds on log D(x)."""
+    """A lower and an upper bound on log D(x) at one x."""
 
     low: float
     high: float

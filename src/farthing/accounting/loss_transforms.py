@@ -47,7 +47,7 @@ class Stepped(NamedTuple):
 
     @classmethod
     def none(cls) -> Stepped:
-        """None of them."""
+        """The group without a single discrete Laplace noise."""
         return cls(np.zeros(0), np.zeros(0), np.zeros(0))
 
     @property

@@ -69,8 +69,8 @@ def lower_boundaries(epsilon: float, delta: float, k: int, rates: Any = GRID) ->
     }
     curves = {name: intersection(guarantees, rates) for name, guarantees in families.items()}
     # The trade-off function is drawn through finitely many proven points; whatever else is proven lies below it too.
-    drawn = np.asarray(compose([epsilon], deltas=[delta], counts=[k]).tradeoff()(rates))
-    curves["optimal"] = np.maximum.reduce([drawn, *curves.values()])
+    optimum = np.asarray(compose([epsilon], deltas=[delta], counts=[k]).tradeoff()(rates))
+    curves["optimal"] = np.maximum.reduce([optimum, *curves.values()])
     return curves
 
 

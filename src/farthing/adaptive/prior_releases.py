@@ -31,7 +31,7 @@ class Cells(Protocol):
 
     @property
     def column(self) -> str:
-        """Its name."""
+        """The name of the column."""
 
     @property
     def labels(self) -> Sequence[Any] | None:
@@ -103,10 +103,10 @@ class KnownTable:
         Returns:
             One number for each place of the table.
         """
-        found = np.asarray(cells, dtype=np.float64)
+        sums = np.asarray(cells, dtype=np.float64)
         for axis, (part, size) in enumerate(zip(self.groups, self.values.shape, strict=True)):
-            found = _merged(found, axis, part, size)
-        return found
+            sums = _merged(sums, axis, part, size)
+        return sums
 
 
 def known_tables(
@@ -139,19 +139,19 @@ def known_tables(
     (('sex', 'age'), (2, 3), array([0, 0, 1, 2]))
     """
     by_name = {axis.column: axis for axis in axes}
-    asked = {one["name"]: one.get("asked") for one in getattr(release, "plan", {}).get("statistics", ())}
-    everybody = _rows(release, asked) if rows is None else rows
-    found = []
+    requests = {one["name"]: one.get("asked") for one in getattr(release, "plan", {}).get("statistics", ())}
+    everybody = _rows(release, requests) if rows is None else rows
+    tables = []
     for name, answer in release.items():
-        question = asked.get(name)
+        question = requests.get(name)
         if not question or question["where"] is not None:
             continue
         for columns, cells, values, error in _tables(answer, question, everybody):
             if set(columns) <= set(by_name) and math.isfinite(error):
                 parts = [_aligned(labels, by_name[column]) for column, labels in zip(columns, cells, strict=True)]
                 if all(part is not None for part in parts):
-                    found.append(_coarsened(columns, values, error, parts))
-    return tuple(found)
+                    tables.append(_coarsened(columns, values, error, parts))
+    return tuple(tables)
 
 
 _Table = tuple[tuple[str, ...], Sequence[Sequence[Any]], Floats, float]
@@ -179,8 +179,8 @@ def _tables(answer: Answer, question: Mapping[str, Any], rows: float | None) -> 
         shape = [len(axis) for axis in asking.axes]
         count = asking.transform.strategy.cells
         variance = asking.transform.estimator.total_variance(identity(count)) / count
-        columns, shown = tuple(axis.column for axis in asking.axes), [axis.labels for axis in asking.axes]
-        yield columns, shown, asking.estimate.reshape(shape), math.sqrt(variance) * asking.deviation
+        columns, labels = tuple(axis.column for axis in asking.axes), [axis.labels for axis in asking.axes]
+        yield columns, labels, asking.estimate.reshape(shape), math.sqrt(variance) * asking.deviation
     elif kind in ("count", "histogram", "contingency"):
         yield from _counts(columns, answer)
     elif kind == "cdf" and len(columns) == 1 and rows is not None:
@@ -200,24 +200,24 @@ def _counts(columns: tuple[str, ...], answer: Answer) -> Iterator[_Table]:
     yield columns, cells, values, _rms(answer.standard_errors)
 
 
-def _rows(release: Mapping[str, Answer], asked: Mapping[str, Any]) -> float | None:
+def _rows(release: Mapping[str, Answer], requests: Mapping[str, Any]) -> float | None:
     """The number of rows as the release has it."""
-    for name, question in asked.items():
+    for name, question in requests.items():
         if question and question["kind"] == "count" and question["where"] is None and name in release:
             return float(np.sum(release[name].values))
     return None
 
 
-def _aligned(shown: Sequence[Any], axis: Cells) -> tuple[Places, Places] | None:
+def _aligned(labels: Sequence[Any], axis: Cells) -> tuple[Places, Places] | None:
     """For the released cells and for those of the axis, the places of the finest cells that both add up to."""
     own = [label for label in axis.labels if label is not None] if axis.labels is not None else None
     where = None if axis.labels is None else {label: place for place, label in enumerate(axis.labels)}
-    if own is not None and where is not None and set(own) == set(shown):
+    if own is not None and where is not None and set(own) == set(labels):
         groups = np.full(len(axis), -1)
-        groups[[where[label] for label in shown]] = np.arange(len(shown))
-        return np.arange(len(shown)), groups
+        groups[[where[label] for label in labels]] = np.arange(len(labels))
+        return np.arange(len(labels)), groups
     whole = isinstance(axis.domain, Integers)
-    released = _begins(shown, whole)
+    released = _begins(labels, whole)
     cells = _begins(own if own is not None else [*axis.edges[:-1]], whole)  # type: ignore[index]
     if released is None or cells is None:
         return None  # categories that differ from those of the release
@@ -239,8 +239,8 @@ def _begins(cells: Sequence[Any], whole: bool) -> Floats | None:
     firsts = [cell[0] if isinstance(cell, tuple) else cell for cell in cells]
     numbers = [day.toordinal() if isinstance(day, datetime.date) else day for day in firsts]
     later = [math.ceil(number) if whole else number for number in numbers[1:]]
-    found = np.array([-math.inf, *later], dtype=np.float64)
-    return found if np.all(np.diff(found) > 0) else None
+    starts = np.array([-math.inf, *later], dtype=np.float64)
+    return starts if np.all(np.diff(starts) > 0) else None
 
 
 def _coarsened(
@@ -258,10 +258,10 @@ def _coarsened(
 def _merged(values: Floats, axis: int, places: Places, size: int) -> Floats:
     """The entries along an axis added up by their places; those of place -1 are left out."""
     inside = places >= 0
-    taken = np.moveaxis(values, axis, 0)[inside]
-    found = np.zeros((size, *taken.shape[1:]))
-    np.add.at(found, places[inside], taken)
-    return np.moveaxis(found, 0, axis)
+    moved = np.moveaxis(values, axis, 0)[inside]
+    sums = np.zeros((size, *moved.shape[1:]))
+    np.add.at(sums, places[inside], moved)
+    return np.moveaxis(sums, 0, axis)
 
 
 def _rms(errors: Any) -> float:

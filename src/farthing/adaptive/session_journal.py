@@ -176,10 +176,10 @@ def _plain(value: Any) -> Any:
 
 def checked_round(number: object) -> int:
     """A round's number: whole, from 1."""
-    found = checked_count(number, "round_number")
-    if found < 1:
+    count = checked_count(number, "round_number")
+    if count < 1:
         raise InvalidValue("round_number", number, "must be at least 1")
-    return found
+    return count
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class CheckedSynthesis:
 
     @property
     def plan(self) -> SynthesisPlan:
-        """What the synthesis does."""
+        """The plan of the synthesis that is checked."""
         return self.synthesis.plan
 
     @property
@@ -101,7 +101,7 @@ class CheckedSynthesis:
 
     @property
     def digest(self) -> str:
-        """A fingerprint of both."""
+        """A fingerprint of the synthesis and its check."""
         return hashlib.sha256(f"{self.synthesis.digest} {self.noise!r}".encode()).hexdigest()
 
     def check(self, dataset: Dataset) -> None:
@@ -112,8 +112,8 @@ class CheckedSynthesis:
         """One pass over the rows, the synthesis, and the noisy distances of its table."""
         codes, counts = coded_rows(dataset, self.axes, lambda share: progress(_READING * share))
         answers = self.plan.draw(codes, counts, progress=lambda share: progress(_READING + _DRAWING * share))
-        made = self.codes(answers)
-        exact = distances(codes, counts, made, self.sets(answers), self.plan.sizes)
+        synthetic = self.codes(answers)
+        exact = distances(codes, counts, synthetic, self.sets(answers), self.plan.sizes)
         progress(1.0)
         noisy = np.atleast_1d(np.asarray(self.noise.release(exact if len(exact) > 1 else int(exact[0]))))
         return {**answers, "distances": noisy.astype(np.int64)}
@@ -138,9 +138,9 @@ class CheckedSynthesis:
 
     def sets(self, answers: Mapping[str, Any]) -> list[Columns]:
         """The columns and pairs of columns that are checked; where there are too many, measured ones come first."""
-        found = Transcript.read(drawn(answers))
+        transcript = Transcript.read(drawn(answers))
         alone: list[Columns] = [(place,) for place in range(len(self.axes))]
-        together = dict.fromkeys(pair for table in found.chosen for pair in combinations(sorted(table.columns), 2))
+        together = dict.fromkeys(pair for table in transcript.chosen for pair in combinations(sorted(table.columns), 2))
         pairs = {**together, **dict.fromkeys(combinations(range(len(self.axes)), 2))}
         if len(alone) + len(pairs) <= MOST_SETS:
             return [*alone, *combinations(range(len(self.axes)), 2)]
@@ -163,12 +163,12 @@ class CheckedSynthesis:
         recorded = drawn(answers)
         random = np.random.default_rng(seed_of(recorded))
         whole = self.plan.fitted(recorded) if model is None else model
-        found = whole.rows(self.rows(whole) if count is None else count, random)
+        codes = whole.rows(self.rows(whole) if count is None else count, random)
         alone = self.plan.alone(Transcript.read(recorded))
         for place, axis in enumerate(self.axes):
             if axis.missing and alone.counts[place][-1] < _CLEARLY * alone.deviations[place]:
-                _fill(found[:, place], axis.present, alone.counts[place], random)
-        return found
+                _fill(codes[:, place], axis.present, alone.counts[place], random)
+        return codes
 
 
 def checked_synthesis(
@@ -197,9 +197,9 @@ def checked_synthesis(
         plan = synthesis_plan(
             [len(axis) for axis in axes], rest, delta, names=names, sensitivity=sensitivity, known=known
         )
-        found = CheckedSynthesis(Synthesise(plan, tuple(axes)), noise, budget, float(delta))
-        if found.cost <= budget:
-            return found
+        synthesis = CheckedSynthesis(Synthesise(plan, tuple(axes)), noise, budget, float(delta))
+        if synthesis.cost <= budget:
+            return synthesis
         rest *= 0.999
 
 
@@ -254,7 +254,7 @@ def seed_of(answers: Mapping[str, Any]) -> int:
 def distances(
     codes: NDArray[np.integer[Any]],
     counts: NDArray[np.int64],
-    made: Codes,
+    synthetic: Codes,
     sets: Sequence[Columns],
     sizes: Sequence[int],
 ) -> NDArray[np.int64]:
@@ -263,13 +263,13 @@ def distances(
     >>> distances(np.array([[0], [1]]), np.array([5, 2]), np.array([[0], [0], [0]]), [(0,)], [2])
     array([4])
     """
-    return np.array([_distance(codes, counts, made, columns, sizes) for columns in sets], dtype=np.int64)
+    return np.array([_distance(codes, counts, synthetic, columns, sizes) for columns in sets], dtype=np.int64)
 
 
-def _distance(codes: Any, counts: Any, made: Codes, columns: Columns, sizes: Sequence[int]) -> int:
-    cells = [np.zeros(len(part), dtype=np.int64) for part in (codes, made)]
+def _distance(codes: Any, counts: Any, synthetic: Codes, columns: Columns, sizes: Sequence[int]) -> int:
+    cells = [np.zeros(len(part), dtype=np.int64) for part in (codes, synthetic)]
     for column in columns:
-        cells = [cell * sizes[column] + part[:, column] for cell, part in zip(cells, (codes, made), strict=True)]
+        cells = [cell * sizes[column] + part[:, column] for cell, part in zip(cells, (codes, synthetic), strict=True)]
     size = math.prod(sizes[column] for column in columns)
     if size > _DENSE:  # only cells that one of the two has can differ
         _, places = np.unique(np.concatenate(cells), return_inverse=True)

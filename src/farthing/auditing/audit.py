@@ -155,10 +155,10 @@ Share = Callable[[float], None]
 
 
 @contextmanager
-def shown(progress: Share | bool | None, patience: float = 1.0) -> Iterator[Share]:
+def progress_bar(progress: Share | bool | None, patience: float = 1.0) -> Iterator[Share]:
     """A function that takes the share done. True shows a bar, None only on a terminal, False nothing.
 
-    >>> with shown(False) as share:
+    >>> with progress_bar(False) as share:
     ...     share(0.5)
     """
     if callable(progress):
@@ -245,7 +245,7 @@ def audit(
     holdout = total - 2 * training
     with Sampler(drawing, pairs, workers) as sampler:
         sampler.pilot(2 * training * len(pairs) + holdout)
-        with shown(progress) as share:
+        with progress_bar(progress) as share:
             sampler.check_streams(0)
             meter = _Meter(share, 2 * (2 * training * len(pairs) + holdout))
             tests = _chosen(sampler, pairs, claimed, training, meter)

@@ -150,7 +150,7 @@ def detectable_epsilon(rate: float, trials: int, error: float, epsilon: float, d
     inf
     """
 
-    def shown(x: float) -> bool:
+    def is_detectable(x: float) -> bool:
         other = max(0.0, rate - delta) * math.exp(-x)
         hits = math.floor(trials * rate - 1.96 * math.sqrt(trials * rate * (1 - rate)))
         misses = math.ceil(trials * other + 1.96 * math.sqrt(trials * other * (1 - other)))
@@ -161,9 +161,9 @@ def detectable_epsilon(rate: float, trials: int, error: float, epsilon: float, d
         return epsilon_from_rates(low, high, delta) > epsilon
 
     least, most = epsilon, epsilon + 40.0  # beyond, the other rate is 0 for all that samples can say
-    if not shown(most):
+    if not is_detectable(most):
         return math.inf
     for _ in range(40):
         middle = (least + most) / 2
-        least, most = (least, middle) if shown(middle) else (middle, most)
+        least, most = (least, middle) if is_detectable(middle) else (middle, most)
     return most

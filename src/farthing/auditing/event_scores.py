@@ -22,11 +22,11 @@ class Score(Protocol):
 
     @property
     def family(self) -> str:
-        """The kind of event."""
+        """The kind of events that the score ranks, for the report."""
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The columns it reads."""
+        """The columns of the outputs that the score reads."""
 
     def of(self, outputs: Outputs) -> Array:
         """The score of every output."""

@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def words(self) -> str:
-        """The event in words."""
+        """The event as a condition that people can read."""
         return self.score.words(self.sign, self.threshold)
 
 
@@ -211,8 +211,8 @@ def _ratio(field: str, first: Outputs, second: Outputs) -> Histogram | Atoms:
         counts.append(np.bincount(places, minlength=len(edges) + 1))
     ratios = _log_ratio(counts[0], counts[1], first.count, second.count)
     labels = [side.cells(field)[np.isnan(side.values(field))] for side in (first, second)]
-    found = _ratios(labels[0], labels[1], first.count, second.count, least=1)
-    return Histogram(field, edges, ratios, *found, names={**first.names, **second.names})
+    label_ratios = _ratios(labels[0], labels[1], first.count, second.count, least=1)
+    return Histogram(field, edges, ratios, *label_ratios, names={**first.names, **second.names})
 
 
 def _atoms(field: str, first: Outputs, second: Outputs) -> Atoms:

@@ -223,16 +223,16 @@ def adaptive_sessions() -> list[BuiltIn]:
     return [*_online(), _long_online(), *_holdouts(), *_syntheses()]
 
 
-def _told(ask: Callable[[Any], tuple[float, bool]], questions: Sequence[Any]) -> list[float]:
+def _transcript(ask: Callable[[Any], tuple[float, bool]], questions: Sequence[Any]) -> list[float]:
     """What an analyst sees of a session, question by question."""
-    seen = []
+    values = []
     for question in questions:
         try:
             value, paid = ask(question)
         except SessionEnded:
             value, paid = _ENDED, True
-        seen.append(value if paid else _FREE)
-    return seen
+        values.append(value if paid else _FREE)
+    return values
 
 
 def _online() -> list[BuiltIn]:
@@ -248,7 +248,7 @@ def _online() -> list[BuiltIn]:
         def run(cells: Any, plan: QuerySessionPlan = plan) -> list[float]:
             query_session = QuerySession(plan, axes, lambda: cells, MemoryJournal())
             opened = [float(query_session.estimate(question).value) for question in questions]
-            return opened + _told(lambda question: _shown(query_session.ask(question)), questions)
+            return opened + _transcript(lambda question: _value_and_paid(query_session.ask(question)), questions)
 
         name = "query session" if start == "none" else "query session, noisy start"
         pair = [plan.threshold + 25, 25, 0, 0], [plan.threshold + 24, 25, 0, 0]
@@ -268,7 +268,7 @@ def _long_online() -> BuiltIn:
 
     def run(cells: Any) -> list[float]:
         query_session = QuerySession(plan, axes, lambda: cells, MemoryJournal())
-        return _told(lambda question: _shown(query_session.ask(question)), questions)
+        return _transcript(lambda question: _value_and_paid(query_session.ask(question)), questions)
 
     pair = [1000, 1000, *[0] * 10], [1001, 1000, *[0] * 10]
     name = "query session, one update for twenty questions"
@@ -307,13 +307,13 @@ def _holdout(
 
     def run(rows: Any) -> list[float]:
         session = Holdout(training, np.asarray(rows), epsilon=epsilon, **options)
-        return _told(lambda code: _shown(session.ask(lambda table: table == code)), codes)
+        return _transcript(lambda code: _value_and_paid(session.ask(lambda table: table == code)), codes)
 
     cost = Holdout.plan(len(training), epsilon, **options).event
     return BuiltIn(name, WholeSession(cost, run), [pair], samples)
 
 
-def _shown(answer: Answer | HoldoutAnswer) -> tuple[float, bool]:
+def _value_and_paid(answer: Answer | HoldoutAnswer) -> tuple[float, bool]:
     return float(answer.value), answer.paid
 
 
@@ -332,7 +332,7 @@ def _synthesis(name: str, sizes: tuple[int, ...], epsilon: float, pair: Any, sam
     plan = synthesis_plan(sizes, epsilon)
 
     def run(rows: Any) -> dict[str, list[int]]:
-        drawn = plan.draw(np.asarray(rows))
-        return {name: np.reshape(numbers, -1).tolist() for name, numbers in drawn.items()}
+        answers = plan.draw(np.asarray(rows))
+        return {name: np.reshape(numbers, -1).tolist() for name, numbers in answers.items()}
 
     return BuiltIn(name, WholeSession(plan.event, run), [pair], samples)

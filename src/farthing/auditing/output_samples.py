@@ -111,9 +111,9 @@ class Sampler:
         while True:  # a batch may have a cost of its own, so the size grows until the time means something
             start = time.perf_counter()
             drawn(self._batch, self._pairs[0][0], size)
-            taken = time.perf_counter() - start
-            each = taken / size
-            if taken > _PILOT_SECONDS or size >= min(total, _LARGEST_CHUNK):
+            seconds = time.perf_counter() - start
+            each = seconds / size
+            if seconds > _PILOT_SECONDS or size >= min(total, _LARGEST_CHUNK):
                 break
             size = min(8 * size, total, _LARGEST_CHUNK)
         self._chunk = int(min(max(_CHUNK_SECONDS / max(each, 1e-7), PILOT), _LARGEST_CHUNK))
@@ -172,8 +172,8 @@ class Sampler:
         for side, team in enumerate(self._teams):
             for connection in team:
                 connection.send((pair, side, PILOT, None))
-            seen = [_received(connection) for connection in team]
-            prints = {tuple((f, part.cells(f).tobytes()) for f in sorted(part.columns)) for part in seen}
+            first_words = [_received(connection) for connection in team]
+            prints = {tuple((f, part.cells(f).tobytes()) for f in sorted(part.columns)) for part in first_words}
             if len(prints) < len(team):
                 self._send_home(1)
                 return

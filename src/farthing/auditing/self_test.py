@@ -17,7 +17,7 @@ from farthing.auditing.mechanism_targets import adaptive_sessions, built_in_mech
 from farthing.auditing.output_samples import WorkerLost
 from farthing.auditing.planted_bugs import planted_bugs
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 LEAST_ERROR = 1e-5  # of one check: bounds surer than this may take more samples than a planted bug names as enough
 
@@ -88,12 +88,12 @@ def examine(
     confidence: float = 0.999,
     samples: int | None = None,
     workers: int | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> list[Outcome]:
     """Run the checks; all bounds of the run hold together with `confidence`.
 
     `samples` caps the samples of each check; a planted bug that is not caught with fewer than it needs is not counted
-    as missed. `told(done, total)` is called after each.
+    as missed. `progress(done, total)` is called after each.
 
     >>> [outcome.verdict for outcome in examine(all_checks()[:1], samples=2_000)]
     ['stands']
@@ -105,8 +105,8 @@ def examine(
 
     def note(place: int, report: AuditReport) -> None:
         reports[place] = report
-        if told is not None:
-            told(len(reports), len(checks))
+        if progress is not None:
+            progress(len(reports), len(checks))
 
     team = min(workers or os.cpu_count() or 1, len(checks))
     possible = "fork" in multiprocessing.get_all_start_methods()

@@ -325,7 +325,7 @@ def _examine(
             checks,
             confidence=confidence,
             samples=samples,
-            told=lambda done, total: work.share(done / total),
+            progress=lambda done, total: work.share(done / total),
         )
     seconds = time.perf_counter() - start
     if as_json:

@@ -194,7 +194,7 @@ def weighed_strategies(workload: Workload, epsilon: float, delta: float, *, quic
                     refused[name] = error.rule
         else:
             one = weighed(workload, epsilon, delta, [name])
-            found |= one.found
+            found |= one.prices
             refused |= one.refused
         seconds[name] = time.perf_counter() - start
     if not found:

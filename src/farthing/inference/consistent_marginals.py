@@ -64,7 +64,7 @@ def all_sums(block: NDArray[Any], subsets: Iterable[Subset]) -> dict[Subset, NDA
     >>> all_sums(np.array([[1, 2], [3, 4]]), [(0,), (1,), ()])
     {(0,): array([3, 7]), (1,): array([4, 6]), (): array(10)}
     """
-    asked = list(subsets)
+    wanted_subsets = list(subsets)
     sums: dict[Subset, NDArray[Any]] = {}
 
     def visit(part: NDArray[Any], kept: int, column: int, wanted: list[Subset]) -> None:
@@ -81,9 +81,9 @@ def all_sums(block: NDArray[Any], subsets: Iterable[Subset]) -> dict[Subset, NDA
         if lacking:
             visit(np.asarray(part.sum(axis=kept)), kept, column + 1, lacking)
 
-    if asked:
-        visit(block, 0, 0, asked)
-    return {subset: sums[subset] for subset in asked}
+    if wanted_subsets:
+        visit(block, 0, 0, wanted_subsets)
+    return {subset: sums[subset] for subset in wanted_subsets}
 
 
 def all_spread(sizes: Sequence[int], tables: Mapping[Subset, Floats]) -> Floats:
@@ -232,8 +232,8 @@ def nonnegative_marginals(tables: Mapping[Subset, ArrayLike], total: float | Non
     Checked by: tests/theorems/test_residual_projection.py
 
     >>> tables = {(0, 1): [[4.0, -1.0], [2.0, 5.0]], (1, 2): [[6.5, 0.5], [3.0, 0.0]]}
-    >>> found = nonnegative_marginals(tables)
-    >>> found[(0, 1)].round(2), bool(np.allclose(found[(0, 1)].sum(axis=0), found[(1, 2)].sum(axis=1)))
+    >>> fit = nonnegative_marginals(tables)
+    >>> fit[(0, 1)].round(2), bool(np.allclose(fit[(0, 1)].sum(axis=0), fit[(1, 2)].sum(axis=1)))
     (array([[4.25, 0.  ], [2.25, 4.33]]), True)
     """
     arrays, sizes = checked_tables(tables)
@@ -248,26 +248,26 @@ def nonnegative_marginals(tables: Mapping[Subset, ArrayLike], total: float | Non
 
     start = consistent(arrays)
     pull: Tables = {subset: np.zeros_like(table) for subset, table in arrays.items()}
-    ahead, speed, found = pull, 1.0, start
+    ahead, speed, fit = pull, 1.0, start
     for round_ in range(_ROUNDS):
-        found = consistent({subset: start[subset] + ahead[subset] for subset in arrays})
+        fit = consistent({subset: start[subset] + ahead[subset] for subset in arrays})
         if round_ % 5 == 0:
-            whole = float(next(iter(found.values())).sum())
-            length, enough = _distance(found, None), _CLOSE * _distance(found, start)
-            if length <= enough or (whole > 0 and _repair(found, whole) * length <= enough):
+            whole = float(next(iter(fit.values())).sum())
+            length, enough = _distance(fit, None), _CLOSE * _distance(fit, start)
+            if length <= enough or (whole > 0 and _repair(fit, whole) * length <= enough):
                 break
-        following = {subset: np.maximum(ahead[subset] - found[subset], 0.0) for subset in arrays}
+        following = {subset: np.maximum(ahead[subset] - fit[subset], 0.0) for subset in arrays}
         # Momentum that points uphill is dropped.
         uphill = sum(float(np.vdot(ahead[s] - following[s], following[s] - pull[s])) for s in arrays) > 0
         faster = 1.0 if uphill else (1.0 + math.sqrt(1.0 + 4.0 * speed * speed)) / 2.0
         gain = 0.0 if uphill else (speed - 1.0) / faster
         ahead = {s: following[s] + gain * (following[s] - pull[s]) for s in arrays}
         pull, speed = following, faster
-    whole = float(next(iter(found.values())).sum())
-    if not whole > 0 or _distance(found, None) <= _CLOSE * _distance(found, start):
+    whole = float(next(iter(fit.values())).sum())
+    if not whole > 0 or _distance(fit, None) <= _CLOSE * _distance(fit, start):
         return {subset: np.zeros_like(table) for subset, table in arrays.items()}
-    share = _repair(found, whole)
-    mixed = {s: (1.0 - share) * table + share * whole / table.size for s, table in found.items()}
+    share = _repair(fit, whole)
+    mixed = {s: (1.0 - share) * table + share * whole / table.size for s, table in fit.items()}
     # Takes out rounding below zero.
     return {subset: np.maximum(table, 0.0) for subset, table in mixed.items()}
 
@@ -294,8 +294,8 @@ def rounded_marginals(tables: Mapping[Subset, ArrayLike]) -> dict[Subset, Whole]
     Every cell is rounded down, and the ones that are missing along the columns are added where the remainders are
     largest; first in order among equals, so that the result depends on nothing but the numbers.
 
-    >>> found = rounded_marginals({(0, 1): [[1.5, 0.7], [0.4, 2.9]], (1, 2): [[0.9, 1.0], [1.8, 1.8]]})
-    >>> found[(0, 1)], found[(1, 2)]
+    >>> fit = rounded_marginals({(0, 1): [[1.5, 0.7], [0.4, 2.9]], (1, 2): [[0.9, 1.0], [1.8, 1.8]]})
+    >>> fit[(0, 1)], fit[(1, 2)]
     (array([[1, 1], [1, 3]]), array([[1, 1], [2, 2]]))
     """
     arrays, _ = checked_tables(tables)

@@ -38,8 +38,8 @@ def rounded(values: ArrayLike, total: int | None = None) -> Whole:
     if not (np.all(np.isfinite(raw)) and np.all(np.abs(raw) < 2**53)):
         raise InvalidValue("values", "an array", "must be finite and below 2^53")
     floor: Whole = np.floor(raw + _NEARLY).astype(np.int64)
-    asked = math.floor(math.fsum(raw.tolist()) + 0.5) if total is None else int(total)
-    missing = asked - int(floor.sum())
+    goal = math.floor(math.fsum(raw.tolist()) + 0.5) if total is None else int(total)
+    missing = goal - int(floor.sum())
     if not 0 <= missing <= len(raw):
         raise InvalidValue("total", total, "must be within one for each number of their sum")
     floor[_largest(raw - floor, missing)] += 1

@@ -81,9 +81,9 @@ def implicit_least_squares(
     # Solved again for what is left: rounding in a long run is taken out, and a start near the answer is a short run.
     for _ in range(3):
         left = target - design.matvec(estimate)
-        more, reason, taken = lsmr(design, left, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=steps)[:3]
+        more, reason, count = lsmr(design, left, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=steps)[:3]
         estimate = estimate + more
-        steps -= taken
+        steps -= count
         if reason == 7 or steps <= 0:
             raise InvalidValue(
                 "most_steps",

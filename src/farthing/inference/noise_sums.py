@@ -285,7 +285,7 @@ class SumDistribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No noise at all."""
+    """The sum of no terms, which is 0 with certainty."""
 
     def tail(self, x: float) -> float:
         return 0.0 if x >= 0 else 1.0

@@ -293,9 +293,9 @@ def wide_sum(parts: Parts) -> WideSum | None:
             if width < _NEGLIGIBLE * k or ripple > _LARGEST_RIPPLE:
                 break
             if not multiple or k % multiple:
-                seen = width / k * _size_at(rest, 2 * math.pi * k / size)
-                ripple += seen
-                if shrinking and seen * _REPEATS < _NEGLIGIBLE:
+                error = width / k * _size_at(rest, 2 * math.pi * k / size)
+                ripple += error
+                if shrinking and error * _REPEATS < _NEGLIGIBLE:
                     break
     if not ripple <= _LARGEST_RIPPLE:
         return None
@@ -377,8 +377,8 @@ def tails_of(sums: Sequence[WideSum], x: Floats) -> Floats:
     safe = np.where(step > 0, step, 1.0)
     midway = np.where(step > 0, (np.floor(x / safe * (1 + 1e-12)) + 0.5) * step, x) / deviation
     # Beyond 60 deviations the tail at 60 is charged: next to nothing, and nothing overflows.
-    seen = np.clip(midway, _LEAST, 60.0)
-    charged = _path(sums, seen).tails(seen) + np.array([one.ripple for one in sums]) + _SLACK
+    clipped = np.clip(midway, _LEAST, 60.0)
+    charged = _path(sums, clipped).tails(clipped) + np.array([one.ripple for one in sums]) + _SLACK
     return np.asarray(np.where(midway < _LEAST, 1.0, np.clip(charged, 0.0, 1.0)))
 
 

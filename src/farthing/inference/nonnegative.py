@@ -145,15 +145,15 @@ def nearest_in_all(
     point = np.asarray(values, dtype=float).reshape(-1).copy()
     if not np.all(np.isfinite(point)):
         raise InvalidValue("values", "an array", "must be finite")
-    taken = [np.zeros_like(point) for _ in projections]
+    corrections = [np.zeros_like(point) for _ in projections]
     for _ in range(most_rounds):
         moved = 0.0
         for place, projection in enumerate(projections):
-            asked = point + taken[place]
-            nearest = np.asarray(projection(asked), dtype=float).reshape(-1)
+            target = point + corrections[place]
+            nearest = np.asarray(projection(target), dtype=float).reshape(-1)
             # What a set takes away settles last: while it still changes, the round is not the last one.
-            moved = max(moved, float(np.abs(asked - nearest - taken[place]).max(initial=0.0)))
-            taken[place] = asked - nearest
+            moved = max(moved, float(np.abs(target - nearest - corrections[place]).max(initial=0.0)))
+            corrections[place] = target - nearest
             point = nearest
         if moved <= tolerance * max(1.0, float(np.abs(point).max(initial=0.0))):
             return point

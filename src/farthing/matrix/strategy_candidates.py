@@ -14,7 +14,7 @@ from farthing.errors import InvalidValue
 from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_terms import Kind, Term
 from farthing.matrix.strategies.marginal_strategy import marginal_tables
-from farthing.matrix.strategies.optimisation import kept, optimised
+from farthing.matrix.strategies.optimisation import cached_optimum, optimised
 from farthing.matrix.strategies.optimisation.p_identity_error import Progress
 from farthing.matrix.strategies.strategy import Floats, Norm
 from farthing.matrix.strategies.strategy_noise import LevelNoise, Priced, norm_of, priced
@@ -40,11 +40,11 @@ def error_distribution(one: Priced, query: Floats) -> ErrorDistribution:
     ]
     terms.sort(key=lambda term: -(term[1] ** 2) * term[0].variance)
     rest = sum(size**2 * noise.variance * count for noise, size, count in terms[_MOST_TERMS:])
-    found = [
+    largest_terms = [
         Term(_kind(noise), _scale(noise), float(size / noise.finer), count)
         for noise, size, count in terms[:_MOST_TERMS]
     ]
-    return ErrorDistribution([*found, *([Term("normal", float(np.sqrt(rest)))] if rest > 0 else [])])
+    return ErrorDistribution([*largest_terms, *([Term("normal", float(np.sqrt(rest)))] if rest > 0 else [])])
 
 
 def _grouped(coefficients: Floats) -> list[tuple[float, int]]:
@@ -117,7 +117,7 @@ class Candidates(tuple[Candidate, ...]):
 class Weighed:
     """What was found for every name: priced strategies, or the reason why there is none."""
 
-    found: dict[str, Priced]
+    prices: dict[str, Priced]
     refused: dict[str, str]
 
 
@@ -125,11 +125,11 @@ def named(name: str, workload: Workload, epsilon: float, delta: float) -> Priced
     """The named strategy, at its best with Laplace noise or (with a delta) Gaussian noise."""
     if name == "optimised":
         return optimised_at_best(workload, epsilon, delta, search_notice(workload))
-    found = [priced(find(name, workload, "l1"), workload, epsilon, delta, "laplace")]
+    candidates = [priced(find(name, workload, "l1"), workload, epsilon, delta, "laplace")]
     if delta > 0:
         with suppress(InvalidValue):  # noise too narrow for a proof: there is Laplace noise
-            found.append(priced(find(name, workload, "l2"), workload, epsilon, delta, "gaussian"))
-    return min(found, key=lambda one: one.total_variance(workload))
+            candidates.append(priced(find(name, workload, "l2"), workload, epsilon, delta, "gaussian"))
+    return min(candidates, key=lambda one: one.total_variance(workload))
 
 
 def optimised_at_best(workload: Workload, epsilon: float, delta: float, progress: Progress) -> Priced:
@@ -143,27 +143,27 @@ def optimised_at_best(workload: Workload, epsilon: float, delta: float, progress
     >>> one.strategy.name, round(rmse_of(one, all_ranges(16)), 3)
     ('tree', 3.324)
     """
-    found = [priced(optimised(workload, "l1", progress=progress), workload, epsilon, delta, "laplace")]
+    candidates = [priced(optimised(workload, "l1", progress=progress), workload, epsilon, delta, "laplace")]
     if delta > 0:
         with suppress(InvalidValue):
             strategy = optimised(workload, "l2", progress=progress)
-            found.append(priced(strategy, workload, epsilon, delta, "gaussian"))
+            candidates.append(priced(strategy, workload, epsilon, delta, "gaussian"))
     plain = "tree" if len(workload.shape) == 1 else "identity"
     with suppress(InvalidValue):
-        found.append(named(plain, workload, epsilon, delta))
-    return min(found, key=lambda one: one.total_variance(workload))
+        candidates.append(named(plain, workload, epsilon, delta))
+    return min(candidates, key=lambda one: one.total_variance(workload))
 
 
 def weighed(workload: Workload, epsilon: float, delta: float, names: Iterable[str] = ()) -> Weighed:
     """Every strategy that suits the workload, or those of `names`; nothing is measured, nothing is spent."""
-    found: dict[str, Priced] = {}
+    prices: dict[str, Priced] = {}
     refused: dict[str, str] = {}
     for name in names or suitable(workload):
         try:
-            found[name] = named(name, workload, epsilon, delta)
+            prices[name] = named(name, workload, epsilon, delta)
         except InvalidValue as error:
             refused[name] = error.rule
-    return Weighed(found, refused)
+    return Weighed(prices, refused)
 
 
 def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed:
@@ -172,21 +172,21 @@ def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed
     The search is for the kind of noise that does best so far.
     """
     ones = weighed(workload, epsilon, delta)
-    if not ones.found:
+    if not ones.prices:
         return ones
-    best = min(ones.found.values(), key=lambda one: one.total_variance(workload))
+    best = min(ones.prices.values(), key=lambda one: one.total_variance(workload))
     norm = norm_of(best.kind)
-    strategy = kept(workload, norm)
+    strategy = cached_optimum(workload, norm)
     reason = "" if strategy is not None else not_worth_a_search(workload, norm)
     if reason:
-        return Weighed(ones.found, ones.refused | {"optimised": reason})
+        return Weighed(ones.prices, ones.refused | {"optimised": reason})
     try:
         if strategy is None:
             strategy = optimised(workload, norm, progress=search_notice(workload))
-        found = priced(strategy, workload, epsilon, delta, best.kind)
+        price = priced(strategy, workload, epsilon, delta, best.kind)
     except InvalidValue as error:
-        return Weighed(ones.found, ones.refused | {"optimised": error.rule})
-    return Weighed(ones.found | {"optimised": found}, ones.refused)
+        return Weighed(ones.prices, ones.refused | {"optimised": error.rule})
+    return Weighed(ones.prices | {"optimised": price}, ones.refused)
 
 
 def not_worth_a_search(workload: Workload, norm: Norm) -> str:
@@ -207,7 +207,7 @@ def not_worth_a_search(workload: Workload, norm: Norm) -> str:
 
 def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = "") -> Candidates:
     """The table of what was weighed, best first."""
-    totals = {name: one.total_variance(workload) for name, one in weighed_ones.found.items()}
+    totals = {name: one.total_variance(workload) for name, one in weighed_ones.prices.items()}
     least = min(totals, key=lambda name: totals[name])
     rows = []
     for name in sorted(totals, key=lambda one: totals[one]):
@@ -215,10 +215,10 @@ def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = 
         reason = f"{ratio:.3g} times the error of {least}" if ratio >= 1.005 else f"as good as {least}"
         if name == least:
             reason = "least expected error"
-        noise = " (Gaussian noise)" if weighed_ones.found[name].kind == "gaussian" else ""
+        noise = " (Gaussian noise)" if weighed_ones.prices[name].kind == "gaussian" else ""
         if name == chosen and why:
             reason = why
-        rows.append(Candidate(name, rmse_of(weighed_ones.found[name], workload), reason + noise, name == chosen))
+        rows.append(Candidate(name, rmse_of(weighed_ones.prices[name], workload), reason + noise, name == chosen))
     rows += [Candidate(name, None, reason) for name, reason in weighed_ones.refused.items()]
     return Candidates(rows)
 

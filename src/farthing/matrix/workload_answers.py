@@ -18,7 +18,7 @@ from farthing.inference.answers import with_error
 from farthing.inference.controlled_rounding import rounded
 from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_sums import checked_confidence
-from farthing.matrix.data_dependent.buckets import MOST_IN_ORDER, settled
+from farthing.matrix.data_dependent.buckets import MOST_IN_ORDER, nonnegative_histogram
 from farthing.matrix.data_dependent.dawa import PARTITION_PART
 from farthing.matrix.data_dependent.strategy_choice import (
     PILOT_PART,
@@ -79,12 +79,12 @@ class WorkloadAnswers:
         whole: Whether the cells were rounded to whole numbers.
 
     >>> from farthing.matrix import answer_workload, workloads
-    >>> found = answer_workload([5, 0, 12, 3] * 16, workloads.prefix(64), epsilon=1.0, strategy="tree")
-    >>> found.answers.shape, found.estimate.shape, found.strategy, found.cost.upper <= 1.0
+    >>> release = answer_workload([5, 0, 12, 3] * 16, workloads.prefix(64), epsilon=1.0, strategy="tree")
+    >>> release.answers.shape, release.estimate.shape, release.strategy, release.cost.upper <= 1.0
     ((64,), (64,), 'tree', True)
-    >>> bool(np.all(found.standard_errors > 0)), round(found.rmse, 1)
+    >>> bool(np.all(release.standard_errors > 0)), round(release.rmse, 1)
     (True, 5.8)
-    >>> found.query("10 <= x < 25").name
+    >>> release.query("10 <= x < 25").name
     '10 <= x < 25'
     """
 
@@ -149,7 +149,7 @@ class WorkloadAnswers:
         if not math.isfinite(variance):
             way_out = 'use strategy="identity", or ask for it in the workload'
             raise InvalidValue("query", what, "needs cells that this strategy did not measure", way_out)
-        found = Answer.around(
+        answer = Answer.around(
             name,
             float(vector @ self.cells),
             self.distribution(vector),
@@ -158,7 +158,7 @@ class WorkloadAnswers:
             least=0.0 if bool(np.all(vector >= 0)) else -math.inf,
         )
         # What an interval rests on goes with it.
-        return replace(found, note=self.note) if self.note else found
+        return replace(answer, note=self.note) if self.note else answer
 
     def explain(self) -> str:
         """In words: what was asked, what was measured, what it costs, and why this strategy."""
@@ -192,7 +192,7 @@ class WorkloadAnswers:
         return pandas.DataFrame(self.records())
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """Answers, errors, cost and candidates as plain data."""
         return {
             "strategy": self.strategy,
             "epsilon": self.cost.upper,
@@ -211,7 +211,7 @@ class WorkloadAnswers:
         }
 
     def to_json(self) -> str:
-        """Everything as JSON."""
+        """The plain data of `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
     def plot(self) -> Any:
@@ -306,8 +306,8 @@ def answer_workload(
     >>> import numpy as np
     >>> from farthing.matrix import answer_workload, workloads
     >>> ages = np.array([3, 1, 4, 1, 5, 9, 2, 6] * 8)
-    >>> found = answer_workload(ages, workloads.all_ranges(64), epsilon=0.5)
-    >>> found.answers.shape, found.cost.upper <= 0.5
+    >>> release = answer_workload(ages, workloads.all_ranges(64), epsilon=0.5)
+    >>> release.answers.shape, release.cost.upper <= 0.5
     ((2080,), True)
     >>> answer_workload([1.5, 2.0], workloads.prefix(2), epsilon=1.0)
     Traceback (most recent call last):
@@ -356,7 +356,7 @@ def _answer_workload(
     cells = checked_histogram(histogram, workload)
     measured = chosen.measure(cells, source)
     centre = chosen.estimator.estimate(measured)
-    estimate = _settled(workload, chosen, centre, measured) if settle else centre
+    estimate = _nonnegative(workload, chosen, centre, measured) if settle else centre
     if whole:
         estimate = _rounded(estimate)
     return WorkloadAnswers(
@@ -461,12 +461,12 @@ def _chosen(strategy: str | Strategy, workload: Workload, epsilon: float, delta:
 def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:
     """The strategy of least expected error among those that suit the workload."""
     ones = weighed_at_best(workload, epsilon, delta)
-    if not ones.found:
+    if not ones.prices:
         reasons = "; ".join(f"{name} {reason}" for name, reason in ones.refused.items())
         raise InvalidValue("workload", workload.cells, f"suits no strategy: {reasons}")
-    best = min(ones.found, key=lambda name: ones.found[name].total_variance(workload))
-    _check_answerable(ones.found[best], best, workload)
-    return ones.found[best], table_of(ones, workload, best)
+    best = min(ones.prices, key=lambda name: ones.prices[name].total_variance(workload))
+    _check_answerable(ones.prices[best], best, workload)
+    return ones.prices[best], table_of(ones, workload, best)
 
 
 def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
@@ -474,13 +474,13 @@ def _check_answerable(one: Priced, name: str, workload: Workload) -> None:
         raise InvalidValue("strategy", name, "does not measure enough to answer this workload")
 
 
-def _settled(workload: Workload, chosen: Priced, centre: Floats, measured: list[Floats]) -> Floats:
+def _nonnegative(workload: Workload, chosen: Priced, centre: Floats, measured: list[Floats]) -> Floats:
     """Cells >= 0 whose answers move as little as possible; where nothing better is known, a fit to the measurements."""
     # In closed form, over any number of cells.
     if isinstance(workload, Prefix | AllRanges | Identity | Total):
         return nearest_in_answers(centre, workload)
     known = isinstance(workload, Intervals) and workload.cells <= MOST_IN_ORDER
-    return settled(workload, centre, [] if known else [chosen.estimator.nonnegative(measured)])
+    return nonnegative_histogram(workload, centre, [] if known else [chosen.estimator.nonnegative(measured)])
 
 
 def _rounded(estimate: Floats) -> Floats:

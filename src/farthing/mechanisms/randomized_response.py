@@ -34,10 +34,10 @@ class Estimate:
 
     >>> from farthing.mechanisms.randomized_response import RandomizedResponse
     >>> survey = RandomizedResponse.warner("3/4")
-    >>> found = survey.proportion([1] * 55 + [0] * 45, category=1)
-    >>> round(found.value, 6), round(found.standard_error, 6)
+    >>> estimate = survey.proportion([1] * 55 + [0] * 45, category=1)
+    >>> round(estimate.value, 6), round(estimate.standard_error, 6)
     (0.6, 0.1)
-    >>> low, high = found.interval(0.95)
+    >>> low, high = estimate.interval(0.95)
     >>> round(low, 3), round(high, 3)
     (0.395, 0.799)
     """
@@ -366,19 +366,19 @@ def _coins(count: int, truth: Callable[[int], Fraction], source: Source) -> NDAr
     words = np.frombuffer(source.take(8 * count), dtype="<u8")
     result = words < np.uint64(head)
     for place in np.flatnonzero(words == np.uint64(head)).tolist():
-        result[place] = _settled(truth, source)
+        result[place] = _is_below(truth, source)
     return result
 
 
-def _settled(truth: Callable[[int], Fraction], source: Source) -> bool:
+def _is_below(truth: Callable[[int], Fraction], source: Source) -> bool:
     """Whether a uniform number is below the probability, when both begin with the same 64 bits."""
     width = _WORD
     while True:
         width += _WORD
-        drawn = int.from_bytes(source.take(8), "little")
+        word = int.from_bytes(source.take(8), "little")
         wanted = int(truth(width) * 2**width) & (2**_WORD - 1)
-        if drawn != wanted:
-            return bool(drawn < wanted)
+        if word != wanted:
+            return bool(word < wanted)
 
 
 def _below(limit: int, count: int, source: Source) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ class Source(Protocol):
     """Uniformly random bytes, independent of everything drawn before."""
 
     def take(self, count: int, /) -> bytes:
-        """`count` fresh random bytes."""
+        """Return `count` fresh random bytes that nobody else gets."""
         ...
 
 

@@ -92,7 +92,7 @@ class Search:
             weights = weights / start.price
         cost = 0.0
         for turn in range(_ROUNDS):
-            shares, weights = alone._settled(weights, saddle, 1.0)
+            shares, weights = alone._within_limits(weights, saddle, 1.0)
             if turn == _ROUNDS // 2 and self.divider.kinds is None:  # kinds that flip to and fro are kept
                 alone = replace(alone, divider=replace(self.divider, kinds=shares.kinds))
             shares = self._without_unasked(shares)
@@ -105,9 +105,9 @@ class Search:
 
     def _without_unasked(self, shares: Shares) -> Shares:
         model = self.divider.model
-        asked = model.asked(np.isfinite(self.limits))
-        place = np.arange(len(asked))
-        faint = np.where(asked | ~self.divider.free, shares.strengths, model.least[place, shares.kinds])
+        slots = model.slots_of(np.isfinite(self.limits))
+        place = np.arange(len(slots))
+        faint = np.where(slots | ~self.divider.free, shares.strengths, model.least[place, shares.kinds])
         return Shares(shares.kinds, faint)
 
     def devoted(self, row: int) -> Division:
@@ -115,7 +115,7 @@ class Search:
         model, divider = self.divider.model, self.divider
         rows = np.isfinite(self.limits)
         rows[row] = True
-        involved = model.asked(rows) | ~divider.free
+        involved = model.slots_of(rows) | ~divider.free
         kinds = np.where(divider.free, np.argmax(model.allowed, axis=1), divider.held.kinds)
         least = model.least[np.arange(len(involved)), kinds]
         held = Shares(kinds, np.where(divider.free, least, divider.held.strengths))
@@ -178,11 +178,11 @@ class Search:
         low, high = -math.inf, math.inf
         log_price, slope = math.log(price), -0.3
         before: tuple[float, float] | None = None
-        settled: Floats | None = None
+        last_strengths: Floats | None = None
         search = self
         floor = min(floor, 0.999 * goal)
         for turn in range(_ROUNDS):
-            shares, weights = search._settled(weights, saddle, math.exp(log_price))
+            shares, weights = search._within_limits(weights, saddle, math.exp(log_price))
             cost, fresh = saddle_cost(self._losses(shares), self.delta, saddle)
             gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
             # At orders so high that epsilons just add, one is as good as the other.
@@ -190,9 +190,9 @@ class Search:
             steady = orderless or abs(math.log(fresh / saddle)) < 0.03
             if (abs(gap) < tolerance and steady) or not high - low > 1e-12:
                 break
-            if steady and settled is not None and np.array_equal(shares.strengths, settled):
+            if steady and last_strengths is not None and np.array_equal(shares.strengths, last_strengths):
                 break  # limits alone decide: no price makes it cheaper
-            settled = shares.strengths
+            last_strengths = shares.strengths
             if before is not None and abs(log_price - before[0]) > 1e-9:
                 secant = (gap - before[1]) / (log_price - before[0])
                 slope = secant if -2 < secant < -0.02 else slope
@@ -213,16 +213,16 @@ class Search:
             if self.delta > 0:
                 # At another order privacy is measured otherwise: the price follows, so that the strengths stay.
                 own = self.divider.model.losses(shares.kinds, shares.strengths, self.divider.free)
-                kept = math.log(own.pull(saddle) / own.pull(fresh))
-                following, before = following + kept, (before[0] + kept, before[1])
-                low, high, saddle = low + kept, high + kept, fresh
+                shift = math.log(own.pull(saddle) / own.pull(fresh))
+                following, before = following + shift, (before[0] + shift, before[1])
+                low, high, saddle = low + shift, high + shift, fresh
             # Capped: where narrow noise leaves a limit no slope, the price climbs without end.
             ratio = math.exp(min(following - log_price, 100.0))
             weights = np.where(weights > self.weights, np.minimum(weights, _HEAVIEST) * ratio, weights)
             log_price = following
         return Division(shares, weights, saddle, math.exp(log_price), cost)
 
-    def _settled(self, weights: Floats, saddle: float, price: float) -> tuple[Shares, Floats]:
+    def _within_limits(self, weights: Floats, saddle: float, price: float) -> tuple[Shares, Floats]:
         """Shares at this price with the weights of limited outputs raised until they are within their limits."""
         if not self.limited:
             return self.divider.shares(self.weights, saddle, price), self.weights

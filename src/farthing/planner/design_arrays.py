@@ -114,7 +114,7 @@ class Model:
             most,
         )
 
-    def asked(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def slots_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which slots the outputs in `rows` are made from."""
         slots: NDArray[np.bool_] = np.asarray(np.any(self.driving[rows] > 0, axis=0))
         for row, (slot, _) in self.curves.items():

@@ -62,12 +62,12 @@ class Offers:
         ]
         rest = any(output.name not in problem.requirements for output in problem.design.outputs)
         for name, error in errors.items():
-            asked = problem.requirements[name]
+            requirement = problem.requirements[name]
             others = [other for other in problem.requirements if other != name]
             conditions = [f"{listed(others)} as required"] * bool(others) + ["next to nothing for the rest"] * rest
             parts.append(
                 f"the closest that fits for {name!r} is within {exact_text(error)} "
-                f"({100 * asked.confidence:g}%, not {exact_text(asked.within)})"
+                f"({100 * requirement.confidence:g}%, not {exact_text(requirement.within)})"
                 + f", with {' and '.join(conditions)}"
                 * bool(conditions)
             )
@@ -90,13 +90,13 @@ class Offers:
             closest = self.requirements.closest(name, self.refused.limits)
             if closest is None:
                 continue
-            asked = self.problem.requirements[name]
+            requirement = self.problem.requirements[name]
 
-            def lacks(error: float, name: str = name, asked: Requirement = asked) -> float:
-                requirements = {**self.problem.requirements, name: replace(asked, within=error)}
+            def lacks(error: float, name: str = name, requirement: Requirement = requirement) -> float:
+                requirements = {**self.problem.requirements, name: replace(requirement, within=error)}
                 return self.lacks(replace(self.problem, requirements=requirements))
 
-            error = _accepted(max(closest, math.nextafter(asked.within, math.inf)), lacks)
+            error = _accepted(max(closest, math.nextafter(requirement.within, math.inf)), lacks)
             if error is not None:
                 errors[name] = error
         return errors
@@ -123,12 +123,12 @@ class Offers:
 def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks | None) -> Infeasible:
     """The refusal of an error that no noise gives, or not the one that is held; without `lacks`, at any epsilon."""
     problem, name, held = requirements.problem, refused.name, refused.held
-    asked = problem.requirements[name]
+    requirement = problem.requirements[name]
     output = next(one for one in problem.design.outputs if one.name == name)
     if math.isinf(refused.error):
         return Infeasible(
-            f"{name!r} within {exact_text(asked.within)} cannot be promised: its error depends on {output.depends_on}; "
-            f"{output.limitless}.",
+            f"{name!r} within {exact_text(requirement.within)} cannot be promised: its error depends on "
+            f"{output.depends_on}; {output.limitless}.",
             blocking=(name,),
             closest=None,
             epsilon=math.inf,
@@ -141,7 +141,7 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
         least = max(least, requirements.closest(name, limits) or least)
 
     def tried(error: float) -> float:
-        instead = {**problem.requirements, name: replace(asked, within=error)}
+        instead = {**problem.requirements, name: replace(requirement, within=error)}
         return 1.0 if lacks is None else lacks(replace(problem, requirements=instead))
 
     narrowest = float(ceiling(refused.error, 4))
@@ -156,7 +156,7 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     # More epsilon alone does not help below what the narrowest noise leaves, and a larger error alone does.
     ways.append(f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {exact_text(closest)}")
     return Infeasible(
-        f"{name!r} within {exact_text(asked.within)} cannot be met{rests}: {why} leaves an error of "
+        f"{name!r} within {exact_text(requirement.within)} cannot be met{rests}: {why} leaves an error of "
         f"{ceiling(refused.error, 4)}; {', or '.join(ways)}.",
         blocking=tuple(held) or (name,),
         closest=closest,

@@ -38,7 +38,7 @@ class PlannedOutput(Protocol):
 
     @property
     def name(self) -> str:
-        """The statistic's name."""
+        """The name of the statistic that it answers."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class Design(Protocol):
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """Everything that is measured."""
+        """The measurements that the outputs are computed from."""
         ...
 
     @property

@@ -49,7 +49,7 @@ class _Bracket:
     high: float = math.inf
     best: float = 0.0
 
-    def seen(self, limit: float, error: float) -> None:
+    def record(self, limit: float, error: float) -> None:
         """Take note of the error found at a limit."""
         if error <= self.within:
             self.low, self.best = max(self.low, limit), max(self.best, error)
@@ -106,7 +106,7 @@ class Requirements:
         for name, limit in known.items():
             limits[self._rows[name]] = limit
         first = replace(self.search, limits=limits).divided(start if known else None)
-        return self._closed(first, lambda limits, found: replace(self.search, limits=limits).divided(found), known)
+        return self._closed(first, lambda limits, noises: replace(self.search, limits=limits).divided(noises), known)
 
     def least(self) -> Division:
         """The cheapest division that meets them all."""
@@ -119,7 +119,7 @@ class Requirements:
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
         return self._closed(
-            first, lambda limits, found: replace(self.search, limits=limits).least(found), start, widen=False
+            first, lambda limits, noises: replace(self.search, limits=limits).least(noises), start, widen=False
         )
 
     def _closed(
@@ -130,7 +130,7 @@ class Requirements:
         widen: bool = True,
     ) -> Division:
         """Move the limits until every requirement is met, and tight where it binds."""
-        brackets = {name: _Bracket(asked.within) for name, asked in self.problem.requirements.items()}
+        brackets = {name: _Bracket(requirement.within) for name, requirement in self.problem.requirements.items()}
         limits = np.full(len(self.model.outputs), math.inf)
         for name, limit in known.items():
             limits[self._rows[name]] = limit
@@ -146,7 +146,7 @@ class Requirements:
                 if errors[name] <= bracket.within and (not binding or slack):
                     continue
                 now = float(squares[row])
-                bracket.seen(now, errors[name])
+                bracket.record(now, errors[name])
                 if binding and bracket.met(errors[name]):
                     continue
                 limits[row], done = bracket.following(now, errors[name]), False
@@ -249,13 +249,13 @@ class Requirements:
         """The outputs with a free slot that no requirement speaks of."""
         rows = np.zeros(len(self.model.outputs), dtype=bool)
         rows[list(self._rows.values())] = True
-        asked = self.model.asked(rows)
+        slots = self.model.slots_of(rows)
         return [
             output.name
             for output in self.problem.design.outputs
             if any(
                 self.search.divider.free[self.model.names.index(slot.name)]
-                and not asked[self.model.names.index(slot.name)]
+                and not slots[self.model.names.index(slot.name)]
                 for slot in output.slots
             )
         ]
@@ -322,6 +322,6 @@ class Requirements:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a sentence."""
+    """At most four quoted names for a sentence; longer lists end in how many more."""
     quoted = [repr(name) for name in names]
     return " and ".join(quoted if len(quoted) <= 4 else [*quoted[:3], f"{len(quoted) - 3} more"])

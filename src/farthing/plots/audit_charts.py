@@ -31,7 +31,7 @@ class Audited(Protocol):
 
     @property
     def claim(self) -> str:
-        """The claim in words."""
+        """The claim, as a person would state it."""
 
     @property
     def violation(self) -> bool:

@@ -66,12 +66,12 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
     if not moments:
         raise InvalidValue("moments", [], "must hold at least one entry", "set a budget first")
     alt = altair()
-    drawn = _thinned(sorted(moments, key=lambda moment: moment.sequence))
-    refusals = [moment for moment in drawn if moment.requested is not None]
+    points = _thinned(sorted(moments, key=lambda moment: moment.sequence))
+    refusals = [moment for moment in points if moment.requested is not None]
     # The last step has a tread too.
-    now = replace(drawn[-1], sequence=drawn[-1].sequence + 1, kind="now", who="")
-    reserves = any(moment.withheld for moment in drawn)
-    rows = [row for moment in [*drawn, now] for row in _lines_of(moment, reserves)]
+    now = replace(points[-1], sequence=points[-1].sequence + 1, kind="now", who="")
+    reserves = any(moment.withheld for moment in points)
+    rows = [row for moment in [*points, now] for row in _lines_of(moment, reserves)]
     names = [name for name in _COLOURS if name != _REFUSED and any(row["what"] == name for row in rows)]
     legend = names + [_REFUSED] * bool(refusals)
     encodings = {
@@ -107,8 +107,8 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
         layers.append(crosses.mark_point(shape="cross", angle=45, size=90, filled=True, opacity=1).encode(**encodings))
     return finished(
         alt.layer(*layers).properties(width=560, height=320),
-        _claim(drawn[-1], dataset),
-        _told(moments, delta),
+        _claim(points[-1], dataset),
+        _subtitle(moments, delta),
     )
 
 
@@ -122,9 +122,9 @@ def _lines_of(moment: Moment, reserves: bool) -> list[Row]:
 
 def _cross_of(moment: Moment) -> Row:
     """Where the charge would have led, but never so high that the rest of the picture becomes flat."""
-    asked = moment.requested or 0.0
-    height = min(moment.spent + asked, 1.1 * moment.budget)
-    about = {"sequence": moment.sequence, "kind": moment.kind, "who": moment.who, "requested": f"{asked:.3g}"}
+    requested = moment.requested or 0.0
+    height = min(moment.spent + requested, 1.1 * moment.budget)
+    about = {"sequence": moment.sequence, "kind": moment.kind, "who": moment.who, "requested": f"{requested:.3g}"}
     return {"what": _REFUSED, "epsilon": height if math.isfinite(height) else moment.budget, **about}
 
 
@@ -151,7 +151,7 @@ def _claim(last: Moment, dataset: str) -> str:
     return f"{share:.3g}% of the budget of {dataset!r} is spent"
 
 
-def _told(moments: Sequence[Moment], delta: float) -> list[str]:
+def _subtitle(moments: Sequence[Moment], delta: float) -> list[str]:
     last = moments[-1]
     refused = sum(moment.requested is not None for moment in moments)
     charges = sum(moment.kind == "charge" for moment in moments)

@@ -58,9 +58,9 @@ def save(chart: Any, path: str | Path) -> Path:
     place = checked_path(path)
     require_renderer()
     kind = place.suffix.lower()
-    drawn = png_of(chart) if kind == ".png" else (html_of if kind == ".html" else svg_of)(chart).encode()
+    content = png_of(chart) if kind == ".png" else (html_of if kind == ".html" else svg_of)(chart).encode()
     try:
-        place.write_bytes(drawn)
+        place.write_bytes(content)
     except OSError as problem:
         raise InvalidValue("path", str(path), f"cannot be written ({problem.strerror})", "choose another") from None
     return place

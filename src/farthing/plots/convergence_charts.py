@@ -76,11 +76,11 @@ class Step(Protocol):
 
     @property
     def question(self) -> int:
-        """Its number."""
+        """The number of the question, from 1 on."""
 
     @property
     def error(self) -> int:
-        """The promised error."""
+        """The error that was stated with the answer."""
 
     @property
     def paid(self) -> bool:

@@ -77,7 +77,7 @@ def error_growth(rows: Sequence[Row]) -> Any:
     lines = list(dict.fromkeys(str(row["strategy"]) for row in rows))
     if not lines or len(lines) > len(_COLOURS):
         raise InvalidValue("rows", len(lines), f"must hold 1 to {len(_COLOURS)} strategies")
-    names = {line: f"{line}: {_law(rows, line)}" for line in lines}
+    names = {line: f"{line}: {_growth(rows, line)}" for line in lines}
     named = [{**row, "strategy": names[str(row["strategy"])]} for row in rows]
     order = list(names.values())
     legend = alt.Legend(title=None, orient="top-left", fillColor="white", padding=6, strokeColor="#ddd")
@@ -111,9 +111,9 @@ def error_growth(rows: Sequence[Row]) -> Any:
             tooltip=tips,
         )
     )
-    seen = [row for row in named if _is_measured(row)]
+    measured_rows = [row for row in named if _is_measured(row)]
     measured = (
-        alt.Chart(data_of(seen))
+        alt.Chart(data_of(measured_rows))
         .mark_point(filled=True, size=55, opacity=1.0)
         .encode(
             x=x,
@@ -123,7 +123,7 @@ def error_growth(rows: Sequence[Row]) -> Any:
         )
     )
     return finished(
-        alt.layer(predicted, *([measured] if seen else [])).properties(width=520, height=380),
+        alt.layer(predicted, *([measured] if measured_rows else [])).properties(width=520, height=380),
         "A better strategy changes how the error grows, not only how large it is",
         "Lines: predicted before anything is drawn. Points: measured. Powers: fitted to the points.",
     )
@@ -134,7 +134,7 @@ def _is_measured(row: Row) -> bool:
     return value is not None and math.isfinite(value) and value > 0
 
 
-def _law(rows: Sequence[Row], line: str) -> str:
+def _growth(rows: Sequence[Row], line: str) -> str:
     own = [row for row in rows if str(row["strategy"]) == line]
     points = [(int(row["k"]), float(row["measured"])) for row in own if _is_measured(row)]
     if len({k for k, _ in points}) < 2:

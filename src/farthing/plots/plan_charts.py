@@ -23,8 +23,8 @@ def plan_chart(plan: Mapping[str, Any]) -> Any:
         An Altair chart.
 
     >>> one = {"name": "count", "epsilon": 0.5, "error": 6.0, "mechanism": "discrete Laplace", "sentence": ""}
-    >>> told = {"statistics": [one], "price": {"basic": 0.5, "own": 0.5}, "delta": 0.0, "cost": {"upper": 0.5}}
-    >>> plan_chart(told).to_dict()["title"]["text"]
+    >>> plan = {"statistics": [one], "price": {"basic": 0.5, "own": 0.5}, "delta": 0.0, "cost": {"upper": 0.5}}
+    >>> plan_chart(plan).to_dict()["title"]["text"]
     '1 statistic for epsilon 0.5'
     """
     alt = altair()
@@ -33,7 +33,7 @@ def plan_chart(plan: Mapping[str, Any]) -> Any:
             "statistic": one["name"],
             "epsilon": one["epsilon"],
             "error": f"± {one['error']:.4g}" if _finite(one["error"]) else "unlimited",
-            "told": one["sentence"],
+            "sentence": one["sentence"],
         }
         for one in plan["statistics"]
         if _finite(one["epsilon"])
@@ -42,7 +42,7 @@ def plan_chart(plan: Mapping[str, Any]) -> Any:
     base = statistics.encode(
         x=alt.X("epsilon:Q", title="epsilon of the statistic alone"),
         y=alt.Y("statistic:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
-        tooltip=["statistic:N", "epsilon:Q", "error:N", "told:N"],
+        tooltip=["statistic:N", "epsilon:Q", "error:N", "sentence:N"],
     )
     shares = alt.layer(
         base.mark_bar(color=BLUE), base.mark_text(align="left", dx=4, fontSize=11).encode(text="error:N")

@@ -214,7 +214,7 @@ class NamedEpsilon(Protocol):
 
     @property
     def epsilon(self) -> float:
-        """The epsilon it gives."""
+        """The epsilon that the theorem proves."""
 
     @property
     def applies(self) -> bool:
@@ -251,13 +251,13 @@ def theorem_bars(rows: Iterable[NamedEpsilon], optimal: Bounds, subtitle: str = 
         y=alt.Y("theorem:N", sort=names, title=None, axis=alt.Axis(labelLimit=260, labelFontSize=12, ticks=False)),
         x=alt.X("epsilon:Q", title="epsilon charged for all mechanisms together", scale=alt.Scale(zero=True)),
     )
-    drawn = base.mark_bar(height={"band": 0.7}).encode(
+    bar_marks = base.mark_bar(height={"band": 0.7}).encode(
         color=alt.condition(alt.datum.theorem == "optimal", alt.value(BLACK), alt.value(SKY)),
         tooltip=[alt.Tooltip("theorem:N"), alt.Tooltip("epsilon:Q", format=".6g"), alt.Tooltip("label:N")],
     )
     labels = base.mark_text(align="left", dx=5, fontSize=12).encode(text="label:N")
     return finished(
-        (drawn + labels).properties(width=480, height=alt.Step(26)),
+        (bar_marks + labels).properties(width=480, height=alt.Step(26)),
         _claim(bars),
         subtitle or "Shorter is cheaper; percentages are what a theorem wastes over the optimum.",
     )

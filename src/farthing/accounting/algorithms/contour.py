@@ -461,7 +461,7 @@ class Estimate:
     margin: float
 
     def log_delta(self, x: float) -> float:
-        """log D(x), estimated."""
+        """The estimate of log D(x), without a bound on its error."""
         return self.line.log_delta(x)
 
     def root(self, log_target: float) -> float:

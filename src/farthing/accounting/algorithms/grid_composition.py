@@ -306,5 +306,5 @@ def delta_from_logs(low: float, high: float, slack: float) -> Bounds:
 
 
 def delta_between(curves: Curves, epsilon: float) -> Bounds:
-    """Bounds on D(epsilon)."""
+    """Bounds on D(epsilon) from the curves of a composition on a grid."""
     return delta_from_logs(curves.lower.log_delta(epsilon), curves.upper.log_delta(epsilon), 2.0**-50)

@@ -106,8 +106,8 @@ class Atoms:
 
 def no_atoms() -> Atoms:
     """An empty list of atoms."""
-    gone = np.zeros(0)
-    return Atoms(gone, gone, gone, gone, 0.0)
+    nothing_lost = np.zeros(0)
+    return Atoms(nothing_lost, nothing_lost, nothing_lost, nothing_lost, 0.0)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Charges:
 
     @property
     def k(self) -> int:
-        """How many mechanisms run."""
+        """How many mechanisms run, repetitions included."""
         counts: list[int] = self.counts.tolist()
         return sum(counts) + sum(count for _, count in self.events)
 
@@ -47,7 +47,7 @@ class Charges:
         return Charges(self.epsilons, np.zeros_like(self.deltas), self.counts, self.events)
 
     def composition(self) -> Composition:
-        """All of them composed."""
+        """The composition of all pairs and events."""
         composed = compose(self.epsilons, self.deltas, self.counts)
         if not self.events:
             return composed
@@ -120,13 +120,15 @@ def guarantees_of(charges: Charges, delta: float, share: float) -> Guarantees | 
     >>> seen.counts, seen.shared, seen.deltas[-1] <= 1e-7
     (array([9, 1, 5]), 5, np.True_)
     """
-    seen = [(guarantee_of(event), event, count) for event, count in charges.events]
-    open_ended = [(event, count) for guarantee, event, count in seen if guarantee is None]
+    guarantees = [(guarantee_of(event), event, count) for event, count in charges.events]
+    open_ended = [(event, count) for guarantee, event, count in guarantees if guarantee is None]
     shared = sum(count for _, count in open_ended)
     part = math.nextafter(share * delta / shared, 0.0) if shared else 0.0
     if shared and (not part > 0 or len(open_ended) > MOST_PRICED):
         return None
-    rows = [(guarantee or (compose([event]).epsilon_at(part).upper, part), count) for guarantee, event, count in seen]
+    rows = [
+        (guarantee or (compose([event]).epsilon_at(part).upper, part), count) for guarantee, event, count in guarantees
+    ]
     return Guarantees(
         np.concatenate([charges.epsilons, np.array([pair[0] for pair, _ in rows], dtype=np.float64)]),
         np.concatenate([charges.deltas, np.array([pair[1] for pair, _ in rows], dtype=np.float64)]),
@@ -219,13 +221,13 @@ def _lines(charges: Charges, delta: float, optimal: Bounds) -> tuple[tuple[Line,
     best: dict[str, Line] = {}
     shared = 0
     for share in SHARES:
-        seen = guarantees_of(charges, delta, share)
-        if seen is None:
+        guarantees = guarantees_of(charges, delta, share)
+        if guarantees is None:
             continue
-        shared = seen.shared
-        rows = theorems.table(seen.epsilons, seen.deltas, seen.counts, delta)
+        shared = guarantees.shared
+        rows = theorems.table(guarantees.epsilons, guarantees.deltas, guarantees.counts, delta)
         if charges.events:
-            rows.append(_class_row(seen, delta))
+            rows.append(_class_row(guarantees, delta))
         for row in rows:
             line = _line(row.name, row.epsilon, row.source, row.applies, row.note, optimal)
             if row.name not in best or _beats(line, best[row.name]):
@@ -243,10 +245,10 @@ def _lines(charges: Charges, delta: float, optimal: Bounds) -> tuple[tuple[Line,
     return tuple(best.values()), (note,)
 
 
-def _class_row(seen: Guarantees, delta: float) -> theorems.Row:
+def _class_row(guarantees: Guarantees, delta: float) -> theorems.Row:
     """The optimum when only the guarantees are known: what knowing the noise saves is the difference."""
     # Nobody charges this line, so it is not worth the time of a second proof.
-    worst = compose(seen.epsilons, seen.deltas, seen.counts).epsilon_at(delta, proof=False)
+    worst = compose(guarantees.epsilons, guarantees.deltas, guarantees.counts).epsilon_at(delta, proof=False)
     return theorems.Row(
         "optimal, noise unknown", worst.upper, "MV16 Theorem 1.5", True, "worst of the class, estimated"
     )
@@ -284,15 +286,17 @@ def _renyi_of_own_noise(charges: Charges, leak: float, delta: float, optimal: Bo
 
 def _at_order_infinity(charges: Charges) -> float:
     """The sum of the pure epsilons, infinite when a noise has none."""
-    seen = guarantees_of(charges.without_leaks(), 0.0, share=0.0)
-    return math.inf if seen is None else theorems.basic_composition(seen.epsilons, counts=seen.counts)[0]
+    guarantees = guarantees_of(charges.without_leaks(), 0.0, share=0.0)
+    return (
+        math.inf if guarantees is None else theorems.basic_composition(guarantees.epsilons, counts=guarantees.counts)[0]
+    )
 
 
 def _least_nearby(price: Callable[[float], float], place: float, sections: int = 6) -> float:
     """The least value met while walking downhill from `place` in unit steps, then in golden sections."""
     here, (step, there) = (
         price(place),
-        min(((step, price(place + step)) for step in (-1.0, 1.0)), key=lambda found: found[1]),
+        min(((step, price(place + step)) for step in (-1.0, 1.0)), key=lambda neighbour: neighbour[1]),
     )
     while there < here and abs(place) < 30:
         place, here, there = place + step, there, price(place + 2 * step)

@@ -211,9 +211,9 @@ class _Enclosure:
     def bounds(self, m: int) -> Bounds:
         last = (self.k - 1) // 2  # the cell that holds 0, or ends at it
         m = max(0, min(m, last))
-        seen = set()
-        while m not in seen:  # the float search may be off by a few cells; walk to the right one
-            seen.add(m)
+        visited = set()
+        while m not in visited:  # the float search may be off by a few cells; walk to the right one
+            visited.add(m)
             a, b = self.line(m)
             height = (a - self.slack) / b
             if height > 1 and m > 0:

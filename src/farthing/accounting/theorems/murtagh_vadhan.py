@@ -123,10 +123,10 @@ class _Atoms:
     def bounds(self, slack: Any) -> Bounds:
         """The optimum at `slack`, in the working precision."""
         sums = self._sums()
-        place, seen = self.start, set()
-        while place not in seen:
+        place, visited = self.start, set()
+        while place not in visited:
             # Newton's method on a convex function made of lines (in exp(x)): it ends on the right line.
-            seen.add(place)
+            visited.add(place)
             a, b = sums(place)
             crossing = ((a - slack) / b).log() if a > slack else flint.arb(0)
             place = max(1, self._above(max(0.0, float(crossing.mid()))))

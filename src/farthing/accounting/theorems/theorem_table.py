@@ -186,8 +186,8 @@ def _dynamic_programme(pool: Pool, delta_g: float, eta: float, note: str) -> Row
         plan = rounding_plan(pool, wider * eta)
         # The table is scanned some thirty times at the end, whatever the number of charges.
         if plan.steps * max(1.0, 30 / max(1, pool.active)) <= QUICK_STEPS:
-            said = note or f"eta = {wider * eta:g}"
-            return Row(name, dynamic_programme_of(pool, delta_g, plan), source, note=said)
+            remark = note or f"eta = {wider * eta:g}"
+            return Row(name, dynamic_programme_of(pool, delta_g, plan), source, note=remark)
     needed = f"about {plan.steps:.0e} steps even at eta = {10 * eta:g}: not run here"
     return Row(name, math.inf, source, applies=False, note=needed)
 

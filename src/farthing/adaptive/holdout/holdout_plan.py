@@ -237,7 +237,7 @@ class HoldoutPlan:
     @cached_property
     def guarantee(self) -> HoldoutGuarantee:
         """The errors on the holdout and on the population, by the better of two theorems."""
-        return min(self.by_descriptions, self.by_privacy, key=lambda found: found.error_free)
+        return min(self.by_descriptions, self.by_privacy, key=lambda guarantee: guarantee.error_free)
 
     @cached_property
     def by_descriptions(self) -> HoldoutGuarantee:

@@ -97,9 +97,9 @@ def watched(asked: Sequence[Any], dataset: Dataset, by: str | Sequence[str] | No
     reach = max(dataset.sensitivity(one).linf for one in counts.values())
     if reach == 0:
         raise InvalidValue("series", statistics[0].name, "is public already", "it needs no monitor")
-    found = [series for name, one in counts.items() for series in _cells(name, one, dataset)]
+    every_series = [series for name, one in counts.items() for series in _cells(name, one, dataset)]
     single = dataset.neighbours == ADD_REMOVE and dataset.stability().group == 1
-    return Watched(tuple(found), counts, reach, single)
+    return Watched(tuple(every_series), counts, reach, single)
 
 
 def thresholds_of(threshold: Any, series: Sequence[Series]) -> tuple[int, ...]:
@@ -114,17 +114,17 @@ def thresholds_of(threshold: Any, series: Sequence[Series]) -> tuple[int, ...]:
     if not isinstance(threshold, Mapping):
         return (_whole(threshold),) * len(series)
     unused = set(threshold)
-    found = []
+    thresholds = []
     for one in series:
         names = [key for key in _names(one) if key in threshold]
         if not names:
             raise InvalidValue("threshold", one.name, "must have a threshold", f"add {one.name!r}: ...")
         unused -= {*names, None}
-        found.append(_whole(threshold[names[0]]))
+        thresholds.append(_whole(threshold[names[0]]))
     if unused:
         known = ", ".join(one.name for one in series[:5])
         raise InvalidValue("threshold", next(iter(unused)), "must name series", f"there are: {known}")
-    return tuple(found)
+    return tuple(thresholds)
 
 
 def _names(series: Series) -> list[Any]:

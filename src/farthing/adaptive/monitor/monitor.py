@@ -40,7 +40,7 @@ class Alert:
 
     @property
     def estimate(self) -> int:
-        """Threshold and excess together."""
+        """The noisy count: the threshold plus the noisy excess."""
         return self.threshold + self.above_by
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class _Round:
 
 
 @dataclass
-class _Found:
+class _PendingAlert:
     """An alert that is not recorded yet, and hence not shown."""
 
     number: int
@@ -138,7 +138,7 @@ class Monitor:
         self._journal = journal
         self._lock = threading.Lock()
         self._round: _Round | None = None
-        self._found: _Found | None = None
+        self._pending: _PendingAlert | None = None
         self._next = 1
         self._thresholds = {one.name: t for one, t in zip(plan.series, plan.thresholds, strict=True)}
         journal.opening(dict)
@@ -191,7 +191,7 @@ class Monitor:
         if not number >= 1:
             raise InvalidValue("step", step, "must be a whole number >= 1")
         with self._lock:
-            alerts = [] if self._found is None else [self._record()]
+            alerts = [] if self._pending is None else [self._record()]
             if not self.watched:
                 return Look(number, tuple(alerts), self.plan.error)
             if self._begin() is None and not alerts:
@@ -221,7 +221,7 @@ class Monitor:
             answer = running.session.ask(int(value) - threshold)
             if isinstance(answer, Above):
                 record = {"series": series.name, "step": number, "above_by": int(answer.gap or 0)}
-                self._round, self._found = None, _Found(running.number, record)
+                self._round, self._pending = None, _PendingAlert(running.number, record)
                 alerts.append(self._record())
         if self._round is not None:
             self._round.looks += 1
@@ -242,15 +242,15 @@ class Monitor:
 
     def _record(self) -> Alert:
         """Make an alert durable; only then is it an alert."""
-        assert self._found is not None
+        assert self._pending is not None
         try:
-            self._journal.end(self._found.number, self._found.record)
+            self._journal.end(self._pending.number, self._pending.record)
         except LedgerUnavailable:
             raise
         except FarthingError:  # the round is not ours any more, and its finding is nobody's
-            self._found = None
+            self._pending = None
             raise
-        record, self._found = self._found.record, None
+        record, self._pending = self._pending.record, None
         return self._alert(record)
 
     def _alert(self, record: Mapping[str, Any]) -> Alert:

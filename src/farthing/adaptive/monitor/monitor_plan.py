@@ -208,8 +208,8 @@ class MonitorPlan:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything public about it."""
-        told = self.to_dict()
-        facts = {name: told[name] for name in told if "error" not in name}  # errors follow from the rest
+        plain = self.to_dict()
+        facts = {name: plain[name] for name in plain if "error" not in name}  # errors follow from the rest
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:

@@ -44,21 +44,21 @@ def shrunk(values: Floats, variances: Floats) -> Floats:
     widths = np.concatenate([[0.0], np.geomspace(least, top, 2 + round(np.log2(top / least)))])
     every = -(-len(values) // _SAMPLE)
     weights = _most_likely(values[::every], variances[::every], widths)
-    found = np.empty(len(values))
+    means = np.empty(len(values))
     for start in range(0, len(values), _BLOCK):
         part = slice(start, start + _BLOCK)
         chances = _likelihoods(values[part], variances[part], widths) * weights
         factors = widths / (widths + variances[part, None])
-        found[part] = values[part] * (chances * factors).sum(axis=1) / chances.sum(axis=1)
-    return found
+        means[part] = values[part] * (chances * factors).sum(axis=1) / chances.sum(axis=1)
+    return means
 
 
 def _likelihoods(values: Floats, variances: Floats, widths: Floats) -> Floats:
     """Up to a factor for each value, so that the largest is 1."""
     spreads = widths + variances[:, None]
     logs = -0.5 * (np.log(spreads) + values[:, None] ** 2 / spreads)
-    found: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return found
+    likelihoods: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return likelihoods
 
 
 def _most_likely(values: Floats, variances: Floats, widths: Floats) -> Floats:
@@ -80,21 +80,21 @@ _CLOSE = 5e-4  # of the total, moved in one round
 _WORK = 3 * 2**26  # cells times rounds: the largest domains have fewer rounds
 
 
-def settled(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
+def denoised_histogram(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
     """Counts >= 0 from noisy numbers of a basis; the first number, the total, is kept as it is.
 
     >>> basis = Wavelets((4,))
     >>> noisy = np.array([100.0, -3.0, 2.0, 1.0])
-    >>> found = settled(basis.forward(noisy), np.full(4, 9.0), basis)
-    >>> bool(found.min() >= 0), round(float(found.sum())), round(float(found[0])) > 90
+    >>> histogram = denoised_histogram(basis.forward(noisy), np.full(4, 9.0), basis)
+    >>> bool(histogram.min() >= 0), round(float(histogram.sum())), round(float(histogram[0])) > 90
     (True, 100, True)
     """
     expected = basis.forward(_independent(numbers, basis))
     denoised = expected + _denoised(numbers - expected, variances, basis)
     total = max(float(denoised.flat[0]) * float(np.sqrt(denoised.size)), 1.0)
-    found = _without_negatives(denoised, variances, total, basis)
-    mass = float(found.sum())
-    return found * (total / mass) if mass > 0 else np.full(basis.shape, total / found.size)
+    histogram = _without_negatives(denoised, variances, total, basis)
+    mass = float(histogram.sum())
+    return histogram * (total / mass) if mass > 0 else np.full(basis.shape, total / histogram.size)
 
 
 def _independent(numbers: Floats, basis: Wavelets) -> Floats:
@@ -105,16 +105,16 @@ def _independent(numbers: Floats, basis: Wavelets) -> Floats:
     """
     shape = basis.shape
     total = max(float(numbers.flat[0]) * math.sqrt(numbers.size), 1.0)
-    found = np.full(shape, total / numbers.size)
+    histogram = np.full(shape, total / numbers.size)
     if len(shape) < 3:
-        return found
+        return histogram
     for axis, size in enumerate(shape):
         place = tuple(slice(None) if other == axis else 0 for other in range(len(shape)))
         counts = Wavelets((size,)).back(numbers[place]) * math.sqrt(numbers.size / size)
         spread = [size if other == axis else 1 for other in range(len(shape))]
         shares = np.maximum(counts / total, 0.01 / size)
-        found *= (shares * (size / shares.sum())).reshape(spread)
-    return found
+        histogram *= (shares * (size / shares.sum())).reshape(spread)
+    return histogram
 
 
 def _denoised(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
@@ -122,14 +122,14 @@ def _denoised(numbers: Floats, variances: Floats, basis: Wavelets) -> Floats:
     kinds, sizes = basis.kinds
     order = np.argsort(kinds, kind="stable")
     values, spreads = numbers.reshape(-1), variances.reshape(-1)
-    found = np.empty(values.size)
+    denoised = np.empty(values.size)
     for places in np.split(order, np.cumsum(sizes)[:-1]):
-        kept = shrunk(values[places], spreads[places])
+        estimate = shrunk(values[places], spreads[places])
         # A kind of which next to nothing is left would only push cells below zero.
-        worth = float(np.sum(kept**2)) >= _FAINT**2 * float(np.sum(values[places] ** 2))
-        found[places] = kept if worth else 0.0
-    found[0] = values[0]
-    return found.reshape(basis.shape)
+        worth = float(np.sum(estimate**2)) >= _FAINT**2 * float(np.sum(values[places] ** 2))
+        denoised[places] = estimate if worth else 0.0
+    denoised[0] = values[0]
+    return denoised.reshape(basis.shape)
 
 
 def _without_negatives(numbers: Floats, variances: Floats, total: float, basis: Wavelets) -> Floats:
@@ -145,15 +145,15 @@ def _without_negatives(numbers: Floats, variances: Floats, total: float, basis: 
     near = basis.back(numbers)
     shifted = near - _even_shift(near, total)
     # The projection that keeps the total only is where it begins, with its own multipliers.
-    found, pull = np.maximum(shifted, 0.0), np.minimum(shifted, 0.0) / _STIFFNESS
+    histogram, pull = np.maximum(shifted, 0.0), np.minimum(shifted, 0.0) / _STIFFNESS
     for _ in range(min(_ROUNDS, max(8, _WORK // numbers.size))):
-        mixed = weights * numbers + _STIFFNESS * basis.forward(found - pull)
+        mixed = weights * numbers + _STIFFNESS * basis.forward(histogram - pull)
         smooth = basis.back(mixed / (weights + _STIFFNESS))
-        before, found = found, np.maximum(smooth + pull, 0.0)
-        pull = pull + smooth - found
-        if float(np.abs(found - before).sum() + np.abs(smooth - found).sum()) <= _CLOSE * total:
+        before, histogram = histogram, np.maximum(smooth + pull, 0.0)
+        pull = pull + smooth - histogram
+        if float(np.abs(histogram - before).sum() + np.abs(smooth - histogram).sum()) <= _CLOSE * total:
             break
-    return found
+    return histogram
 
 
 def _even_shift(table: Floats, total: float) -> float:
@@ -197,24 +197,24 @@ def starting_weights(
     """What was measured and what is known, as weights of which a part is spread evenly."""
     shape = tuple(len(axis) for axis in axes)
     even = np.full(shape, plan.rows / plan.cells)
-    found, spread = even, float(plan.rows)
+    weights, spread = even, float(plan.rows)
     least, most = 0.0, (1 + plan.alpha) * plan.rows
     if plan.opening is not None:
-        found, doubt = _measured(plan, shape, _read(record["tables"]), _read(record["cells"]))
+        weights, doubt = _measured(plan, shape, _read(record["tables"]), _read(record["cells"]))
         spread = plan.opening.of_cells(plan.sensitivity, plan.cells).standard_error
-        total = float(found.sum())
+        total = float(weights.sum())
         least, most = max(total - _SURE * doubt, 0.0), total + _SURE * doubt
-    found = (1 - UNIFORM_PART) * found + UNIFORM_PART * even
+    weights = (1 - UNIFORM_PART) * weights + UNIFORM_PART * even
     for _ in range(2):  # tables that overlap move each other
         for table in known:
-            found = _fitted(found, table, [axis.column for axis in axes], spread)
-    total = float(found.sum())
-    found = found * (min(max(total, least), most) / total)
-    return Start(np.maximum(found, UNIFORM_PART * even / 2), least, most)
+            weights = _fitted(weights, table, [axis.column for axis in axes], spread)
+    total = float(weights.sum())
+    weights = weights * (min(max(total, least), most) / total)
+    return Start(np.maximum(weights, UNIFORM_PART * even / 2), least, most)
 
 
 def _measured(plan: QuerySessionPlan, shape: tuple[int, ...], tables: Whole, cells: Whole) -> tuple[Floats, float]:
-    """The settled table, and the standard error of its total.
+    """The denoised table, and the standard error of its total.
 
     All measurements meet in one basis, where each number is the mean of what is known of it, weighed by precision.
     """
@@ -229,7 +229,7 @@ def _measured(plan: QuerySessionPlan, shape: tuple[int, ...], tables: Whole, cel
         weight = before / (before + noise / cells_each)
         numbers[place] += weight * (own - numbers[place])
         variances[place] = before * (1 - weight)
-    return settled(numbers, variances, basis), math.sqrt(variances.flat[0] * plan.cells)
+    return denoised_histogram(numbers, variances, basis), math.sqrt(variances.flat[0] * plan.cells)
 
 
 def _coarse(
@@ -288,13 +288,13 @@ def _fitted(weights: Floats, known: KnownTable, columns: Sequence[str], spread: 
     shape = [1] * weights.ndim
     for place in places:
         shape[place] = weights.shape[place]
-    found: Floats = weights * each.reshape(shape)
-    return found
+    product: Floats = weights * each.reshape(shape)
+    return product
 
 
 def _marginal(cells: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
-    found: NDArray[Any] = cells.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes))
-    return np.asarray(found)
+    sums: NDArray[Any] = cells.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes))
+    return np.asarray(sums)
 
 
 def _written(values: Whole) -> str:

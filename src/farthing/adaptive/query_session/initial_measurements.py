@@ -50,9 +50,9 @@ class Opening:
         share = epsilon * _TABLES
         noise = share if delta == 0 else calibrate(lambda m: [GaussianNoise(m)], share, delta).parameter
         for order in (2, 1):
-            found = cls._of_order(order, shape, noise, epsilon - share)
-            if found is not None and found._is_worth_it(len(shape), math.prod(shape), sensitivity, delta):
-                return found
+            opening = cls._of_order(order, shape, noise, epsilon - share)
+            if opening is not None and opening._is_worth_it(len(shape), math.prod(shape), sensitivity, delta):
+                return opening
         small = math.prod(shape) < _SMALL
         share = epsilon * (_TOTAL if small else _TABLES)
         steps = blocks_of(shape, 1 if small else _BLOCKS)
@@ -73,7 +73,7 @@ class Opening:
         return coarse <= _WORTH * self.of_cells(sensitivity, cells).variance * cells
 
     def events(self, sensitivity: int, delta: float, cells: int) -> list[Event]:
-        """What it costs."""
+        """The events of all tables and cells, for an accountant."""
         return [self.of_tables(sensitivity, delta).event, self.of_cells(sensitivity, cells).event]
 
     def of_cells(self, sensitivity: int, cells: int) -> DiscreteLaplace:

@@ -56,7 +56,7 @@ class Mask:
 
     @property
     def key(self) -> tuple[tuple[int, ...], bytes]:
-        """Equal for equal masks."""
+        """A key that is equal for equal masks only."""
         return self.counted.shape, np.packbits(self.counted).tobytes()
 
     @property
@@ -105,12 +105,12 @@ class Cells(Generic[Number]):
     (12, Cells(2 x 3))
     """
 
-    __slots__ = ("_kept", "_marginals", "values")
+    __slots__ = ("_marginals", "_size", "values")
 
     def __init__(self, values: NDArray[Number]) -> None:
         self.values: NDArray[Number] = values
         self._marginals: dict[tuple[int, ...], NDArray[Number]] = {}
-        self._kept = 0
+        self._size = 0
 
     def sum_under(self, mask: Mask) -> Number:
         """The sum of the cells that the mask counts."""
@@ -120,15 +120,15 @@ class Cells(Generic[Number]):
     def _marginal(self, idle: tuple[int, ...]) -> NDArray[Number]:
         if not idle:
             return self.values
-        found = self._marginals.get(idle)
-        if found is None:
-            found = self.values.sum(axis=idle, keepdims=True)
-            if self._kept + found.size > _MOST_KEPT:
+        sums = self._marginals.get(idle)
+        if sums is None:
+            sums = self.values.sum(axis=idle, keepdims=True)
+            if self._size + sums.size > _MOST_KEPT:
                 self._marginals.clear()
-                self._kept = 0
-            self._marginals[idle] = found
-            self._kept += found.size
-        return found
+                self._size = 0
+            self._marginals[idle] = sums
+            self._size += sums.size
+        return sums
 
     def __repr__(self) -> str:
         return f"Cells({' x '.join(map(str, self.values.shape))})"
@@ -201,11 +201,11 @@ def goal_of_step(weight: float, sure: float, likely: float) -> float:
     enough = (gain_of_step(nearest, weight, nearest) if nearest else weight) / 2
     if gain_of_step(nearest, weight, best) >= enough:
         return best
-    kept, lost = max(nearest, weight * _LEAST_FACTOR), best
+    near, far = max(nearest, weight * _LEAST_FACTOR), best
     for _ in range(60):
-        middle = (kept + lost) / 2
-        kept, lost = (middle, lost) if gain_of_step(nearest, weight, middle) >= enough else (kept, middle)
-    return kept
+        middle = (near + far) / 2
+        near, far = (middle, far) if gain_of_step(nearest, weight, middle) >= enough else (near, middle)
+    return near
 
 
 def stepped(

@@ -146,10 +146,10 @@ class QuerySession:
         self._unrecorded: tuple[int, dict[str, Any]] | None = None
         self._round = 0  # the last round known to be begun by anybody
         self._own = 0  # the last round begun here
-        self._seen = 0  # how many finished rounds of the journal are part of the weights
+        self._rounds_used = 0  # how many finished rounds of the journal are part of the weights
         self._answers: dict[Any, tuple[str, Answer]] = {}
         self._texts: dict[str, Mask] = {}
-        self._kept = 0  # cells of these masks
+        self._mask_cells = 0  # cells of these masks
         self._history: list[Step] = []
         self._asked = 0
         self._opening = journal.opening(lambda: noisy_start(plan, self._rows().values, source))
@@ -235,8 +235,8 @@ class QuerySession:
             if self._unrecorded is not None:
                 self._record()
             if mask.fingerprint not in self._answers:
-                found = self._fresh(mask, question)
-                self._answers.setdefault(mask.fingerprint, (_words(question), found))
+                answer = self._fresh(mask, question)
+                self._answers.setdefault(mask.fingerprint, (_words(question), answer))
             return self._answers[mask.fingerprint][1]
 
     def key(self, question: Question) -> str:
@@ -279,15 +279,15 @@ class QuerySession:
     def _fresh(self, mask: Mask, question: Question) -> Answer:
         asking = self._current_round()
         expected = self._expected(mask)
-        found = asking.ask(int(self._rows().sum_under(mask)) - expected)
+        comparison = asking.ask(int(self._rows().sum_under(mask)) - expected)
         self._asked += 1
-        if found is None:
+        if comparison is None:
             answer = Answer(expected, self.plan.error, False, self.plan.rows)
         else:
             self._asking = None
             record = {
                 "mask": mask.record, "question": _words(question), "asked": self._asked,
-                "expected": expected, "side": found.side, "gap": found.gap,
+                "expected": expected, "side": comparison.side, "gap": comparison.gap,
             }  # fmt: skip
             self._unrecorded = self._own, record
             self._record()
@@ -336,9 +336,9 @@ class QuerySession:
     def _catch_up(self) -> None:
         """Bring in all finished rounds of the journal, by whomever, in the order in which they were recorded."""
         finished = self._journal.history()
-        for _, record in finished[self._seen :]:
+        for _, record in finished[self._rounds_used :]:
             self._bring_in(record)
-        self._seen = len(finished)
+        self._rounds_used = len(finished)
         self._round = max(self._round, self._journal.begun())
 
     def _bring_in(self, record: Mapping[str, Any]) -> None:
@@ -386,10 +386,10 @@ class QuerySession:
         mask = self._texts.get(question)
         if mask is None:
             mask = Mask.of(question, self.axes)
-            self._kept += mask.counted.size
-            if len(self._texts) >= _MOST_TEXTS or self._kept > _MOST_KEPT:
+            self._mask_cells += mask.counted.size
+            if len(self._texts) >= _MOST_TEXTS or self._mask_cells > _MOST_KEPT:
                 self._texts.clear()
-                self._kept = mask.counted.size
+                self._mask_cells = mask.counted.size
             self._texts[question] = mask
         return mask
 

@@ -44,21 +44,23 @@ class SplitBudget:
 def split_budget(epsilon: float, delta: float, queries: int, sensitivity: int, confidence: float) -> SplitBudget:
     """The least error of all `queries` answers at once, under optimal composition and with discrete noise.
 
-    >>> found = split_budget(1.0, 0.0, 1, 1, 0.95)
-    >>> found.mechanism, round(found.standard_error, 3), found.error
+    >>> split = split_budget(1.0, 0.0, 1, 1, 0.95)
+    >>> split.mechanism, round(split.standard_error, 3), split.error
     ('Laplace', 1.357, 3)
     """
     each = epsilon / queries
     if delta > 0 and queries > 1:
         each = calibrate(
-            lambda found: [Composed(((ApproxDP(found), queries),))],
+            lambda parameter: [Composed(((ApproxDP(parameter), queries),))],
             epsilon, delta, direction="epsilon", bracket=(each * (1 - 1e-9), 1.1 * epsilon), tolerance=1e-6,
         ).parameter  # fmt: skip
     laplace = DiscreteLaplace(each, sensitivity, cells=queries)
     choices = [("Laplace", laplace.standard_error, laplace.error(confidence, every_cell=True))]
     if delta > 0:
         # By the curve of continuous noise: that of noise as narrow as a step rises and falls.
-        multiplier = calibrate(lambda found: [Composed(((GaussianNoise(found), queries),))], epsilon, delta).parameter
+        multiplier = calibrate(
+            lambda parameter: [Composed(((GaussianNoise(parameter), queries),))], epsilon, delta
+        ).parameter
         gaussian = DiscreteGaussian(multiplier * sensitivity, 1, cells=queries)
         choices.append(("Gaussian", gaussian.standard_error, gaussian.error(confidence, every_cell=True)))
     name, standard_error, error = min(choices, key=lambda choice: choice[2])
@@ -160,7 +162,7 @@ class QuerySessionPlan:
 
     @property
     def round(self) -> TwoSidedThreshold:
-        """One round."""
+        """The mechanism of one round: the comparison of questions with a threshold."""
         return TwoSidedThreshold(self.round_epsilon, self.threshold, self.sensitivity, self.threshold_parts)
 
     @property
@@ -236,9 +238,9 @@ class QuerySessionPlan:
             cautions.append(
                 "few updates: each process that asks uses one up when it ends, so ask everything in one sitting."
             )
-        told = [f"  caution           {words}" for words in cautions]
-        told += [f"  warning           {words}" for words in self.warnings]
-        return "\n".join((*lines, *told))
+        cautions_and_warnings = [f"  caution           {words}" for words in cautions]
+        cautions_and_warnings += [f"  warning           {words}" for words in self.warnings]
+        return "\n".join((*lines, *cautions_and_warnings))
 
 
 def plan_query_session(
@@ -348,8 +350,8 @@ class _Facts:
     def _room(self, share: float, rounds: int) -> int:
         """The error that every update is sure to find with so many rounds; 0 if that is too little."""
         *_, thresholds, questions = self._round(share, rounds)
-        found = self.most - thresholds - questions
-        return found + 1 if found >= max(1, _ROOM * self.most) else 0
+        room = self.most - thresholds - questions
+        return room + 1 if room >= max(1, _ROOM * self.most) else 0
 
     def _round(self, share: float, rounds: int) -> tuple[float, int, int, int]:
         """Epsilon of a round, the parts of it for its thresholds, and how far both noises reach."""

@@ -21,9 +21,11 @@ class Wavelets:
 
     >>> basis = Wavelets((2, 3))
     >>> table = np.arange(6.0).reshape(2, 3)
-    >>> found = basis.forward(table)
-    >>> bool(np.isclose(found.flat[0] * math.sqrt(6), table.sum())), bool(np.allclose(basis.back(found), table))
-    (True, True)
+    >>> coefficients = basis.forward(table)
+    >>> bool(np.isclose(coefficients.flat[0] * math.sqrt(6), table.sum()))
+    True
+    >>> bool(np.allclose(basis.back(coefficients), table))
+    True
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -41,20 +43,20 @@ class Wavelets:
 
     def _applied(self, values: Floats, back: bool) -> Floats:
         before, after = 1, values.size
-        found = values
+        transformed = values
         for sizes, matrix in zip(self._groups, self._matrices, strict=True):
             size = math.prod(sizes)
             after //= size
-            cube = found.reshape(before, size, after)
+            cube = transformed.reshape(before, size, after)
             if matrix is not None and after == 1:  # one product instead of many small ones
-                found = found.reshape(before, size) @ (matrix if back else matrix.T)
+                transformed = transformed.reshape(before, size) @ (matrix if back else matrix.T)
             elif matrix is not None:
-                found = np.matmul(matrix.T if back else matrix, cube)
+                transformed = np.matmul(matrix.T if back else matrix, cube)
             else:
                 rows = np.ascontiguousarray(np.moveaxis(cube, 1, -1))
-                found = np.ascontiguousarray(np.moveaxis((_rebuilt if back else _split)(rows), -1, 1))
+                transformed = np.ascontiguousarray(np.moveaxis((_rebuilt if back else _split)(rows), -1, 1))
             before *= size
-        return found.reshape(self.shape)
+        return transformed.reshape(self.shape)
 
     @cached_property
     def kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -87,10 +89,10 @@ def _grouped(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _matrix_of(sizes: tuple[int, ...]) -> Floats:
-    found: Floats = np.ones((1, 1))
+    matrix: Floats = np.ones((1, 1))
     for size in sizes:
-        found = np.kron(found, _split(np.eye(size)).T).astype(np.float64)
-    return np.ascontiguousarray(found)
+        matrix = np.kron(matrix, _split(np.eye(size)).T).astype(np.float64)
+    return np.ascontiguousarray(matrix)
 
 
 def _steps(size: int) -> list[tuple[Floats, Floats, int]]:
@@ -109,24 +111,24 @@ def _steps(size: int) -> list[tuple[Floats, Floats, int]]:
 
 def _levels(size: int) -> NDArray[np.int64]:
     """The step that each number of an axis comes from; 0 for the sum of all."""
-    found, end = np.zeros(size, dtype=np.int64), size
+    levels, end = np.zeros(size, dtype=np.int64), size
     for level, (*_, blocks) in enumerate(_steps(size), start=1):
-        found[end - blocks // 2 : end] = level
+        levels[end - blocks // 2 : end] = level
         end -= blocks // 2
-    return found
+    return levels
 
 
 def _split(values: Floats) -> Floats:
     """The transform along the last axis."""
-    found, sums, end = np.empty(values.shape), values, values.shape[-1]
+    coefficients, sums, end = np.empty(values.shape), values, values.shape[-1]
     for left, right, blocks in _steps(end):
         pairs = blocks // 2
         first, second = sums[..., 0 : 2 * pairs : 2], sums[..., 1 : 2 * pairs : 2]
-        found[..., end - pairs : end] = right * first - left * second
+        coefficients[..., end - pairs : end] = right * first - left * second
         sums = np.concatenate([left * first + right * second, sums[..., 2 * pairs :]], axis=-1)
         end -= pairs
-    found[..., :1] = sums
-    return found
+    coefficients[..., :1] = sums
+    return coefficients
 
 
 def _rebuilt(values: Floats) -> Floats:

@@ -112,11 +112,11 @@ class SyntheticModel:
             InvalidValue: If `count` is not a whole number >= 0.
         """
         random = generator or np.random.default_rng()
-        found = self.graph.rows(count, random)
+        codes = self.graph.rows(count, random)
         for column, places in enumerate(self.groups):
             if int(places.max()) + 1 < len(places):
-                found[:, column] = _spread(found[:, column], places, self.within[column], random)
-        return found
+                codes[:, column] = _spread(codes[:, column], places, self.within[column], random)
+        return codes
 
 
 def _spread(groups: Places, places: Places, within: Floats, random: np.random.Generator) -> Places:
@@ -126,7 +126,7 @@ def _spread(groups: Places, places: Places, within: Floats, random: np.random.Ge
     values = np.argsort(places, kind="stable")  # the values of a group stand next to each other
     ends = np.cumsum(within[values])
     firsts = np.searchsorted(places[values], np.arange(int(places.max()) + 2))
-    found = np.empty_like(groups)
+    codes = np.empty_like(groups)
     counts = np.bincount(groups, minlength=int(places.max()) + 1)
     start = 0
     for group, count in enumerate(counts):
@@ -134,9 +134,9 @@ def _spread(groups: Places, places: Places, within: Floats, random: np.random.Ge
         edges = ends[mine] - (ends[mine][0] - within[values[mine][0]])
         points = (np.arange(count) + random.random()) / max(int(count), 1) * edges[-1]
         picked = np.minimum(np.searchsorted(edges, points, side="right"), len(edges) - 1)
-        found[order[start : start + count]] = values[mine][picked]
+        codes[order[start : start + count]] = values[mine][picked]
         start += count
-    return found
+    return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,13 +163,15 @@ def one_way(
             precision = standard_error(table.shares) ** -2.0
             sums[table.columns[0]] += precision * table.values
             precisions[table.columns[0]] += precision
-    seen = precisions > 0
+    measured = precisions > 0
     means = [part / max(precision, 1e-300) for part, precision in zip(sums, precisions, strict=True)]
     variances = [np.full(size, 1 / p if p > 0 else np.inf) for size, p in zip(sizes, precisions, strict=True)]
-    totals = [(float(mean.sum()), float(v.sum())) for mean, v, here in zip(means, variances, seen, strict=True) if here]
+    totals = [
+        (float(mean.sum()), float(v.sum())) for mean, v, here in zip(means, variances, measured, strict=True) if here
+    ]
     totals += known.totals
     for one in known.columns:
-        if seen[one.column]:
+        if measured[one.column]:
             mean, variance = means[one.column], variances[one.column]
             totals.append(one.total(mean, variance))  # better known than the counts that its sums improve
             means[one.column], variances[one.column] = one.improved(mean, variance)
@@ -177,30 +179,32 @@ def one_way(
     total = max(float(np.average(numbers, weights=1 / spreads)), 0.0)
     counts = tuple(
         projected(mean, total) if here else np.full(len(mean), total / len(mean))
-        for mean, here in zip(means, seen, strict=True)
+        for mean, here in zip(means, measured, strict=True)
     )
     widest = float(max(precisions, default=1.0)) ** -0.5
-    deviations = tuple(float(np.mean(v)) ** 0.5 if here else widest for v, here in zip(variances, seen, strict=True))
+    deviations = tuple(
+        float(np.mean(v)) ** 0.5 if here else widest for v, here in zip(variances, measured, strict=True)
+    )
     return OneWay(counts, deviations, total, float(np.sum(1 / spreads)) ** -0.5)
 
 
 def fitted(
-    found: Transcript,
+    transcript: Transcript,
     standard_error: Callable[[int], float],
     known: Known = NOTHING,
     start: GraphicalModel | None = None,
     rounds: int = 400,
 ) -> SyntheticModel:
     """The model nearest to all noisy tables, and to what is `known` already."""
-    groups = found.groups
-    alone = one_way([len(places) for places in groups], found.tables, standard_error, known)
+    groups = transcript.groups
+    alone = one_way([len(places) for places in groups], transcript.tables, standard_error, known)
     within, measured = [], list(known.measured)
     for column, (places, counts) in enumerate(zip(groups, alone.counts, strict=True)):
         sums, sizes = np.bincount(places, counts), np.bincount(places)
         within.append(np.where(sums[places] > 0, counts / np.maximum(sums[places], 1e-300), 1 / sizes[places]))
         deviation = alone.deviations[column] * float(np.mean(sizes)) ** 0.5
         measured.append(Measured((column,), sums, deviation))
-    for table in found.tables:
+    for table in transcript.tables:
         if len(table.columns) > 1:
             measured.append(Measured(table.columns, table.values, standard_error(table.shares), table.places))
     sizes_of_groups = [int(places.max()) + 1 for places in groups]

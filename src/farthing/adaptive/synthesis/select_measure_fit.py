@@ -89,12 +89,12 @@ class Growth:
 
 
 def _places(bits: int) -> list[int]:
-    found = []
+    places = []
     while bits:
         lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
+        places.append(lowest.bit_length() - 1)
         bits ^= lowest
-    return found
+    return places
 
 
 CELLS = (16, 64, 256, 1024)
@@ -139,11 +139,11 @@ class Menu:
         if pairs + math.comb(columns, 3) <= MOST_SETS:
             return [*combinations(self._useful, 2), *combinations(self._useful, 3)]
         random = np.random.default_rng(round_number)  # public: the same in every run
-        found = dict.fromkeys(combinations(self._useful, 2)) if pairs <= _MOST_PAIRS else {}
+        sets = dict.fromkeys(combinations(self._useful, 2)) if pairs <= _MOST_PAIRS else {}
         for size, enough in ((2, min(pairs, _MOST_PAIRS)), (3, MOST_SETS)):
-            while len(found) < enough:
-                found[tuple(sorted(random.choice(self._useful, size, replace=False).tolist()))] = None
-        return list(found)
+            while len(sets) < enough:
+                sets[tuple(sorted(random.choice(self._useful, size, replace=False).tolist()))] = None
+        return list(sets)
 
     def on_offer(self, round_number: int, growth: Growth) -> Iterator[Candidate]:
         """The candidates of a round that the model has room for."""
@@ -164,10 +164,10 @@ class Menu:
 
 def _narrowed(shape: list[int], most: int) -> list[int]:
     """The shape with its longest sides shortened until there are at most so many cells, or only two of each."""
-    found = list(shape)
-    while math.prod(found) > most and max(found) > 2:
-        found[found.index(max(found))] -= 1
-    return found
+    sizes = list(shape)
+    while math.prod(sizes) > most and max(sizes) > 2:
+        sizes[sizes.index(max(sizes))] -= 1
+    return sizes
 
 
 def expected_table(model_table: Floats, candidate: Candidate) -> Whole:
@@ -232,22 +232,22 @@ class Loop:
         self._left = SHARES
 
     def run(self, sizes: Sequence[int], progress: Callable[[float], None]) -> Transcript:
-        """All that was drawn."""
-        found = self._columns(sizes)
-        alone = self._alone_of(found)
+        """Run all rounds on private rows and return everything that was drawn."""
+        transcript = self._columns(sizes)
+        alone = self._alone_of(transcript)
         groups = tuple(grouped(counts, self._schedule.groups) for counts in alone.counts)
-        found = Transcript(groups, found.tables)
+        transcript = Transcript(groups, transcript.tables)
         rows = self._rows.grouped(groups)
         weighed = zip(groups, alone.counts, strict=True)
         menu = Menu([np.bincount(part, counts).astype(np.float64) for part, counts in weighed])
-        known = self._known_of(found)
+        known = self._known_of(transcript)
         model: SyntheticModel | None = None
         for number in range(self._schedule.rounds):
             progress(number / (self._schedule.rounds + 1))
             start = None if model is None else model.graph
-            model = fitted(found, self._prices.standard_error, known, start=start, rounds=_QUICK)
-            found = found.with_tables(*self._picked(number, rows, menu, model, found))
-        return self._once_more(found, rows)
+            model = fitted(transcript, self._prices.standard_error, known, start=start, rounds=_QUICK)
+            transcript = transcript.with_tables(*self._picked(number, rows, menu, model, transcript))
+        return self._once_more(transcript, rows)
 
     def _columns(self, sizes: Sequence[int]) -> Transcript:
         tables = []
@@ -258,12 +258,12 @@ class Loop:
         return Transcript((), tuple(tables))
 
     def _picked(
-        self, number: int, rows: PrivateRows, menu: Menu, model: SyntheticModel, found: Transcript
+        self, number: int, rows: PrivateRows, menu: Menu, model: SyntheticModel, transcript: Transcript
     ) -> list[NoisyTable]:
         """The tables of one round: chosen one by one, all by the same model."""
-        taken = {Candidate(table.columns, table.places).key for table in found.chosen}
+        chosen_before = {Candidate(table.columns, table.places).key for table in transcript.chosen}
         growth = self._growth(number, model)
-        offered = [one for one in menu.on_offer(number, growth) if one.key not in taken]
+        offered = [one for one in menu.on_offer(number, growth) if one.key not in chosen_before]
         tables, expected, errors = _compared(rows, model, offered)
         scores = errors - self._penalties(offered)
         open_ = np.ones(len(offered), dtype=bool)
@@ -298,16 +298,16 @@ class Loop:
         error = self._prices.standard_error(self._schedule.each + later) * (2 / np.pi) ** 0.5
         return np.array([min(math.ceil(one.cells * error), _FAR) for one in offered], dtype=np.int64)
 
-    def _once_more(self, found: Transcript, rows: PrivateRows) -> Transcript:
+    def _once_more(self, transcript: Transcript, rows: PrivateRows) -> Transcript:
         """What is left of the shares goes where it helps most: every table so far may be measured again."""
-        given = np.array([table.shares for table in found.tables], dtype=float)
-        fair = np.array([self._prices.fair_shares(table.values.size) for table in found.tables])
+        given = np.array([table.shares for table in transcript.tables], dtype=float)
+        fair = np.array([self._prices.fair_shares(table.values.size) for table in transcript.tables])
         again = []
-        for table, shares in zip(found.tables, _filled(given, fair, self._left), strict=True):
+        for table, shares in zip(transcript.tables, _filled(given, fair, self._left), strict=True):
             if shares > 0:
                 exact = self._rows.table(table.columns) if not table.chosen else rows.table(table.columns)
                 again.append(self._measured(table.columns, table.places, summed(exact, table.places), shares))
-        return found.with_tables(*again)
+        return transcript.with_tables(*again)
 
     def _measured(
         self,

@@ -64,7 +64,7 @@ class SynthesisPlan:
 
     @property
     def event(self) -> Event:
-        """What it costs: `Prices.event`."""
+        """What the synthesis costs: the event of its prices."""
         return self.prices.event
 
     @cached_property
@@ -112,8 +112,8 @@ class SynthesisPlan:
         Returns:
             The model.
         """
-        found = Transcript.read(answers)
-        return fitted(found, self.prices.standard_error, self._known_of(found))
+        transcript = Transcript.read(answers)
+        return fitted(transcript, self.prices.standard_error, self._known_of(transcript))
 
     def model(self, codes: ArrayLike, counts: ArrayLike | None = None) -> SyntheticModel:
         """`draw` and `fitted` in one: charge `event` first.
@@ -139,9 +139,9 @@ class SynthesisPlan:
         Returns:
             One mapping for each round, of noisy numbers only.
         """
-        found = Transcript.read(answers)
-        total = self.alone(found).total
-        return rounds_of(found, self.names, self.prices.standard_error, total)
+        transcript = Transcript.read(answers)
+        total = self.alone(transcript).total
+        return rounds_of(transcript, self.names, self.prices.standard_error, total)
 
     def __str__(self) -> str:
         cells, prices = math.prod(self.sizes), self.prices
@@ -189,17 +189,19 @@ class SynthesisPlan:
         """
         sizes = [min(size, self.schedule.groups) for size in self.sizes]
         growth = Growth(sizes, [], self.schedule.largest_model // 2)
-        found = []
+        tables = []
         for table in sorted(self.known, key=lambda table: table.values.size):
             columns = [self.names.index(name) for name in table.columns]
             if growth.has_room_for(columns):
                 growth.add(columns)
-                found.append(table)
-        return tuple(found)
+                tables.append(table)
+        return tuple(tables)
 
-    def _known_of(self, found: Transcript) -> Known:
-        counts = self.alone(found).counts
-        return replace(self._known_columns, measured=known_of_groups(self._joined, self.names, found.groups, counts))
+    def _known_of(self, transcript: Transcript) -> Known:
+        counts = self.alone(transcript).counts
+        return replace(
+            self._known_columns, measured=known_of_groups(self._joined, self.names, transcript.groups, counts)
+        )
 
 
 def synthesis_plan(
@@ -324,7 +326,6 @@ class Synthesise:
 
     @property
     def event(self) -> Event:
-        """What it costs."""
         return self.plan.event
 
     @property
@@ -334,12 +335,12 @@ class Synthesise:
 
     def check(self, dataset: Dataset) -> None:
         """The noise was made for neighbours at least as far apart as those of this dataset."""
-        found, stated = sensitivity_of_coded_rows(dataset, self.axes), self.plan.prices.sensitivity
-        if not (stated.l1 >= found.l1 and stated.l2_squared >= found.l2_squared):
+        sensitivity, planned = sensitivity_of_coded_rows(dataset, self.axes), self.plan.prices.sensitivity
+        if not (planned.l1 >= sensitivity.l1 and planned.l2_squared >= sensitivity.l2_squared):
             raise InvalidValue(
                 "sensitivity",
-                stated,
-                f"must be at least {found} for this dataset",
+                planned,
+                f"must be at least {sensitivity} for this dataset",
                 "make the plan for the dataset that it is run on",
             )
 
@@ -349,5 +350,4 @@ class Synthesise:
         return self.plan.draw(codes, counts, progress=lambda share: progress(_READING + (1 - _READING) * share))
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
-        """How each round went."""
         return {"rounds": self.plan.rounds(answers)}

@@ -137,14 +137,14 @@ def prices_within(epsilon: float, delta: float, choices: int, tables: int, sensi
         return Prices(unit, pure, choices, min(each, 50.0), tables, sensitivity)
 
     least = 1 / budget if pure else 0.05
-    found = calibrate(
+    calibration = calibrate(
         lambda noise: [scaled(noise).event],
         budget,
         0.0 if pure else slack,
         bracket=(least / 2, 1e9 / min(budget, 1.0)),
         tolerance=1e-6,
     )
-    prices = scaled(found.parameter)
+    prices = scaled(calibration.parameter)
     try:  # noise too wide to be drawn is refused now, before anything is charged
         prices.noise(1, 1)
     except InvalidValue:

@@ -63,21 +63,21 @@ class Transcript:
 
     def written(self) -> dict[str, Whole]:
         """Everything as named arrays of whole numbers."""
-        found = {f"groups {column}": places for column, places in enumerate(self.groups)}
+        record = {f"groups {column}": places for column, places in enumerate(self.groups)}
         for number, table in enumerate(self.tables):
             name = f"table {number}"
-            found[f"{name} columns"] = np.array(table.columns, dtype=np.int64)
-            found[f"{name} values"] = table.values
-            found[f"{name} shares"] = np.array([table.shares], dtype=np.int64)
+            record[f"{name} columns"] = np.array(table.columns, dtype=np.int64)
+            record[f"{name} values"] = table.values
+            record[f"{name} shares"] = np.array([table.shares], dtype=np.int64)
             for axis, places in enumerate(table.places):
-                found[f"{name} places {axis}"] = places
+                record[f"{name} places {axis}"] = places
             if table.expected is not None:
-                found[f"{name} expected"] = table.expected
-        return found
+                record[f"{name} expected"] = table.expected
+        return record
 
     @classmethod
     def read(cls, answers: Mapping[str, Any]) -> Transcript:
-        """What `written` wrote."""
+        """The transcript that `written` stored under these names."""
         groups = tuple(answers[f"groups {column}"] for column in _numbers(answers, "groups"))
         tables = []
         for number in _numbers(answers, "table"):
@@ -95,7 +95,7 @@ def _numbers(names: Sequence[str] | Mapping[str, Any], word: str) -> list[int]:
 
 
 def rounds_of(
-    found: Transcript, names: Sequence[str], standard_error: Callable[[int], float], total: float
+    transcript: Transcript, names: Sequence[str], standard_error: Callable[[int], float], total: float
 ) -> list[dict[str, Any]]:
     """For each chosen table: its columns, its cells, the model's error there before it, and the error of its noise.
 
@@ -103,7 +103,7 @@ def rounds_of(
     differences exceed the model's own by the variance of the noise, and that is taken off.
     """
     rounds = []
-    for table in found.chosen:
+    for table in transcript.chosen:
         assert table.expected is not None
         error = standard_error(table.shares)
         gaps = np.abs(table.values - table.expected).astype(float)

@@ -146,8 +146,8 @@ def known_columns(known: Sequence[KnownTable], names: Sequence[str]) -> Known:
 
     A table is added up over its other columns where it leaves none of their values out.
 
-    >>> found = known_columns([KnownTable(("sex", "age"), [[3.0, 4.0], [2.0, 1.0]], 1.0)], ["age", "sex"])
-    >>> [(one.column, one.values.tolist(), round(one.error, 3)) for one in found.columns]
+    >>> known = known_columns([KnownTable(("sex", "age"), [[3.0, 4.0], [2.0, 1.0]], 1.0)], ["age", "sex"])
+    >>> [(one.column, one.values.tolist(), round(one.error, 3)) for one in known.columns]
     [(1, [7.0, 3.0], 1.414), (0, [5.0, 5.0], 1.414)]
     >>> known_columns([KnownTable((), 10.0, 2.0)], ["age"]).totals
     [(10.0, 4.0)]
@@ -176,8 +176,8 @@ def known_of_groups(
     alone, as if the columns were independent.
 
     >>> table = KnownTable(("age",), [30.0, 20.0, 10.0], 2.0, (np.array([0, 0, 1, 2]),))
-    >>> (found,) = known_of_groups([table], ["age"], [np.array([0, 1, 1, 2])], [np.ones(4)])
-    >>> found.values, found.groups, round(found.standard_deviation, 3)
+    >>> (known,) = known_of_groups([table], ["age"], [np.array([0, 1, 1, 2])], [np.ones(4)])
+    >>> known.values, known.groups, round(known.standard_deviation, 3)
     (array([50., 10.]), (array([0, 0, 1]),), 2.449)
     """
     return [
@@ -209,6 +209,6 @@ def _of_groups(table: KnownTable, columns: list[int], groups: Sequence[Places], 
 
 def _merging(part: Places, groups: Places, coarse: Places) -> Places:
     """For each place of a known table the coarse cell that it falls into."""
-    found = np.zeros(int(part.max()) + 1, dtype=np.int64)
-    found[part] = coarse[groups]
-    return found
+    cells = np.zeros(int(part.max()) + 1, dtype=np.int64)
+    cells[part] = coarse[groups]
+    return cells

@@ -99,16 +99,16 @@ def reconstructed(subsets: Bits, answers: Any, *, noise: float = 0.0, decoder: D
     >>> bool((reconstructed(subsets, subsets @ secret.astype(int)) == secret).all())
     True
     """
-    questions, heard = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
-    if questions.ndim != 2 or heard.shape != questions.shape[:1]:
-        raise InvalidValue("answers", heard.shape, f"must be one number for each of the {len(questions)} subsets")
+    questions, counts = np.asarray(subsets, dtype=np.float64), np.asarray(answers, dtype=np.float64)
+    if questions.ndim != 2 or counts.shape != questions.shape[:1]:
+        raise InvalidValue("answers", counts.shape, f"must be one number for each of the {len(questions)} subsets")
     if decoder == "linear programme":
-        return _least_absolute(questions, heard)
+        return _least_absolute(questions, counts)
     if decoder != "least squares":
         raise InvalidValue("decoder", decoder, 'must be "least squares" or "linear programme"')
     ridge = max(4 * noise**2, 1e-6)
     gram = questions.T @ questions + ridge * np.eye(questions.shape[1])
-    signs = np.linalg.solve(gram, questions.T @ (2 * heard - questions.sum(axis=1)))
+    signs = np.linalg.solve(gram, questions.T @ (2 * counts - questions.sum(axis=1)))
     return np.asarray(signs > 0)
 
 

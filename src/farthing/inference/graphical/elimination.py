@@ -28,8 +28,8 @@ def calibrated(tree: JunctionTree, potentials: list[Floats]) -> Calibrated:
 
     >>> from farthing.inference.graphical.junction_tree import junction_tree
     >>> tree = junction_tree((2, 2, 2), [(0, 1), (1, 2)])
-    >>> found = calibrated(tree, [np.log([[1.0, 2.0], [3.0, 4.0]]), np.log([[1.0, 3.0], [2.0, 2.0]])])
-    >>> found.marginals[1], round(float(np.exp(found.log_partition)), 9)
+    >>> model = calibrated(tree, [np.log([[1.0, 2.0], [3.0, 4.0]]), np.log([[1.0, 3.0], [2.0, 2.0]])])
+    >>> model.marginals[1], round(float(np.exp(model.log_partition)), 9)
     (array([[0.1, 0.3],
            [0.3, 0.3]]), 40.0)
     """

@@ -24,7 +24,7 @@ State = TypeVar("State")
 
 
 class Point(NamedTuple, Generic[State]):
-    """Where a descent stands."""
+    """Where a descent stands: the place, the value there and its gradient."""
 
     place: Floats
     value: float

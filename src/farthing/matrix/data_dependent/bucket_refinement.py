@@ -20,7 +20,7 @@ from farthing.matrix.data_dependent.buckets import (
     counted,
     level_of,
     measured,
-    settled,
+    nonnegative_histogram,
     sums_between,
 )
 from farthing.matrix.data_dependent.dawa import IntervalFamily, cheapest_partition, unevenness
@@ -64,13 +64,13 @@ def drift(cells: Integers, family: IntervalFamily) -> Integers:
     >>> drift(np.array([5, 5, 9, 1]), IntervalFamily(4))
     array([0, 0, 0, 0, 0, 2, 4, 4])
     """
-    found = []
+    drifts = []
     for length in family.lengths:
         windows = np.lib.stride_tricks.sliding_window_view(cells, length)[family.starts(length)]
         sums = np.cumsum(windows, axis=1)
         apart = np.abs(sums * length - np.arange(1, length + 1) * sums[:, -1:])
-        found.append(apart.max(axis=1) // length)
-    return np.concatenate(found)
+        drifts.append(apart.max(axis=1) // length)
+    return np.concatenate(drifts)
 
 
 def roughness(cells: Integers, price: int) -> int:
@@ -104,8 +104,8 @@ def noisy_roughness(cells: Integers, price: int, spending: Spending, part: Fract
     """The private step: the roughness with noise, for a part of the budget."""
     noise = spending.noise(Level("roughness", 1, _SENSITIVITY, _SENSITIVITY**2), part)
     exact = np.array([roughness(cells, price)], dtype=np.int64)
-    found: Counted = counted(exact, np.array([0, 1], dtype=np.int64), noise, source)
-    return Roughness(float(found.values[0]) / _WEIGHT, noise)
+    count: Counted = counted(exact, np.array([0, 1], dtype=np.int64), noise, source)
+    return Roughness(float(count.values[0]) / _WEIGHT, noise)
 
 
 COARSE_PART = Fraction(3, 10)
@@ -133,13 +133,13 @@ def refined(
     edges = even_edges(workload.cells, _COARSE)
     looked = counted(cells, edges, spending.noise(level_of(edges), part * COARSE_PART), source)
     known, left = [*before, looked], part * (1 - COARSE_PART)
-    near = settled(workload, BucketEstimator(workload.cells, known).centre)
+    near = nonnegative_histogram(workload, BucketEstimator(workload.cells, known).centre)
     if _buckets_in_effect(near, edges) < _CLOSE:
         middle = part * MIDDLE_PART
         edges = finer_edges(near, edges, spending.deviation(middle), _SPLIT_AGAIN)
         known.append(counted(cells, edges, spending.noise(level_of(edges), middle), source))
         left -= middle
-        near = settled(workload, BucketEstimator(workload.cells, known).centre)
+        near = nonnegative_histogram(workload, BucketEstimator(workload.cells, known).centre)
     edges = finer_edges(near, edges, spending.deviation(left))
     plan = best_plan(workload, edges, known, spending, left)
     return BucketEstimator(workload.cells, [*known, *measured(cells, plan, spending, source)])
@@ -171,22 +171,22 @@ def finer_edges(near: Floats, edges: Integers, deviation: float, split: float = 
     while len(finer := _split(near, edges, unit)) - 1 > _MOST_BUCKETS:
         unit *= 2**0.5
     rows = sums_between(near, finer)
-    kept, held = [0], 0.0
+    joined, rows_so_far = [0], 0.0
     for stop, here in zip(finer[1:].tolist(), rows.tolist(), strict=True):
-        held += here
-        if held >= _JOIN * deviation:
-            kept.append(stop)
-            held = 0.0
-    if kept[-1] != finer[-1]:
-        kept.append(int(finer[-1]))
-    return np.array(kept, dtype=np.int64)
+        rows_so_far += here
+        if rows_so_far >= _JOIN * deviation:
+            joined.append(stop)
+            rows_so_far = 0.0
+    if joined[-1] != finer[-1]:
+        joined.append(int(finer[-1]))
+    return np.array(joined, dtype=np.int64)
 
 
 def _split(near: Floats, edges: Integers, unit: float) -> Integers:
-    found = [0]
+    places = [0]
     for start, stop, rows in zip(edges[:-1], edges[1:], sums_between(near, edges), strict=True):
         width = int(stop - start)
         wanted = max(1.0, (float(rows) / unit) ** _POWER)
         pieces = min(width, 2 ** round(np.log2(min(wanted, 2.0**20))))
-        found += [int(start) + width * piece // pieces for piece in range(1, pieces + 1)]
-    return np.array(found, dtype=np.int64)
+        places += [int(start) + width * piece // pieces for piece in range(1, pieces + 1)]
+    return np.array(places, dtype=np.int64)

@@ -28,7 +28,7 @@ _MOST_SEARCHED = 4096
 _SETTLING_FAINT = 1e-6
 
 
-def settled(workload: Workload, cells: Floats, others: Sequence[Floats] = ()) -> Floats:
+def nonnegative_histogram(workload: Workload, cells: Floats, others: Sequence[Floats] = ()) -> Floats:
     """Cells >= 0 whose answers are near those of `cells`; `others` are cells >= 0 to be weighed as well.
 
     Where the nearest ones have a closed form, they are taken (see `nearest_in_answers` for what that promises). For
@@ -36,7 +36,8 @@ def settled(workload: Workload, cells: Floats, others: Sequence[Floats] = ()) ->
     many, and for other workloads a search is run if cells are few; whichever candidate moves the answers least wins.
 
     >>> from farthing.matrix.workloads import identity, prefix
-    >>> settled(prefix(3), np.array([2.0, -4.0, 1.0])), settled(identity(3), np.array([2.0, -4.0, 1.0]))
+    >>> cells = np.array([2.0, -4.0, 1.0])
+    >>> nonnegative_histogram(prefix(3), cells), nonnegative_histogram(identity(3), cells)
     (array([0., 0., 0.]), array([2., 0., 1.]))
     """
     if isinstance(workload, Prefix | AllRanges | Identity | Total) and workload.cells <= MOST_IN_ORDER:
@@ -53,7 +54,7 @@ def settled(workload: Workload, cells: Floats, others: Sequence[Floats] = ()) ->
 
 
 def puts_in_order(workload: Workload) -> bool:
-    """Whether `settled` finds good cells by itself; otherwise others should be proposed.
+    """Whether `nonnegative_histogram` finds good cells by itself; otherwise others should be proposed.
 
     >>> from farthing.matrix.workloads import marginals, prefix
     >>> puts_in_order(prefix(1024)), puts_in_order(prefix(2**20)), puts_in_order(marginals((2,) * 16, way=2))
@@ -178,9 +179,9 @@ class BucketEstimator(Estimator):
         each = widths[owner].astype(float)
         between = (self._noise / widths / widths[:, None])[np.ix_(owner, owner)]
         same = owner[:, None] == owner
-        found = between - np.where(same, (self._uneven[owner] / each**2)[:, None], 0.0)
-        found[np.diag_indices(self.cells)] += self._uneven[owner] / each
-        return np.asarray(found)
+        matrix = between - np.where(same, (self._uneven[owner] / each**2)[:, None], 0.0)
+        matrix[np.diag_indices(self.cells)] += self._uneven[owner] / each
+        return np.asarray(matrix)
 
     def total_variance(self, workload: Workload) -> float:
         """The sum over the queries, each as heavy as the workload says."""
@@ -251,16 +252,16 @@ def _tree_plan(gram: Floats, edges: Integers, spending: Spending, part: Fraction
     """Trees of one branching over the buckets, weighed as if all groups were full."""
     trees = [(size, 1) for size in _GROUPS] + [(size**2, size, 1) for size in _GROUPS]
     usable = [tree for tree in trees if 2 * tree[0] <= len(gram)]
-    found = []
+    candidates = []
     for tree in usable:
         sizes = np.array(tree, dtype=float)
         details = np.maximum(np.diff([_energy(gram, size) for size in tree], prepend=0.0), 0.0)
         shares = best_shares(sizes[None], details[None], spending.norm)[0]
-        found.append((float(error(sizes, details, shares, spending.norm)), tree, shares))
-    _, tree, shares = min(found, key=lambda one: one[0])
-    kept = [(size, Fraction(float(share))) for size, share in zip(tree, shares, strict=True) if share >= _LEAST_SHARE]
-    whole = sum(share for _, share in kept)
-    return [(_grouped(edges, size), part * share / whole) for size, share in kept]
+        candidates.append((float(error(sizes, details, shares, spending.norm)), tree, shares))
+    _, tree, shares = min(candidates, key=lambda one: one[0])
+    levels = [(size, Fraction(float(share))) for size, share in zip(tree, shares, strict=True) if share >= _LEAST_SHARE]
+    whole = sum(share for _, share in levels)
+    return [(_grouped(edges, size), part * share / whole) for size, share in levels]
 
 
 def _energy(gram: Floats, size: int) -> float:

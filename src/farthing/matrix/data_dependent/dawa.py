@@ -62,13 +62,13 @@ def unevenness(cells: Integers, family: IntervalFamily) -> Integers:
     >>> unevenness(np.array([5, 5, 9, 1]), family)
     array([0, 0, 0, 0, 0, 4, 8, 8])
     """
-    found = []
+    costs = []
     for length in family.lengths:
         windows = np.lib.stride_tricks.sliding_window_view(cells, length)[family.starts(length)]
         ordered = np.sort(windows, axis=1)
         half = length // 2
-        found.append(ordered[:, length - half :].sum(axis=1) - ordered[:, :half].sum(axis=1))
-    return np.concatenate(found)
+        costs.append(ordered[:, length - half :].sum(axis=1) - ordered[:, :half].sum(axis=1))
+    return np.concatenate(costs)
 
 
 PARTITION_PART = Fraction(1, 4)

@@ -153,8 +153,8 @@ class Spending:
         return calibrate(self._events, self.epsilon, self.delta, tolerance=1e-7).parameter
 
     def _events(self, multiplier: float) -> list[Event]:
-        found: list[Event] = [GaussianNoise(multiplier), ApproxDP(0.0, _LEAK)]
-        return found if self.chosen == 0 else [*found, ApproxDP(self.choosing, 0.0)]
+        events: list[Event] = [GaussianNoise(multiplier), ApproxDP(0.0, _LEAK)]
+        return events if self.chosen == 0 else [*events, ApproxDP(self.choosing, 0.0)]
 
     def _gaussian_noise(self, level: Level, part: Fraction) -> LevelNoise:
         goal = self._multiplier / math.sqrt(part * Fraction(_SLACK))  # of the continuous noise

@@ -14,10 +14,10 @@ from farthing.errors import InvalidValue
 from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_terms import Term
 from farthing.matrix.data_dependent.bucket_refinement import noisy_roughness, refined
-from farthing.matrix.data_dependent.buckets import BucketEstimator, counted, level_of, settled
+from farthing.matrix.data_dependent.buckets import BucketEstimator, counted, level_of, nonnegative_histogram
 from farthing.matrix.data_dependent.dawa import PARTITION_PART, dawa
 from farthing.matrix.data_dependent.step_budget import Spending
-from farthing.matrix.strategies.optimisation import kept, optimised
+from farthing.matrix.strategies.optimisation import cached_optimum, optimised
 from farthing.matrix.strategies.strategy import Estimator, Floats, Integers
 from farthing.matrix.strategies.strategy_noise import Priced
 from farthing.matrix.strategies.strategy_registry import find, search_notice
@@ -100,20 +100,20 @@ def automatic(
     rest = 1 - PILOT_PART
     everything = np.array([0, workload.cells], dtype=np.int64)
     pilot = counted(cells, everything, spending.noise(level_of(everything, "rows"), PILOT_PART), source)
-    found = _fixed(workload, spending, rest)
-    least = min(rmse_of(one, workload) for one in found.values())
+    prices = _fixed(workload, spending, rest)
+    least = min(rmse_of(one, workload) for one in prices.values())
     rows = float(pilot.values[0])
     about = f"about {max(rows, 0.0):,.0f} rows (± {math.sqrt(pilot.variance):,.0f}), found for {float(PILOT_PART):.1%}"
     if rows <= _FEW_ROWS * least:
         estimator = refined(cells, workload, spending, rest, [pilot], source)
-        table = _with_buckets("refined", estimator, workload, f"best for {about}", found, spending, rest)
+        table = _with_buckets("refined", estimator, workload, f"best for {about}", prices, spending, rest)
         spending.check([one.noise for one in estimator.measured])
         return _of_buckets("refined", estimator, spending, workload, table, nonnegative)
     looked = [pilot.noise]
     # A partition is chosen for a part of epsilon, which Gaussian noise has none of to spare.
     if spending.kind == "laplace":
         rest -= SHAPE_PART
-        found = _fixed(workload, spending, rest)
+        prices = _fixed(workload, spending, rest)
         price = max(1, round(_PIECE * least))
         shape = noisy_roughness(cells, price, spending, SHAPE_PART, source)
         looked.append(shape.noise)
@@ -123,21 +123,21 @@ def automatic(
             choosing = spending.choice(rest * PARTITION_PART)
             part = rest * (1 - PARTITION_PART)
             estimator = dawa(cells, workload, spending, choosing, part, [pilot], source)
-            table = _with_buckets("dawa", estimator, workload, f"best for {about}", found, spending, rest)
+            table = _with_buckets("dawa", estimator, workload, f"best for {about}", prices, spending, rest)
             spending.check([shape.noise, *(one.noise for one in estimator.measured)], [choosing])
             return _of_buckets("dawa", estimator, spending, workload, table, nonnegative)
-    if kept(workload, spending.norm) is not None or not not_worth_a_search(workload, spending.norm):
+    if cached_optimum(workload, spending.norm) is not None or not not_worth_a_search(workload, spending.norm):
         strategy = optimised(workload, spending.norm, progress=search_notice(workload))
-        found["optimised"] = spending.priced(strategy, workload, rest)
-    name = min(found, key=lambda one: found[one].total_variance(workload))
-    chosen = found[name]
+        prices["optimised"] = spending.priced(strategy, workload, rest)
+    name = min(prices, key=lambda one: prices[one].total_variance(workload))
+    chosen = prices[name]
     spending.check([*looked, *(one for one in chosen.noises if one is not None)])
     centre = chosen.estimator.estimate(chosen.measure(cells, source))
-    table = table_of(Weighed(found, {}), workload, name, f"least expected error for {about}")
+    table = table_of(Weighed(prices, {}), workload, name, f"least expected error for {about}")
     return Outcome(
         strategy=name,
         spending=spending,
-        estimate=settled(workload, centre) if nonnegative else centre,
+        estimate=nonnegative_histogram(workload, centre) if nonnegative else centre,
         centre=centre,
         estimator=chosen.estimator,
         distribution=partial(error_distribution, chosen),
@@ -162,16 +162,16 @@ def partitioned(
 
 def best_spending(workload: Workload, epsilon: float, delta: float, chosen: Fraction = Fraction(0)) -> Spending:
     """Laplace noise, or with a delta Gaussian noise where a tree of it is expected to do better."""
-    found = [Spending(epsilon, delta, "laplace", chosen)]
+    options = [Spending(epsilon, delta, "laplace", chosen)]
     try:
-        found.append(Spending(epsilon, delta, "gaussian", chosen))
+        options.append(Spending(epsilon, delta, "gaussian", chosen))
     except InvalidValue:  # no delta to speak of
-        return found[0]
+        return options[0]
     errors = []
-    for one in found:
+    for one in options:
         rest = 1 - (chosen if one.kind == "laplace" else Fraction(0))
         errors.append(one.priced(find("tree", workload, one.norm), workload, rest).total_variance(workload))
-    return found[int(np.argmin(errors))]
+    return options[int(np.argmin(errors))]
 
 
 def _of_buckets(
@@ -185,7 +185,7 @@ def _of_buckets(
     return Outcome(
         strategy=name,
         spending=spending,
-        estimate=settled(workload, estimator.centre) if nonnegative else estimator.centre,
+        estimate=nonnegative_histogram(workload, estimator.centre) if nonnegative else estimator.centre,
         centre=estimator.centre,
         estimator=estimator,
         distribution=lambda query: ErrorDistribution([Term("normal", math.sqrt(estimator.variance(query)))]),
@@ -215,7 +215,7 @@ def _with_buckets(
 ) -> Candidates:
     """The table: what was measured, and what fixed strategies would do; none is searched for only to be listed."""
     rivals = dict(others)
-    known = kept(workload, spending.norm)
+    known = cached_optimum(workload, spending.norm)
     if known is not None:
         rivals["optimised"] = spending.priced(known, workload, part)
     rows = [Candidate(other, rmse_of(one, workload), "without looking") for other, one in rivals.items()]

@@ -102,8 +102,8 @@ class FourierStrategy(Strategy):
 
     def exact(self, cells: Integers) -> list[Integers]:
         """One transform, of which the levels take their coefficients."""
-        found = transformed(np.asarray(cells, dtype=np.int64))
-        return [np.asarray(found[group], dtype=np.int64) for group in self.groups]
+        coefficients = transformed(np.asarray(cells, dtype=np.int64))
+        return [np.asarray(coefficients[group], dtype=np.int64) for group in self.groups]
 
     def shares(self, workload: Workload, norm: Norm) -> Floats:
         """In closed form: cube roots for Laplace noise, square roots for Gaussian noise."""
@@ -132,24 +132,24 @@ class FourierEstimator(Estimator):
         self.cells = strategy.cells
 
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        found: Floats = np.zeros(self.cells)
+        spectrum: Floats = np.zeros(self.cells)
         for group, numbers, variance in zip(self._strategy.groups, measured, self._variances, strict=True):
             if variance < math.inf:
-                found[group] = numbers
-        return np.asarray(transformed(found), dtype=float) / self.cells
+                spectrum[group] = numbers
+        return np.asarray(transformed(spectrum), dtype=float) / self.cells
 
     def total_variance(self, workload: Workload) -> float:
         """Cells times variance, table by table, importance weights included."""
-        found = marginal_tables(workload)
-        if found is None:
+        tables = marginal_tables(workload)
+        if tables is None:
             return float(np.sum(self.query_variances(workload)))
-        return math.fsum(square * 2.0 ** len(subset) * self._per_cell(subset) for subset, square in found)
+        return math.fsum(square * 2.0 ** len(subset) * self._per_cell(subset) for subset, square in tables)
 
     def query_variances(self, workload: Workload) -> Floats:
         """One variance a table, repeated for its cells; of other workloads query by query."""
-        found = marginal_tables(workload)
-        if found is not None:
-            return np.concatenate([np.full(2 ** len(own), self._per_cell(own)) for own, _ in found])
+        tables = marginal_tables(workload)
+        if tables is not None:
+            return np.concatenate([np.full(2 ** len(own), self._per_cell(own)) for own, _ in tables])
         return np.array([self.variance(query) for query in workload.matrix()])
 
     def variance(self, query: Floats) -> float:
@@ -178,8 +178,8 @@ class FourierEstimator(Estimator):
         return nearest_joint(shape, tables, max(0.0, float(estimate.sum()))).ravel()
 
     def coefficients(self, query: Floats) -> list[Floats]:
-        found = np.asarray(transformed(np.asarray(query, dtype=float)), dtype=float) / self.cells
-        return [found[group] for group in self._strategy.groups]
+        spectrum = np.asarray(transformed(np.asarray(query, dtype=float)), dtype=float) / self.cells
+        return [spectrum[group] for group in self._strategy.groups]
 
     def covariance(self) -> Floats:
         """H V H / cells^2 as a dense matrix."""
@@ -200,12 +200,12 @@ class FourierEstimator(Estimator):
 
 
 def _marginals_of(workload: Workload) -> list[tuple[Subset, float]]:
-    found = marginal_tables(workload)
-    if found is None:
+    tables = marginal_tables(workload)
+    if tables is None:
         raise InvalidValue(
             "workload",
             type(workload).__name__,
             'must consist of marginals or conjunctions for "fourier"',
             'use strategy="optimised" for ranges and prefixes',
         )
-    return found
+    return tables

@@ -118,19 +118,19 @@ class KroneckerEstimator(Estimator):
             workload,
             _trace_of,
             math.prod,
-            lambda w, found: float(np.dot(w, found)),
+            lambda w, variances: float(np.dot(w, variances)),
         )
         return summed * self._variance
 
     def query_variances(self, workload: Workload) -> Floats:
         """Products of the variances over each axis."""
-        found = self._folded(
+        variances = self._folded(
             workload,
             lambda one, inverse: one.query_variances(inverse),
             lambda each: reduce(lambda left, right: np.multiply.outer(left, right).ravel(), each),
             lambda _, each: np.concatenate(each),
         )
-        return np.asarray(found * self._variance)
+        return np.asarray(variances * self._variance)
 
     def variance(self, query: Floats) -> float:
         """q' C q, with C applied axis by axis."""
@@ -178,8 +178,8 @@ class KroneckerEstimator(Estimator):
             return multiplied([self._folded(part, one, multiplied, added, axis) for part, axis in pairs])
         if isinstance(workload, Union | Marginals):
             weights = list(workload.weights) if isinstance(workload, Union) else [1.0] * len(workload.parts)
-            found = [self._folded(part, one, multiplied, added, first) for part in workload.parts]
-            return added([weight**2 for weight in weights], found)
+            parts = [self._folded(part, one, multiplied, added, first) for part in workload.parts]
+            return added([weight**2 for weight in weights], parts)
         raise InvalidValue(
             "workload", type(workload).__name__, "must consist of products over the axes of the strategy"
         )

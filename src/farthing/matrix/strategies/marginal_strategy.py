@@ -53,13 +53,13 @@ def marginal_tables(workload: Workload) -> list[tuple[Subset, float]] | None:
         axes = (axis for axis, factor in enumerate(workload.factors) if isinstance(factor, Identity))
         return [(tuple(axes), 1.0)]
     if isinstance(workload, Union):
-        found: list[tuple[Subset, float]] = []
+        tables: list[tuple[Subset, float]] = []
         for part, weight in zip(workload.parts, workload.weights, strict=True):
             inner = marginal_tables(part)
             if inner is None:
                 return None
-            found.extend((subset, square * weight**2) for subset, square in inner)
-        return found
+            tables.extend((subset, square * weight**2) for subset, square in inner)
+        return tables
     return None
 
 
@@ -139,17 +139,17 @@ class MarginalEstimator(Estimator):
 
     def total_variance(self, workload: Workload) -> float:
         """The sum over the tables of cells times variance, importance weights included."""
-        found = marginal_tables(workload)
-        if found is None:
+        tables = marginal_tables(workload)
+        if tables is None:
             return float(np.sum(self.query_variances(workload)))
-        per_cell = {subset: self.tables.variance_per_cell(subset) for subset, _ in found}
-        return sum(square * self._size(subset) * per_cell[subset] for subset, square in found)
+        per_cell = {subset: self.tables.variance_per_cell(subset) for subset, _ in tables}
+        return sum(square * self._size(subset) * per_cell[subset] for subset, square in tables)
 
     def query_variances(self, workload: Workload) -> Floats:
         """One variance a table, repeated for its cells; of other workloads query by query."""
-        found = marginal_tables(workload)
-        if found is not None:
-            return np.concatenate([np.full(self._size(own), self.tables.variance_per_cell(own)) for own, _ in found])
+        tables = marginal_tables(workload)
+        if tables is not None:
+            return np.concatenate([np.full(self._size(own), self.tables.variance_per_cell(own)) for own, _ in tables])
         return np.array([self.variance(query) for query in workload.matrix()])
 
     def variance(self, query: Floats) -> float:
@@ -189,40 +189,40 @@ class MarginalEstimator(Estimator):
             for part, variance in self.tables.residual_variances.items()
             if variance < math.inf
         }
-        found = []
+        coefficients = []
         for level, variance in zip(plan.levels, self.tables.variances.tolist(), strict=True):
             own: Floats = np.zeros(level.plain.size)
             if variance < math.inf:
                 for part in plan.parts_of(level):
                     share = level.precision(part) / variance
                     own += level.residual_transposed(gains[part] * share, part)
-            found.append(own)
-        return found
+            coefficients.append(own)
+        return coefficients
 
     def covariance(self) -> Floats:
         """Residual by residual, as a dense matrix."""
         check_dense(self.cells)
-        found: Floats = np.zeros((self.cells, self.cells))
+        matrix: Floats = np.zeros((self.cells, self.cells))
         for part, variance in self.tables.residual_variances.items():
             if variance < math.inf:
                 factor: Floats = np.ones((1, 1))
                 for column, n in enumerate(self.sizes):
                     even = np.full((n, n), 1.0 / n)
                     factor = np.kron(factor, np.eye(n) - even if column in part else even / n)
-                found += variance * factor
-        return found
+                matrix += variance * factor
+        return matrix
 
     def _size(self, subset: Subset) -> int:
         return math.prod(self.sizes[column] for column in subset)
 
 
 def _tables(workload: Workload) -> list[tuple[Subset, float]]:
-    found = marginal_tables(workload)
-    if found is None:
+    tables = marginal_tables(workload)
+    if tables is None:
         raise InvalidValue(
             "workload",
             type(workload).__name__,
             "must consist of marginals",
             'use strategy="optimised" for ranges and prefixes',
         )
-    return found
+    return tables

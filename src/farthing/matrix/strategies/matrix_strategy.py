@@ -102,7 +102,7 @@ class MatrixStrategy(Strategy):
 
     @cached_property
     def pseudo_inverse(self) -> Floats:
-        """(B'B)^+, made once."""
+        """The pseudo-inverse of B'B, computed once."""
         check_dense(self.cells)
         dense = self.matrix.astype(float)
         return np.linalg.pinv(dense.T @ dense, rcond=_RANK_TOLERANCE, hermitian=True)

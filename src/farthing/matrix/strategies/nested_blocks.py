@@ -51,11 +51,11 @@ class BlockEstimator(Estimator):
         if not isinstance(workload, Intervals):
             return self._summed([query_energies(workload, size) for size in self.sizes])
         starts, stops = workload.edges
-        found: Floats = np.empty(workload.queries)
+        variances: Floats = np.empty(workload.queries)
         for first in range(0, workload.queries, _AT_ONCE):  # few enough to stay in the processor's cache
             here = slice(first, first + _AT_ONCE)
-            found[here] = self._summed([interval_energies(starts[here], stops[here], size) for size in self.sizes])
-        return found
+            variances[here] = self._summed([interval_energies(starts[here], stops[here], size) for size in self.sizes])
+        return variances
 
     def variance(self, query: Floats) -> float:
         """The same sum for one more query."""
@@ -66,29 +66,29 @@ class BlockEstimator(Estimator):
     def times(self, query: Floats) -> Floats:
         """The covariance times a query, over the cells of all blocks; what was not measured counts as nothing."""
         padded = self._padded(query)
-        found: Floats = np.zeros(0)
+        product: Floats = np.zeros(0)
         before: Floats = np.zeros(0)
         for level, (size, precision) in enumerate(zip(self.sizes, self.precisions, strict=True)):
             means = padded.reshape(-1, size).sum(axis=1) / size
             branching = 1 if level == 0 else self.sizes[level - 1] // size
             detail = means if level == 0 else means - np.repeat(before, branching)
             scaled = detail / precision if precision > 0 else np.zeros_like(detail)
-            found = scaled if level == 0 else np.repeat(found, branching) + scaled
+            product = scaled if level == 0 else np.repeat(product, branching) + scaled
             before = means
-        return found
+        return product
 
     def covariance(self) -> Floats:
         """Entry (a, b) collects the levels at which both cells lie in one block."""
         check_dense(self.cells)
         places = np.arange(self.cells)
-        found: Floats = np.zeros((self.cells, self.cells))
+        matrix: Floats = np.zeros((self.cells, self.cells))
         with np.errstate(divide="ignore"):
             inverse = 1.0 / self.precisions
         for level, size in enumerate(self.sizes):
             finer = inverse[level + 1] if level + 1 < len(self.sizes) else 0.0
             owner = places // size
-            found += np.where(owner[:, None] == owner, (inverse[level] - finer) / size, 0.0)
-        return found
+            matrix += np.where(owner[:, None] == owner, (inverse[level] - finer) / size, 0.0)
+        return matrix
 
     def _padded(self, query: Floats) -> Floats:
         padded: Floats = np.zeros(-(-self.cells // self.sizes[0]) * self.sizes[0])

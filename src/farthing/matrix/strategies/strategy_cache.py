@@ -73,11 +73,11 @@ def key_of(*facts: object) -> str:
     >>> key_of("prefix", "l1") == key_of("prefix", "l1"), key_of("prefix", "l1") == key_of("prefixl", "1")
     (True, False)
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for fact in facts:
         piece = str(fact).encode()
-        found.update(f"{len(piece)}:".encode() + piece)
-    return found.hexdigest()
+        digest.update(f"{len(piece)}:".encode() + piece)
+    return digest.hexdigest()
 
 
 def load(key: str) -> Arrays | None:

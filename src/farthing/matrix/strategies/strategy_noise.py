@@ -128,10 +128,10 @@ def priced(
 
     >>> from farthing.matrix.strategies.tree_strategies import hierarchical
     >>> from farthing.matrix.workloads import prefix
-    >>> found = priced(hierarchical(200, 16), prefix(200), epsilon=0.1)
-    >>> found.cost.upper <= 0.1, [noise and noise.level.name for noise in found.noises]
+    >>> price = priced(hierarchical(200, 16), prefix(200), epsilon=0.1)
+    >>> price.cost.upper <= 0.1, [noise and noise.level.name for noise in price.noises]
     (True, [None, 'blocks of 16', 'cells'])
-    >>> round((found.total_variance(prefix(200)) / 200) ** 0.5, 1)
+    >>> round((price.total_variance(prefix(200)) / 200) ** 0.5, 1)
     80.7
     """
     budget, leak = checked_mechanism_epsilon(epsilon), checked_delta(delta)
@@ -143,16 +143,16 @@ def priced(
         fitting: NoiseKind = "laplace" if strategy.made_for == "l1" else "gaussian"
         with suppress(InvalidValue):  # noise too narrow to be proven private: there is Laplace noise
             return priced(strategy, workload, budget, leak, fitting)
-    found: list[Priced] = []
+    candidates: list[Priced] = []
     if kind != "gaussian":
-        found += [_laplace(strategy, shares, budget, leak) for shares in _divisions(strategy, workload, leak)]
+        candidates += [_laplace(strategy, shares, budget, leak) for shares in _divisions(strategy, workload, leak)]
     if kind != "laplace" and leak > 0:
         try:
-            found.append(_gaussian(strategy, strategy.shares(workload, "l2"), budget, leak))
+            candidates.append(_gaussian(strategy, strategy.shares(workload, "l2"), budget, leak))
         except InvalidValue:  # noise too narrow to be proven private: there is Laplace noise
             if kind == "gaussian":
                 raise
-    return min(found, key=lambda one: one.total_variance(workload))
+    return min(candidates, key=lambda one: one.total_variance(workload))
 
 
 def norm_of(kind: NoiseKind) -> Norm:
@@ -228,14 +228,14 @@ def _gaussian(strategy: Strategy, shares: Floats, epsilon: float, delta: float) 
             for level, share, fine in zip(strategy.levels, shares.tolist(), finer, strict=True)
         ]
 
-    found = calibrate(
+    calibration = calibrate(
         lambda scale: _events(noises(scale)),
         epsilon,
         delta,
         bracket=(rough / 1.1, rough * 1.1),
         tolerance=_TOLERANCE,
     )
-    return Priced(strategy, "gaussian", tuple(noises(found.parameter)), found.cost, delta)
+    return Priced(strategy, "gaussian", tuple(noises(calibration.parameter)), calibration.cost, delta)
 
 
 def _gaussian_noise(level: Level, noise_multiplier: float, finer: int) -> LevelNoise:

@@ -66,21 +66,21 @@ class Notice:
     def __init__(self, what: str) -> None:
         self._what = what
         self._began = time.monotonic()
-        self._told = ""
+        self._line = ""
 
     def __call__(self, fraction: float) -> None:
         """Say how far it is; 1.0 is the end."""
         stream = sys.stderr
-        if stream is None or (not self._told and time.monotonic() - self._began < _SILENT_SECONDS):
+        if stream is None or (not self._line and time.monotonic() - self._began < _SILENT_SECONDS):
             return
         if not stream.isatty():
-            if not self._told and fraction < 1:
-                self._told = f"farthing: {self._what}"
-                print(self._told, file=stream, flush=True)
+            if not self._line and fraction < 1:
+                self._line = f"farthing: {self._what}"
+                print(self._line, file=stream, flush=True)
             return
         line = "" if fraction >= 1 else f"farthing: {self._what} ({100 * min(fraction, 1.0):.0f}%)"
-        print(f"\r{line:<{len(self._told)}}", end="\r" if not line else "", file=stream, flush=True)
-        self._told = line
+        print(f"\r{line:<{len(self._line)}}", end="\r" if not line else "", file=stream, flush=True)
+        self._line = line
 
 
 Maker = Callable[[Workload, Norm], Strategy]

@@ -68,7 +68,6 @@ class TreeStrategy(Strategy):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """One axis."""
         return (self.size,)
 
     @property
@@ -93,11 +92,11 @@ class TreeStrategy(Strategy):
         """The sums of all blocks, each level from the one below."""
         sums: Integers = np.zeros(self.padded, dtype=np.int64)
         sums[: self.size] = np.ravel(cells)
-        found, fine = [sums], 1
+        levels, fine = [sums], 1
         for size in reversed(self.sizes[:-1]):
-            found.append(found[-1].reshape(-1, size // fine).sum(axis=1))
+            levels.append(levels[-1].reshape(-1, size // fine).sum(axis=1))
             fine = size
-        return found[::-1]
+        return levels[::-1]
 
     def shares(self, workload: Workload, norm: Norm) -> Floats:
         """The division of least error."""
@@ -187,14 +186,14 @@ def errors_of(
     workload: Workload, trees: Sequence[tuple[int, ...]], norm: Norm, known: dict[int, float] | None = None
 ) -> Floats:
     """The error of every tree with (nearly) its best shares; `known` keeps energies between calls."""
-    kept = {} if known is None else known
-    for size in {size for tree in trees for size in tree} - kept.keys():
-        kept[size] = sampled_energy(workload, size)
+    memory = {} if known is None else known
+    for size in {size for tree in trees for size in tree} - memory.keys():
+        memory[size] = sampled_energy(workload, size)
     errors: Floats = np.empty(len(trees))
     for height in {len(tree) for tree in trees}:  # trees of one height are divided together
         places = [place for place, tree in enumerate(trees) if len(tree) == height]
         sizes = np.array([trees[place] for place in places], dtype=float)
-        energies = np.array([[kept[size] for size in trees[place]] for place in places])
+        energies = np.array([[memory[size] for size in trees[place]] for place in places])
         details = np.maximum(np.diff(energies, axis=1, prepend=0.0), 0.0)
         shares = best_shares(sizes, details, norm, _STEPS_TO_COMPARE)
         errors[places] = error(sizes, details, shares, norm)
@@ -243,9 +242,9 @@ def weighted_tree(workload: Workload, norm: Norm) -> TreeStrategy:
             if not trees:
                 continue
             errors = errors_of(workload, trees, norm, known)
-            found = int(np.argmin(errors))
-            if errors[found] < lowest:
-                best, lowest = trees[found], float(errors[found])
+            least = int(np.argmin(errors))
+            if errors[least] < lowest:
+                best, lowest = trees[least], float(errors[least])
     return TreeStrategy("tree", cells, best)
 
 
@@ -253,7 +252,7 @@ def _moved(sizes: tuple[int, ...], place: int, factor: float) -> tuple[int, ...]
     """The same tree with the branching below sizes[place] multiplied by `factor`: this block and all above it grow."""
     branchings = [coarse // fine for coarse, fine in pairwise(sizes)]
     branchings[place] = max(2, round(branchings[place] * factor))
-    found = [1]
+    widths = [1]
     for branching in reversed(branchings):
-        found.append(found[-1] * branching)
-    return tuple(reversed(found))
+        widths.append(widths[-1] * branching)
+    return tuple(reversed(widths))

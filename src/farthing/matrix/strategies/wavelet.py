@@ -41,7 +41,6 @@ class WaveletStrategy(Strategy):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """One axis."""
         return (self.size,)
 
     @property
@@ -65,12 +64,12 @@ class WaveletStrategy(Strategy):
         """All coefficients, from fine to coarse."""
         sums: Integers = np.zeros(self.sizes[0], dtype=np.int64)
         sums[: self.size] = np.ravel(cells)
-        found: list[Integers] = []
+        details: list[Integers] = []
         while len(sums) > 1:
             left, right = sums[0::2], sums[1::2]
-            found.append(left - right)
+            details.append(left - right)
             sums = left + right
-        return [sums, *found[::-1]]
+        return [sums, *details[::-1]]
 
     def shares(self, workload: Workload, norm: Norm) -> Floats:
         """Each level is alone with its details: shares go with the cube root (l1) or square root (l2) of its need."""
@@ -94,12 +93,12 @@ class WaveletEstimator(BlockEstimator):
 
     def coefficients(self, query: Floats) -> list[Floats]:
         """The inverse transform, transposed: half differences of the query over each block."""
-        sums, found = self._padded(query), []
+        sums, details = self._padded(query), []
         for size in reversed(self.sizes[:-1]):
             left, right = sums[0::2], sums[1::2]
-            found.append((left - right) / size)
+            details.append((left - right) / size)
             sums = left + right
-        return [sums / self.sizes[0], *found[::-1]]
+        return [sums / self.sizes[0], *details[::-1]]
 
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
         """Means of blocks, halved level by level; coefficients that were not measured count as zero."""

@@ -83,24 +83,24 @@ def converged_shares(sizes: Floats, details: Floats, norm: Norm) -> Floats:
 
 def _nearby_sets(kept: Kept) -> list[Kept]:
     """The sets of levels that differ by one level left out, or moved to a neighbouring size; the finest stays."""
-    found = []
+    neighbours = []
     for place in np.flatnonzero(kept[:-1]):
         without = kept.copy()
         without[place] = False
-        found.append(without)
+        neighbours.append(without)
         for other in (place - 1, place + 1):
             if 0 <= other < len(kept) - 1 and not kept[other]:
                 moved = without.copy()
                 moved[other] = True
-                found.append(moved)
-    return found
+                neighbours.append(moved)
+    return neighbours
 
 
 def _from_sets(sizes: Floats, details: Floats, sets: list[Kept], shares: Floats, norm: Norm) -> Floats:
     """The best shares that measure only one of the sets of levels, if they are as good as `shares`; else those."""
     # Details finer than anything measured stay unknown: such sets have no error to speak of.
     finest = int(np.flatnonzero(details > 0)[-1]) if bool(np.any(details > 0)) else 0
-    usable = [kept for kept in sets if bool(np.any(kept[finest:]))]
+    usable = [members for members in sets if bool(np.any(members[finest:]))]
     if not usable:
         return shares
     many = (len(usable), len(sizes))
@@ -178,14 +178,14 @@ def query_energies(workload: Workload, size: int) -> Floats:
         raise InvalidValue(
             "workload", type(workload).__name__, f"must be of intervals above {MOST_DENSE_CELLS:,} cells"
         )
-    found: Floats = np.zeros(workload.queries)
+    energies: Floats = np.zeros(workload.queries)
     blocks = -(-workload.cells // size)
     at_once = max(1, _MOST_NUMBERS // max(workload.cells, workload.queries))
     owner = np.arange(workload.cells) // size
     for first in range(0, blocks, at_once):
         members = owner[:, None] == np.arange(first, min(first + at_once, blocks))
-        found += np.sum(workload.times(members.astype(float)) ** 2, axis=1) / size
-    return found
+        energies += np.sum(workload.times(members.astype(float)) ** 2, axis=1) / size
+    return energies
 
 
 def squared_norms(workload: Workload) -> Floats:

@@ -108,10 +108,10 @@ class Axis:
             self._refuse_cut_cells(starts, truths, atom, text)
         # Every cell behaves like the piece that begins last at or before it.
         cells = _numbers(self.labels if self.labels is not None else self._first_values)
-        found = truths[np.searchsorted(_numbers(starts[1:]), cells, side="right")]
+        truth = truths[np.searchsorted(_numbers(starts[1:]), cells, side="right")]
         if self.labels is not None and not isinstance(self.labels, range) and None in self.labels:
-            found[[label is None for label in self.labels]] = atom.truth(None)
-        return np.asarray(found)
+            truth[[label is None for label in self.labels]] = atom.truth(None)
+        return np.asarray(truth)
 
     def _refuse_cut_cells(self, starts: Sequence[Any], truths: Truths, atom: Atom, text: str) -> None:
         assert self.edges is not None
@@ -149,7 +149,7 @@ class Axis:
         if self.edges is not None:
             raise InvalidValue(self.column, choice, "must be a pair of edges", self._edges_shown())
         assert self.labels is not None
-        found = np.zeros(len(self), dtype=bool)
+        truth = np.zeros(len(self), dtype=bool)
         for value in many:
             try:
                 place = self._places.get(_key(value))
@@ -157,8 +157,8 @@ class Axis:
                 place = None
             if place is None:
                 raise InvalidValue(self.column, value, "must be one of its values", self._edges_shown())
-            found[place] = True
-        return found
+            truth[place] = True
+        return truth
 
     @cached_property
     def _places(self) -> dict[Any, int]:
@@ -182,13 +182,13 @@ class Axis:
             known = all(edge in marks or not marks[0] <= edge <= marks[-1] for edge in (least, most))
             # The last cell holds its upper edge, too: nothing begins there.
             good = bool(least < most) and known and least != marks[-1]
-            found = (marks[:-1] >= least) & (marks[:-1] < most)
+            inside = (marks[:-1] >= least) & (marks[:-1] < most)
         else:
             good = bool(least < most)
-            found = (marks >= least) & (marks < most)
+            inside = (marks >= least) & (marks < most)
         if not (good and same_kind):
             raise InvalidValue(self.column, (low, high), rule, self._edges_shown())
-        return np.asarray(found)
+        return np.asarray(inside)
 
     def _edges_shown(self) -> str:
         marks = self.edges if self.edges is not None else self.labels
@@ -213,24 +213,24 @@ def _numbers(values: Sequence[Any]) -> NDArray[Any]:
         return np.array([np.nan if day is None else day.toordinal() for day in values])
     if any(value is None for value in values):
         return np.array([np.nan if value is None else value for value in values], dtype=float)
-    found = np.array(values)
-    if found.dtype.kind not in "iuf" and len(found):
+    array = np.array(values)
+    if array.dtype.kind not in "iuf" and len(array):
         raise TypeError("numbers or dates")
-    return found
+    return array
 
 
-def _domain_of(shown: Sequence[Any], cut: bool) -> Domain:
+def _domain_of(labels: Sequence[Any], cut: bool) -> Domain:
     """Numbers and dates by their least and greatest, anything else by its list."""
-    first = shown[0] if len(shown) else None
+    first = labels[0] if len(labels) else None
     if isinstance(first, bool | np.bool_):
         return Flags()
     if isinstance(first, datetime.date):
-        return Dates(min(shown), max(shown))
-    if isinstance(shown, range) or (
-        all(isinstance(value, int | np.integer) for value in shown)
-        and (cut or list(shown) == list(range(int(shown[0]), int(shown[0]) + len(shown))))
+        return Dates(min(labels), max(labels))
+    if isinstance(labels, range) or (
+        all(isinstance(value, int | np.integer) for value in labels)
+        and (cut or list(labels) == list(range(int(labels[0]), int(labels[0]) + len(labels))))
     ):
-        return Integers(int(shown[0]), int(shown[-1]))
+        return Integers(int(labels[0]), int(labels[-1]))
     if isinstance(first, str | int | np.integer) and not cut:
-        return Categories(tuple(shown))
-    return Reals(float(min(shown)), float(max(shown)))
+        return Categories(tuple(labels))
+    return Reals(float(min(labels)), float(max(labels)))

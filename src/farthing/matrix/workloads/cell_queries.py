@@ -79,9 +79,9 @@ def mask_of(what: Question, axes: Sequence[Axis]) -> Floats:
         return axes[0].truth_of_choice(what).astype(float)
     shape = tuple(len(axis) for axis in axes)
     try:
-        found = np.asarray(what)
+        mask = np.asarray(what)
         # A complex number is no count.
-        given = np.empty(0) if found.dtype.kind == "c" else found.astype(float)
+        given = np.empty(0) if mask.dtype.kind == "c" else mask.astype(float)
     except (TypeError, ValueError, OverflowError):
         given = np.empty(0)
     if given.size != math.prod(shape) or (given.ndim > 1 and given.shape != shape):
@@ -133,23 +133,23 @@ def _tried(axes: Sequence[Axis], atom: Atom, text: str) -> Truths:
         )
     from farthing.data.expressions.row_evaluation import evaluate
 
-    found = np.empty(shape, dtype=np.int8)
+    truth = np.empty(shape, dtype=np.int8)
     for place in np.ndindex(shape):
         row = {axis.column: axis.value(i) for axis, i in zip(axes, place, strict=True)}
-        found[place] = TRUE if evaluate(atom.meaning, row) is True else FALSE
-    return found
+        truth[place] = TRUE if evaluate(atom.meaning, row) is True else FALSE
+    return truth
 
 
 def _mask_of_mapping(what: Mapping[str, Any], axes: Sequence[Axis]) -> Floats:
     places = {axis.column: place for place, axis in enumerate(axes)}
-    found = np.ones((1,) * len(axes), dtype=bool)
+    mask = np.ones((1,) * len(axes), dtype=bool)
     for column, choice in what.items():
         if column not in places:
             raise InvalidValue("query", column, "must be a column", f"they are {', '.join(places)}")
         place = places[column]
-        found = found & _spread(axes[place].truth_of_choice(choice), [place], len(axes))
-        _refuse_too_many(found.size)
-    return found.astype(float)
+        mask = mask & _spread(axes[place].truth_of_choice(choice), [place], len(axes))
+        _refuse_too_many(mask.size)
+    return mask.astype(float)
 
 
 def _spread(values: NDArray[Any], places: Sequence[int], axes: int) -> NDArray[Any]:

@@ -82,11 +82,11 @@ def pieces_of(column: str, domain: Domain, atoms: Sequence[Atom], axes: Sequence
     behaviours = [_behaviour(value, atoms, axes) for value in tried]
     known: dict[tuple[int, ...], int] = {}
     codes = tuple(known.setdefault(behaviour, len(known)) for behaviour in behaviours)
-    found = [*known]
+    distinct = [*known]
     if missing:
-        found.append(_behaviour(None, atoms, axes))
-    axis = PieceAxis(column, form, tuple(raw), codes, len(known) if missing else -1, len(found))
-    return _pieces(axis, atoms, axes, found)
+        distinct.append(_behaviour(None, atoms, axes))
+    axis = PieceAxis(column, form, tuple(raw), codes, len(known) if missing else -1, len(distinct))
+    return _pieces(axis, atoms, axes, distinct)
 
 
 def pieces_of_condition(atom: Atom) -> Pieces:
@@ -153,8 +153,10 @@ def _behaviour(value: Any, atoms: Sequence[Atom], axes: Sequence[CellAxis]) -> t
     return (*(atom.truth(value) for atom in atoms), *(axis.place(value) for axis in axes))
 
 
-def _pieces(axis: PieceAxis, atoms: Sequence[Atom], axes: Sequence[CellAxis], found: list[tuple[int, ...]]) -> Pieces:
-    table = np.array(found, dtype=np.int64).reshape(len(found), -1)
+def _pieces(
+    axis: PieceAxis, atoms: Sequence[Atom], axes: Sequence[CellAxis], distinct: list[tuple[int, ...]]
+) -> Pieces:
+    table = np.array(distinct, dtype=np.int64).reshape(len(distinct), -1)
     return Pieces(
         axis,
         {atom: table[:, place].astype(np.int8) for place, atom in enumerate(atoms)},

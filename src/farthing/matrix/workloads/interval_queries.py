@@ -203,12 +203,12 @@ class AllRanges(Intervals):
     def times(self, vectors: Floats) -> Floats:
         """Start by start: no list of the edges is needed."""
         sums = sums_before_edges(vectors)
-        found = np.empty((self.queries, vectors.shape[1]))
+        answers = np.empty((self.queries, vectors.shape[1]))
         at = 0
         for start in range(self.size):
-            np.subtract(sums[start + 1 :], sums[start], out=found[at : at + self.size - start])
+            np.subtract(sums[start + 1 :], sums[start], out=answers[at : at + self.size - start])
             at += self.size - start
-        return found
+        return answers
 
     def transposed_times(self, values: Floats) -> Floats:
         """Start by start, each value entering at its start and leaving at its stop."""
@@ -224,15 +224,15 @@ class AllRanges(Intervals):
     def diagonals(self, covariances: Floats) -> Floats:
         sums = double_sums(covariances)
         variances = np.array([sums[edge, edge] for edge in range(self.size + 1)])
-        found = np.empty((self.queries, *covariances.shape[2:]))
+        differences = np.empty((self.queries, *covariances.shape[2:]))
         at = 0
         for start in range(self.size):
-            own = found[at : at + self.size - start]
+            own = differences[at : at + self.size - start]
             np.add(variances[start + 1 :], variances[start], out=own)
             own -= sums[start, start + 1 :]
             own -= sums[start + 1 :, start]
             at += self.size - start
-        return found
+        return differences
 
     def _gram_times(self, vectors: Floats) -> Floats:
         """Entry (i, j) is (min + 1)(n - max), so rows split into what lies before and what lies after."""
@@ -245,9 +245,9 @@ class AllRanges(Intervals):
 
     def _gram(self) -> Floats:
         ahead = np.arange(1, self.size + 1, dtype=float)
-        found = np.minimum.outer(ahead, ahead)
-        found *= np.minimum.outer(ahead[::-1], ahead[::-1])  # (min + 1)(n - max)
-        return np.asarray(found)
+        matrix = np.minimum.outer(ahead, ahead)
+        matrix *= np.minimum.outer(ahead[::-1], ahead[::-1])  # (min + 1)(n - max)
+        return np.asarray(matrix)
 
     def label(self, i: int) -> str:
         """The range, found without a list of all of them."""
@@ -304,7 +304,7 @@ class SomeRanges(Intervals):
 
 @dataclass(frozen=True, eq=False)
 class Identity(Intervals):
-    """Every cell by itself."""
+    """One query for each cell: the histogram itself."""
 
     @property
     def queries(self) -> int:

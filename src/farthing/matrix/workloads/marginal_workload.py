@@ -55,11 +55,11 @@ class Marginals(Workload):
         >>> marginals((2, 3), way=1).slices
         {(0,): slice(0, 2, None), (1,): slice(2, 5, None)}
         """
-        found, at = {}, 0
+        places, at = {}, 0
         for subset in self.subsets:
-            found[subset] = slice(at, at + self.table_size(subset))
-            at = found[subset].stop
-        return found
+            places[subset] = slice(at, at + self.table_size(subset))
+            at = places[subset].stop
+        return places
 
     def table_shape(self, subset: Subset) -> tuple[int, ...]:
         """The sizes of the axes of one table.
@@ -143,18 +143,18 @@ class Marginals(Workload):
         array([3., 4., 1., 5., 1.])
         """
         numbers = {name: axis for axis, name in enumerate(self.columns)}
-        found = np.full(self.queries, np.nan)
+        answers = np.full(self.queries, np.nan)
         left = set(self.subsets)
         for key, table in tables.items():
             subset = tuple(numbers.get(axis, -1) if isinstance(axis, str) else axis for axis in key)
             given = np.asarray(table, dtype=float)
             if subset not in self.slices or given.size != self.table_size(subset):
                 raise InvalidValue("tables", key, "must be tables of the workload's subsets, one number a cell")
-            found[self.slices[subset]] = given.reshape(-1)
+            answers[self.slices[subset]] = given.reshape(-1)
             left.discard(subset)
         if left:
             raise InvalidValue("tables", sorted(left)[0], "is missing", "give one table for each subset")
-        return found
+        return answers
 
     # Axes of one cell hold no information and would only use up the number of axes that NumPy allows.
 
@@ -172,42 +172,42 @@ class Marginals(Workload):
     def times(self, vectors: Floats) -> Floats:
         """Sums over the other axes, table by table."""
         block = vectors.reshape(*self._live_shape, vectors.shape[1])
-        found = [block.sum(axis=self._others(own)).reshape(-1, vectors.shape[1]) for own in self.subsets]
-        return np.concatenate(found)
+        tables = [block.sum(axis=self._others(own)).reshape(-1, vectors.shape[1]) for own in self.subsets]
+        return np.concatenate(tables)
 
     def transposed_times(self, values: Floats) -> Floats:
         """Every table spread over the other axes."""
-        found = np.zeros((*self._live_shape, values.shape[1]))
+        product = np.zeros((*self._live_shape, values.shape[1]))
         for subset, place in self.slices.items():
             sizes = [size if self._live[p] in subset else 1 for p, size in enumerate(self._live_shape)]
-            found += values[place].reshape(*sizes, values.shape[1])
-        return found.reshape(-1, values.shape[1])
+            product += values[place].reshape(*sizes, values.shape[1])
+        return product.reshape(-1, values.shape[1])
 
     def _gram_times(self, vectors: Floats) -> Floats:
         block = vectors.reshape(*self._live_shape, vectors.shape[1])
-        found = np.zeros_like(block)
+        product = np.zeros_like(block)
         for subset in self.subsets:
-            found += block.sum(axis=self._others(subset), keepdims=True)
-        return found.reshape(vectors.shape)
+            product += block.sum(axis=self._others(subset), keepdims=True)
+        return product.reshape(vectors.shape)
 
     def _gram(self) -> Floats:
-        found = np.zeros((self.cells, self.cells))
+        matrix = np.zeros((self.cells, self.cells))
         for part in self.parts:
-            found += part._gram()
-        return found
+            matrix += part._gram()
+        return matrix
 
     def diagonals(self, covariances: Floats) -> Floats:
         """Sums over pairs of cells that agree on the subset."""
         axes, many = len(self._live), covariances.shape[2]
         block = covariances.reshape(*self._live_shape, *self._live_shape, many)
-        found = []
+        variances = []
         for subset in self.subsets:
-            kept = [place for place, axis in enumerate(self._live) if axis in subset]
-            second = [place if place in kept else axes + place for place in range(axes)]
+            inner = [place for place, axis in enumerate(self._live) if axis in subset]
+            second = [place if place in inner else axes + place for place in range(axes)]
             places = [*range(axes), *second, 2 * axes]
-            summed = np.einsum(block, places, [*kept, 2 * axes])  # type: ignore[arg-type]
-            found.append(np.asarray(summed, dtype=float).reshape(-1, many))
-        return np.concatenate(found)
+            summed = np.einsum(block, places, [*inner, 2 * axes])  # type: ignore[arg-type]
+            variances.append(np.asarray(summed, dtype=float).reshape(-1, many))
+        return np.concatenate(variances)
 
     def label(self, i: int) -> str:
         """The values that the query asks for, one for each column of its subset."""
@@ -271,8 +271,8 @@ def marginals(
         raise InvalidValue("domain", domain, "must have one or more columns")
     if (way is None) == (subsets is None):
         raise InvalidValue("way", way, "must be given, or else subsets", "for example way=2")
-    found = _of_way(way, len(shape), up_to) if subsets is None else _listed(subsets, names)
-    return Marginals(shape, names, found)
+    chosen = _of_way(way, len(shape), up_to) if subsets is None else _listed(subsets, names)
+    return Marginals(shape, names, chosen)
 
 
 def conjunctions(
@@ -316,12 +316,12 @@ def _of_way(way: int | None, axes: int, up_to: bool) -> tuple[Subset, ...]:
 def _listed(subsets: Iterable[Sequence[int] | Sequence[str]], names: tuple[str, ...]) -> tuple[Subset, ...]:
     numbers: dict[object, int] = {name: axis for axis, name in enumerate(names)}
     numbers.update((axis, axis) for axis in range(len(names)))
-    found: dict[Subset, None] = {}
+    distinct: dict[Subset, None] = {}
     for given in subsets:
         own = [given] if isinstance(given, str) else list(given)
         if not all(axis in numbers for axis in own) or len(set(own)) != len(own):
             raise InvalidValue("subsets", given, f"must be different columns among {', '.join(names)}")
-        found[tuple(sorted(numbers[axis] for axis in own))] = None
-    if not found or len(found) > _MOST_SUBSETS:
-        raise InvalidValue("subsets", len(found), f"must be 1 to {_MOST_SUBSETS:,} sets of columns")
-    return tuple(found)
+        distinct[tuple(sorted(numbers[axis] for axis in own))] = None
+    if not distinct or len(distinct) > _MOST_SUBSETS:
+        raise InvalidValue("subsets", len(distinct), f"must be 1 to {_MOST_SUBSETS:,} sets of columns")
+    return tuple(distinct)

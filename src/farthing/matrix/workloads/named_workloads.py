@@ -64,27 +64,27 @@ class Union(Workload):
 
     def transposed_times(self, values: Floats) -> Floats:
         """The sum over the parts."""
-        found = np.zeros((self.cells, values.shape[1]))
+        sums = np.zeros((self.cells, values.shape[1]))
         stops = list(accumulate(part.queries for part in self.parts))
         for part, stop in zip(self.parts, stops, strict=True):
-            found += part.transposed_times(values[stop - part.queries : stop])
-        return found
+            sums += part.transposed_times(values[stop - part.queries : stop])
+        return sums
 
     def diagonals(self, covariances: Floats) -> Floats:
         """The parts' variances, one after the other."""
         return np.concatenate([part.diagonals(covariances) for part in self.parts])
 
     def _gram_times(self, vectors: Floats) -> Floats:
-        found = np.zeros_like(vectors)
+        sums = np.zeros_like(vectors)
         for weight, part in zip(self.weights, self.parts, strict=True):
-            found += weight * weight * part._gram_times(vectors)
-        return found
+            sums += weight * weight * part._gram_times(vectors)
+        return sums
 
     def _gram(self) -> Floats:
-        found = np.zeros((self.cells, self.cells))
+        matrix = np.zeros((self.cells, self.cells))
         for weight, part in zip(self.weights, self.parts, strict=True):
-            found += weight * weight * part._gram()
-        return found
+            matrix += weight * weight * part._gram()
+        return matrix
 
     def label(self, i: int) -> str:
         """The label of the query in its part."""
@@ -217,10 +217,10 @@ class Product(Workload):
         return np.ascontiguousarray(block).reshape(-1, vectors.shape[1])
 
     def _gram(self) -> Floats:
-        found: Floats = np.ones((1, 1))
+        matrix: Floats = np.ones((1, 1))
         for factor in self.factors:
-            found = np.asarray(np.kron(found, factor._gram()), dtype=float)
-        return found
+            matrix = np.asarray(np.kron(matrix, factor._gram()), dtype=float)
+        return matrix
 
     def diagonals(self, covariances: Floats) -> Floats:
         """Factor by factor: the pair of axes of a factor becomes one axis of its queries, at the end."""
@@ -229,8 +229,8 @@ class Product(Workload):
         for done, factor in enumerate(self.factors):
             left = len(sizes) - done
             front = np.moveaxis(block, left, 1)
-            found = factor.diagonals(np.ascontiguousarray(front).reshape(*front.shape[:2], -1))
-            block = np.moveaxis(found.reshape(-1, *front.shape[2:]), 0, -1)
+            variances = factor.diagonals(np.ascontiguousarray(front).reshape(*front.shape[:2], -1))
+            block = np.moveaxis(variances.reshape(-1, *front.shape[2:]), 0, -1)
         return np.asarray(block.reshape(covariances.shape[2], -1).T)
 
     def label(self, i: int) -> str:
@@ -285,16 +285,16 @@ def product(*factors: Workload, columns: Sequence[str] | None = None) -> Product
     flat = tuple(
         inner for factor in factors for inner in (factor.factors if isinstance(factor, Product) else (factor,))
     )
-    found = Product(flat)
-    axes = len(found.shape)
+    workload = Product(flat)
+    axes = len(workload.shape)
     if columns is not None:
-        return found.renamed(tuple(columns))
-    if len(set(found.columns)) == axes:
-        return found
+        return workload.renamed(tuple(columns))
+    if len(set(workload.columns)) == axes:
+        return workload
     plain = set(default_columns(1)) | set(default_columns(axes))
-    if set(found.columns) <= plain:  # nobody named anything
-        return found.renamed(default_columns(axes))
-    raise InvalidValue("columns", found.columns, "must all be different", "give them as columns=(...)")
+    if set(workload.columns) <= plain:  # nobody named anything
+        return workload.renamed(default_columns(axes))
+    raise InvalidValue("columns", workload.columns, "must all be different", "give them as columns=(...)")
 
 
 def prefix(n: int, column: str = "x") -> Prefix:

@@ -55,8 +55,8 @@ def nearest_in_answers(estimate: ArrayLike, workload: Workload) -> Floats:
     if isinstance(workload, AllRanges):
         return np.diff(nearest_increasing(sums))
     if len(workload.shape) == 1 and _is_of_intervals(workload):
-        found = nearest_increasing_in_norm(sums, lambda x: _edge_times(workload, x), _edge_weights(workload))
-        return np.asarray(np.maximum(np.diff(found), 0.0))
+        increasing = nearest_increasing_in_norm(sums, lambda x: _edge_times(workload, x), _edge_weights(workload))
+        return np.asarray(np.maximum(np.diff(increasing), 0.0))
     if isinstance(workload, Product):
         varied = [factor for factor in workload.factors if not isinstance(factor, Identity)]
         if len(varied) <= 1:
@@ -69,8 +69,8 @@ def _consistent_lines(cells: Floats, workload: Product) -> Floats:
     sizes = [factor.cells for factor in workload.factors]
     axis = next((a for a, factor in enumerate(workload.factors) if not isinstance(factor, Identity)), 0)
     lines = np.moveaxis(cells.reshape(sizes), axis, -1)
-    found = np.array([nearest_in_answers(line, workload.factors[axis]) for line in lines.reshape(-1, sizes[axis])])
-    return np.moveaxis(found.reshape(lines.shape), -1, axis).reshape(-1)
+    consistent = np.array([nearest_in_answers(line, workload.factors[axis]) for line in lines.reshape(-1, sizes[axis])])
+    return np.moveaxis(consistent.reshape(lines.shape), -1, axis).reshape(-1)
 
 
 def _consistent_cells(cells: Floats, workload: Workload) -> Floats:
@@ -95,10 +95,10 @@ def gram_diagonal(workload: Workload) -> Floats:
     array([4., 6., 6., 4.])
     """
     if isinstance(workload, Product):
-        found = np.ones(1)
+        diagonal = np.ones(1)
         for factor in workload.factors:
-            found = np.multiply.outer(found, gram_diagonal(factor)).reshape(-1)
-        return found
+            diagonal = np.multiply.outer(diagonal, gram_diagonal(factor)).reshape(-1)
+        return diagonal
     if isinstance(workload, Union):
         parts = zip(workload.weights, workload.parts, strict=True)
         return np.asarray(np.sum([w * w * gram_diagonal(part) for w, part in parts], axis=0))

@@ -61,10 +61,10 @@ class Formula:
         if self.operator == "not":
             return (TRUE - truths[0]).astype(np.int8)
         joined = np.minimum if self.operator == "and" else np.maximum
-        found = truths[0]
+        value = truths[0]
         for truth in truths[1:]:
-            found = joined(found, truth)
-        return found
+            value = joined(value, truth)
+        return value
 
 
 def formula_of(where: Any, schema: Schema) -> Formula | None:

@@ -264,11 +264,11 @@ class Workload(ABC):
         >>> prefix(4).digest == prefix(4, column="age").digest, prefix(4).digest == prefix(5).digest
         (True, False)
         """
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for part in self._essence():
             piece = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
-            found.update(f"{len(piece)}:".encode() + piece)
-        return found.hexdigest()
+            digest.update(f"{len(piece)}:".encode() + piece)
+        return digest.hexdigest()
 
     @abstractmethod
     def _essence(self) -> tuple[object, ...]:

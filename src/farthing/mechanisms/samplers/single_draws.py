@@ -38,26 +38,26 @@ class Bits:
             count = max(self._block, (width - self._left + 7) // 8)
             self._pool |= int.from_bytes(self._source.take(count), "little") << self._left
             self._left += 8 * count
-        taken = self._pool & ((1 << width) - 1)
+        word = self._pool & ((1 << width) - 1)
         self._pool >>= width
         self._left -= width
-        return taken
+        return word
 
     def bit(self) -> bool:
-        """A fair coin."""
+        """A fair coin: True with probability 1/2."""
         return bool(self.word(1))
 
     def below(self, limit: int) -> int:
         """A uniform integer in [0, limit): draw enough bits, again if they say `limit` or more."""
         width = (limit - 1).bit_length()
         while True:
-            drawn = self.word(width)
-            if drawn < limit:
-                return drawn
+            number = self.word(width)
+            if number < limit:
+                return number
 
 
 def bernoulli(probability: Fraction, bits: Bits) -> bool:
-    """True with exactly `probability`."""
+    """A coin that is True with exactly the given probability."""
     return bits.below(probability.denominator) < probability.numerator
 
 

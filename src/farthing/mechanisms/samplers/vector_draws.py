@@ -40,7 +40,7 @@ class Distribution:
         return cls(1 / (2 * variance), 2)
 
     def exponent(self, n: int) -> Fraction:
-        """-log w(n), exactly."""
+        """The exponent -log w(n) of the weight of n, exactly."""
         power: int = n**self.power
         return self.unit * power
 
@@ -119,7 +119,7 @@ class Table:
 
     @property
     def length(self) -> int:
-        """Magnitudes in a block."""
+        """How many magnitudes one block of the table holds."""
         return 1 << self.position_bits
 
     @property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
-from farthing.matrix.strategies.optimisation import kept, optimised
+from farthing.matrix.strategies.optimisation import cached_optimum, optimised
 from farthing.matrix.strategies.strategy import Norm, Strategy
 from farthing.matrix.strategies.strategy_registry import find
 from farthing.matrix.workloads.interval_queries import Identity, Intervals, SomeRanges
@@ -83,7 +83,7 @@ def candidates(workload: Workload, norm: Norm, name: str) -> tuple[Strategy, ...
         return (optimised(workload, norm),)
     if known != "auto":
         return (find(known, workload, norm),)
-    found = (*_quick(workload, norm), kept(workload, norm))
+    found = (*_quick(workload, norm), cached_optimum(workload, norm))
     return tuple(strategy for strategy in found if strategy is not None)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.adaptive.query_session import QuerySession, plan_query_session
-from farthing.adaptive.query_session.initial_histogram import noisy_start, settled, shrunk, starting_weights
+from farthing.adaptive.query_session.initial_histogram import denoised_histogram, noisy_start, shrunk, starting_weights
 from farthing.adaptive.query_session.initial_measurements import Opening
 from farthing.adaptive.query_session.wavelets import Wavelets, _split
 from farthing.adaptive.session_journal import MemoryJournal
@@ -51,7 +51,7 @@ def test_settling_keeps_coarse_shapes_where_cutting_negatives_off_would_not() ->
     truth[1] = rng.poisson(2.0, size=shape[1:])  # one half is full, the other empty
     noisy = truth + rng.laplace(scale=2.0, size=shape)
     basis = Wavelets(shape)
-    found = settled(basis.forward(noisy), np.full(shape, 8.0), basis)
+    found = denoised_histogram(basis.forward(noisy), np.full(shape, 8.0), basis)
     cut = np.maximum(noisy, 0)
     assert found.min() >= 0
     assert abs(found[1].sum() - truth[1].sum()) < 0.1 * abs(cut.sum() - truth.sum())

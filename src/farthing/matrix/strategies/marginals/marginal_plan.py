@@ -82,11 +82,11 @@ class MarginalFit:
 
     def estimate(self, measured: Sequence[NDArray[Any]], subsets: Iterable[Subset] | None = None) -> Tables:
         """The table of every marginal asked for (default: those planned); any two agree where they overlap."""
-        asked = self.plan.subsets if subsets is None else tuple(subsets)
-        for subset in asked:
+        chosen = self.plan.subsets if subsets is None else tuple(subsets)
+        for subset in chosen:
             self.variance_per_cell(subset)  # refuses what was not measured
         residuals = self.residuals(measured)
-        return {subset: from_residuals(self.plan.sizes, residuals, subset) for subset in asked}
+        return {subset: from_residuals(self.plan.sizes, residuals, subset) for subset in chosen}
 
     def variance_per_cell(self, subset: Subset) -> float:
         """The variance of each cell of a marginal: the same for all of its cells."""
@@ -270,10 +270,10 @@ def plan_marginals(
             (_tried(family, lengths, asked, energies) for family in _families(lengths, live, asked, largest_table)),
             key=lambda trial: trial[2],
         )[:2]
-    kept = [place for place, share in enumerate(shares) if share > 0]
+    places = [place for place, share in enumerate(shares) if share > 0]
     return MarginalPlan(
         columns, lengths, sets, tuple(map(float, importance)), norm,
-        tuple(levels[place] for place in kept), shares[kept],
+        tuple(levels[place] for place in places), shares[places],
     )  # fmt: skip
 
 
@@ -355,7 +355,7 @@ def _checked_subsets(
     subsets: Sequence[Sequence[int | str]], columns: tuple[str, ...], sizes: tuple[int, ...]
 ) -> tuple[Subset, ...]:
     place = {name: column for column, name in enumerate(columns)}
-    found: dict[Subset, None] = {}
+    distinct: dict[Subset, None] = {}
     for subset in subsets:
         wanted = (subset,) if isinstance(subset, str) else tuple(subset)
         for column in wanted:
@@ -372,10 +372,10 @@ def _checked_subsets(
                 f"must have at most {MOST_CELLS:,} cells, not {cells:,}",
                 "use fewer columns, or fewer values of them",
             )
-        found[whole] = None
-    if not found:
+        distinct[whole] = None
+    if not distinct:
         raise InvalidValue("subsets", subsets, "must hold at least one marginal")
-    return tuple(found)
+    return tuple(distinct)
 
 
 def _checked_weights(weights: Sequence[float] | None, count: int) -> Floats:

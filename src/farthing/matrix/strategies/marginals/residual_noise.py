@@ -45,8 +45,8 @@ def cell_coefficients(sizes: Sequence[int], subsets: Sequence[Subset], parts: Se
 
 def cell_coefficient(sizes: Sequence[int], subset: Subset, part: Subset) -> float:
     """a(S, T) for one marginal S and one T in it."""
-    kept = math.prod(1.0 - 1.0 / sizes[column] for column in part)
-    return kept / math.prod(float(sizes[column]) ** 2 for column in subset if column not in part)
+    share = math.prod(1.0 - 1.0 / sizes[column] for column in part)
+    return share / math.prod(float(sizes[column]) ** 2 for column in subset if column not in part)
 
 
 def best_division(energies: Floats, prices: Floats) -> Floats:
@@ -139,26 +139,26 @@ def best_shares(levels: Sequence[MarginalLevel], parts: Sequence[Subset], energi
     weights = known[wanted] / (moved**power)[None, :]
     # A dense product is quicker until most of it is zeros.
     weights = weights.toarray() if math.prod(weights.shape) <= 2**17 else weights.tocsr()
-    asked = energies[wanted] / energies.max()
+    goals = energies[wanted] / energies.max()
 
     def objective(logits: Floats) -> tuple[float, Floats]:
         logits = logits - logits.max()
         shares = np.exp(logits) / np.exp(logits).sum()
         with np.errstate(divide="ignore", over="ignore"):
-            errors = asked / (weights @ shares**power)
+            errors = goals / (weights @ shares**power)
         if not np.isfinite(errors).all():
             return np.inf, np.zeros_like(logits)
         value = float(errors.sum())
-        slope = -power * shares**power * (weights.T @ (errors**2 / asked))
+        slope = -power * shares**power * (weights.T @ (errors**2 / goals))
         return float(np.log(value)), (slope - shares * slope.sum()) / value
 
-    found = minimize(
+    optimum = minimize(
         objective, np.zeros(len(levels)), jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-8}
     )
-    shares = np.exp(found.x - found.x.max())
-    kept = np.where(shares > _NEGLIGIBLE * shares.max(), shares, 0.0)
-    if np.all(weights @ kept**power > 0):
-        shares = kept
+    shares = np.exp(optimum.x - optimum.x.max())
+    large = np.where(shares > _NEGLIGIBLE * shares.max(), shares, 0.0)
+    if np.all(weights @ large**power > 0):
+        shares = large
     return np.asarray(shares / shares.sum())
 
 

@@ -8,6 +8,6 @@ p_identity_strategy  cells beside sums in whole numbers
 workload_optimum     all of it, over several axes: found once, kept on disk
 """
 
-from farthing.matrix.strategies.optimisation.workload_optimum import kept, optimised
+from farthing.matrix.strategies.optimisation.workload_optimum import cached_optimum, optimised
 
-__all__ = ["kept", "optimised"]
+__all__ = ["cached_optimum", "optimised"]

@@ -22,8 +22,8 @@ from farthing.matrix.workloads.workload import Workload
 class TriangularStrategy(MatrixStrategy):
     """An upper triangular matrix of whole numbers with a positive diagonal: always of full rank.
 
-    >>> found = TriangularStrategy.of("example", np.array([[1.0, 0.6], [0.6, 1.0]]), bits=4)
-    >>> found.matrix
+    >>> strategy = TriangularStrategy.of("example", np.array([[1.0, 0.6], [0.6, 1.0]]), bits=4)
+    >>> strategy.matrix
     array([[16, 10],
            [ 0, 13]])
     """
@@ -84,7 +84,7 @@ class Certified:
         return max(0.0, self.error / self.least - 1.0)
 
 
-def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -> Certified:
+def best_for_gaussian(gram: Floats, *, progress: Progress = lambda fraction: None) -> Certified:
     """Minimise tr(G X^-1) over positive definite X with diag(X) <= 1: the matrix mechanism under Gaussian noise.
 
     Statement:
@@ -104,12 +104,12 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
         and begins at the root of G's diagonal; it keeps the best point and the best bound of all rounds.
     """
     cells = len(gram)
-    asked = np.flatnonzero(np.diag(gram) > 0)
-    if 0 < len(asked) < cells:
+    used = np.flatnonzero(np.diag(gram) > 0)
+    if 0 < len(used) < cells:
         # Cells in no query are in nobody's way: diag(X) is limited cell by cell, so they are measured by themselves.
-        inner = best_for_gaussian(gram[np.ix_(asked, asked)], told=told)
+        inner = best_for_gaussian(gram[np.ix_(used, used)], progress=progress)
         whole = np.eye(cells)
-        whole[np.ix_(asked, asked)] = inner.inner_products
+        whole[np.ix_(used, used)] = inner.inner_products
         return Certified(whole, inner.error, inner.least)
     ridge, before = 0.0, np.inf
     multipliers = np.sqrt(np.diag(gram))
@@ -134,7 +134,7 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
         if np.isfinite(error) and error < best.error:
             half = vectors / scale[:, None] * np.sqrt(values)
             best = Certified(half @ half.T, error, least)
-        told((turn + 1) / _ROUNDS)
+        progress((turn + 1) / _ROUNDS)
         # Of this round: the first ones may be worse than cells alone, and on a good way.
         gap = error / least - 1.0
         if not best.gap > _TOLERANCE or not gap < _STALLED * before:
@@ -148,7 +148,7 @@ def best_for_gaussian(gram: Floats, *, told: Progress = lambda fraction: None) -
 _WIDTHS, _PARTS = (2.0, 3.0, 5.0, 8.0), (0.90, 0.825, 0.78, 0.72)
 
 
-def widened(workload: Workload, most: int, *, bits: int, told: Progress = lambda fraction: None) -> CellsAndSums:
+def widened(workload: Workload, most: int, *, bits: int, progress: Progress = lambda fraction: None) -> CellsAndSums:
     """B'B = a R'XR + (what that leaves of the diagonal), with R at most `most` tents and X best for what they see.
 
     Neighbouring cells are asked for alike, so the best inner products are smooth: tents four cells apart lose 3% of
@@ -159,8 +159,8 @@ def widened(workload: Workload, most: int, *, bits: int, told: Progress = lambda
     windows, weights = tents(cells, [(float(apart), 1.0)])
     spread = windows.dense(weights)
     back = np.linalg.solve(spread @ spread.T, spread)  # of the weights of a query, what tents see of them
-    seen = back @ workload.gram_times(np.ascontiguousarray(back.T))
-    best = best_for_gaussian(0.5 * (seen + seen.T), told=told)
+    reduced = back @ workload.gram_times(np.ascontiguousarray(back.T))
+    best = best_for_gaussian(0.5 * (reduced + reduced.T), progress=progress)
     part = float(np.interp(apart, _WIDTHS, _PARTS))
     rows = np.linalg.cholesky(best.inner_products).T @ spread
     # The tents over a cell sum to 1, and X has unit diagonal, so no column of `rows` is longer than 1.

@@ -40,7 +40,7 @@ def best_for_laplace(
     neighbours: Floats,
     *,
     seconds: float = 30.0,
-    told: Progress = lambda fraction: None,
+    progress: Progress = lambda fraction: None,
 ) -> Weighted:
     """The best strategy found within about `seconds`, of which few cells need no account; at worst the cells alone.
 
@@ -50,24 +50,24 @@ def best_for_laplace(
     cells = len(diagonal)
     until = math.inf if cells <= _FEW_CELLS else time.monotonic() + seconds
     alone = Weighted(Windows(cells, *(np.zeros(0, dtype=np.int64),) * 2), np.zeros(0), float(diagonal.sum()))
-    found = [alone]
+    candidates = [alone]
     firsts = _segments(diagonal, neighbours)
     if len(firsts) <= min(cells // 2, 1024):
-        found.append(_joined(gram_times, diagonal, firsts, until, told))
+        candidates.append(_joined(gram_times, diagonal, firsts, until, progress))
     if len(firsts) > cells // 4:
-        found.append(_optimised(gram_times, diagonal, until, told))
-    told(1.0)
-    return min(found, key=lambda candidate: candidate.error)
+        candidates.append(_optimised(gram_times, diagonal, until, progress))
+    progress(1.0)
+    return min(candidates, key=lambda candidate: candidate.error)
 
 
-def _optimised(gram_times: GramTimes, diagonal: Floats, until: float, told: Progress) -> Weighted:
+def _optimised(gram_times: GramTimes, diagonal: Floats, until: float, progress: Progress) -> Weighted:
     trials = []
     starts = list(starting_points(len(diagonal)))
     for windows, weights in starts:
         error = LaplaceError(gram_times, diagonal, windows)
         value, place = descended(error.value_and_gradient, weights, steps=_TRIAL_STEPS, until=until)
         trials.append((value, windows, place))
-        told(0.25 * len(trials) / len(starts))
+        progress(0.25 * len(trials) / len(starts))
     if not trials:
         empty = Windows(len(diagonal), *(np.zeros(0, dtype=np.int64),) * 2)
         return Weighted(empty, np.zeros(0), float(diagonal.sum()))
@@ -78,7 +78,7 @@ def _optimised(gram_times: GramTimes, diagonal: Floats, until: float, told: Prog
         place,
         steps=_STEPS if len(diagonal) <= 1024 else _STEPS_OF_MANY,
         until=until,
-        told=lambda fraction: told(0.25 + 0.75 * fraction),
+        progress=lambda fraction: progress(0.25 + 0.75 * fraction),
     )
     return Weighted(windows, place, value)
 
@@ -90,7 +90,7 @@ def _segments(diagonal: Floats, neighbours: Floats) -> Integers:
     return np.concatenate([[0], 1 + np.flatnonzero(~(apart <= 1e-9 * scale))])
 
 
-def _joined(gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: float, told: Progress) -> Weighted:
+def _joined(gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: float, progress: Progress) -> Weighted:
     """The best strategy over segments, with a small part of every cell's weight kept for the cell itself.
 
     Without that part nothing could be said about a query that cuts a segment.
@@ -102,7 +102,7 @@ def _joined(gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: fl
         spread[firsts] = vectors
         return np.asarray(gram_times(spread)[firsts])
 
-    inner = _optimised(segment_gram_times, diagonal[firsts], until, told)
+    inner = _optimised(segment_gram_times, diagonal[firsts], until, progress)
     table = np.vstack([np.eye(len(firsts)), inner.windows.dense(inner.weights)])
     table /= table.sum(axis=0)
     lengths = np.diff(np.append(firsts, cells))

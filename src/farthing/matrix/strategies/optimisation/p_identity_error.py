@@ -37,7 +37,7 @@ def descended(
     *,
     steps: int,
     until: float,
-    told: Progress = lambda fraction: None,
+    progress: Progress = lambda fraction: None,
 ) -> tuple[float, Floats]:
     """The least value found in at most `steps` iterations or until the monotonic clock says `until`, and where.
 
@@ -70,7 +70,7 @@ def descended(
     def stepped(_: Floats) -> None:
         nonlocal done
         done += 1
-        told(min(1.0, done / steps))
+        progress(min(1.0, done / steps))
 
     # Out of time, or out of luck: the best point so far stands.
     with suppress(_OutOfTime, np.linalg.LinAlgError):
@@ -166,7 +166,7 @@ class Windows:
         return [weights[start:stop] for start, stop in pairwise(offsets)]
 
     def dense(self, weights: Floats) -> Floats:
-        """T, rows by cells."""
+        """The rows T as one dense matrix, one column for each cell."""
         table = np.zeros((self.rows, self.cells))
         for row, start, stop, own in zip(table, self.starts, self.stops, self.split(weights), strict=True):
             row[start:stop] = own
@@ -200,7 +200,7 @@ class LaplaceError:
     windows: Windows
 
     def value(self, weights: Floats) -> float:
-        """The error alone."""
+        """The error at these weights, without its gradient."""
         return self.value_and_gradient(weights)[0]
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:

@@ -98,7 +98,7 @@ class CellsAndSums(Strategy):
 
     @property
     def matrix(self) -> Integers:
-        """B as one table."""
+        """All rows of B, cells and sums, as one matrix."""
         table = np.zeros((self.windows.rows, self.cells), dtype=np.int64)
         for row, (start, stop, weights) in zip(table, self._spans, strict=True):
             row[start:stop] = weights
@@ -106,12 +106,12 @@ class CellsAndSums(Strategy):
 
     @cached_property
     def sums(self) -> Floats:
-        """T, rows by cells."""
+        """The rows T as one dense matrix, one column for each cell."""
         return self.windows.dense(self.weights.astype(float))
 
     @cached_property
     def sparse_sums(self) -> Any:
-        """T without its zeros."""
+        """The rows T as a sparse matrix, one column for each cell."""
         from scipy.sparse import csr_array
 
         return csr_array(self.sums)
@@ -130,8 +130,8 @@ class CellsAndSums(Strategy):
         if workload.digest not in self._totals:
             diagonal, _ = gram_bands(workload)
             cells = np.ascontiguousarray(self.correction.T)
-            taken = float(np.sum(cells * workload.gram_times(cells))) if cells.size else 0.0
-            self._totals[workload.digest] = float(np.sum(diagonal / self.own.astype(float) ** 2)) - taken
+            overlap = float(np.sum(cells * workload.gram_times(cells))) if cells.size else 0.0
+            self._totals[workload.digest] = float(np.sum(diagonal / self.own.astype(float) ** 2)) - overlap
         return self._totals[workload.digest]
 
     @cached_property
@@ -141,8 +141,8 @@ class CellsAndSums(Strategy):
         return [(start, stop, self.weights[at : at + stop - start]) for start, stop, at in pieces]
 
     def __getstate__(self) -> dict[str, object]:
-        kept = ("name", "own", "windows", "weights", "shape")
-        return {**{name: self.__dict__[name] for name in kept}, "_totals": {}}
+        names = ("name", "own", "windows", "weights", "shape")
+        return {**{name: self.__dict__[name] for name in names}, "_totals": {}}
 
 
 class CellsAndSumsEstimator(Estimator):
@@ -180,10 +180,10 @@ class CellsAndSumsEstimator(Estimator):
 
     def covariance(self) -> Floats:
         check_dense(self.cells)
-        found = -self._variance * (self._strategy.correction.T @ self._strategy.correction)
+        matrix = -self._variance * (self._strategy.correction.T @ self._strategy.correction)
         places = np.arange(self.cells)
-        found[places, places] += self._variance / self._squares
-        return np.asarray(found)
+        matrix[places, places] += self._variance / self._squares
+        return np.asarray(matrix)
 
     def coefficients(self, query: Floats) -> list[Floats]:
         cells = self._unit_times(np.asarray(query, dtype=float).ravel())

@@ -69,9 +69,9 @@ def optimised_product(workload: Workload, norm: Norm, *, progress: Progress, sec
     best: tuple[float, KroneckerStrategy] | None = None
     for turn in range(rounds):
         for axis in range(axes):
-            asked = _asked_of(parts, factors, axis) if turn else axis_workload(workload, axis)
-            found = _factor(asked, norm, bits, seconds / (rounds * axes))
-            factors = [*factors[:axis], found, *factors[axis + 1 :]]
+            along = _workload_along(parts, factors, axis) if turn else axis_workload(workload, axis)
+            factor = _factor(along, norm, bits, seconds / (rounds * axes))
+            factors = [*factors[:axis], factor, *factors[axis + 1 :]]
             progress((turn * axes + axis + 1) / (rounds * axes))
         strategy = KroneckerStrategy("optimised", factors)
         error = strategy.unit_error(workload, norm)
@@ -91,14 +91,14 @@ def products_in(workload: Workload) -> list[tuple[float, tuple[Workload, ...]]]:
     if len(workload.shape) == 1:
         return [(1.0, (workload,))]
     if isinstance(workload, Product):
-        found: list[tuple[float, tuple[Workload, ...]]] = [(1.0, ())]
+        products: list[tuple[float, tuple[Workload, ...]]] = [(1.0, ())]
         for factor in workload.factors:
             own = products_in(factor)
-            if not len(found) * len(own) <= _MOST_PRODUCTS:
+            if not len(products) * len(own) <= _MOST_PRODUCTS:
                 break
-            found = [(w * v, left + right) for w, left in found for v, right in own]
+            products = [(w * v, left + right) for w, left in products for v, right in own]
         else:
-            return found
+            return products
     elif isinstance(workload, Union | Marginals):
         weights = workload.weights if isinstance(workload, Union) else (1.0,) * len(workload.parts)
         together = [
@@ -116,7 +116,9 @@ def products_in(workload: Workload) -> list[tuple[float, tuple[Workload, ...]]]:
     )
 
 
-def _asked_of(parts: list[tuple[float, tuple[Workload, ...]]], factors: list[MatrixStrategy], axis: int) -> Workload:
+def _workload_along(
+    parts: list[tuple[float, tuple[Workload, ...]]], factors: list[MatrixStrategy], axis: int
+) -> Workload:
     """What is asked of one axis when the strategies of the others are fixed: same workloads are asked once."""
     weights: dict[str, float] = {}
     known: dict[str, Workload] = {}
@@ -143,16 +145,16 @@ def _trace(factor: MatrixStrategy, workload: Workload) -> float:
 def _factor(workload: Workload, norm: Norm, bits: int, seconds: float) -> MatrixStrategy:
     """The optimised strategy of one axis as a matrix of coarser weights, so that products of them still fit."""
 
-    found = optimised(workload, norm, seconds=seconds)
-    if not isinstance(found, CellsAndSums | MatrixStrategy):
-        return flattened(found, workload, norm, bits)
-    weights = found.matrix.astype(float)
+    strategy = optimised(workload, norm, seconds=seconds)
+    if not isinstance(strategy, CellsAndSums | MatrixStrategy):
+        return flattened(strategy, workload, norm, bits)
+    weights = strategy.matrix.astype(float)
     whole = np.rint(weights * (2.0**bits / np.abs(weights).max())).astype(np.int64)
-    places = np.arange(found.cells)
+    places = np.arange(strategy.cells)
     # Both shapes have the cells' own weights on the diagonal of their first rows: none may be lost.
     whole[places, places] = np.maximum(1, whole[places, places])
-    kept = whole[np.any(whole != 0, axis=1)]
-    return MatrixStrategy("optimised", kept // np.gcd.reduce(np.unique(kept)))
+    rows = whole[np.any(whole != 0, axis=1)]
+    return MatrixStrategy("optimised", rows // np.gcd.reduce(np.unique(rows)))
 
 
 VERSION = 2
@@ -166,7 +168,7 @@ _SECONDS = 30.0
 
 
 def quiet(fraction: float) -> None:
-    """Progress that nobody watches."""
+    """Report progress to nobody: the default of a search."""
 
 
 def optimised(workload: Workload, norm: Norm, *, progress: Progress = quiet, seconds: float = _SECONDS) -> Strategy:
@@ -190,15 +192,15 @@ def optimised(workload: Workload, norm: Norm, *, progress: Progress = quiet, sec
             f"must be over at most {MOST_CELLS:,} cells",
             'use "tree" or "hierarchical"',
         )
-    return _kept(workload, norm, progress, seconds)
+    return _found_or_searched(workload, norm, progress, seconds)
 
 
-def kept(workload: Workload, norm: Norm) -> Strategy | None:
+def cached_optimum(workload: Workload, norm: Norm) -> Strategy | None:
     """The optimised strategy if it was found before, in this process or on disk; nothing is searched for.
 
     >>> from farthing.matrix.workloads import prefix
     >>> _ = optimised(prefix(16), "l1")
-    >>> kept(prefix(16), "l1").cells
+    >>> cached_optimum(prefix(16), "l1").cells
     16
     """
     if len(workload.shape) > 1 or not workload.cells <= MOST_CELLS:
@@ -207,7 +209,7 @@ def kept(workload: Workload, norm: Norm) -> Strategy | None:
     return _MEMORY.get(key) or _restored(strategy_cache.load(key), workload, norm)
 
 
-def _kept(workload: Workload, norm: Norm, progress: Progress, seconds: float) -> Strategy:
+def _found_or_searched(workload: Workload, norm: Norm, progress: Progress, seconds: float) -> Strategy:
     key = strategy_cache.key_of("optimised", VERSION, norm, workload.digest)
     held = _MEMORY.get(key)
     if held is None:
@@ -234,17 +236,17 @@ def _searched(workload: Workload, norm: Norm, progress: Progress, seconds: float
     """The best that the optimisers find, or the tree."""
     tree = weighted_tree(workload, norm)
     try:
-        found = _for_laplace(workload, progress, seconds) if norm == "l1" else _for_gaussian(workload, progress)
-        error = found.unit_error(workload, norm)
+        strategy = _for_laplace(workload, progress, seconds) if norm == "l1" else _for_gaussian(workload, progress)
+        error = strategy.unit_error(workload, norm)
     except (np.linalg.LinAlgError, InvalidValue, FloatingPointError):
         return tree
     # Written so that an error that is no number loses.
-    return found if 0 < error < tree.unit_error(workload, norm) * 1.0001 else tree
+    return strategy if 0 < error < tree.unit_error(workload, norm) * 1.0001 else tree
 
 
 def _for_laplace(workload: Workload, progress: Progress, seconds: float) -> Strategy:
     diagonal, beside = gram_bands(workload)
-    best = best_for_laplace(workload.gram_times, diagonal, beside, seconds=seconds, told=progress)
+    best = best_for_laplace(workload.gram_times, diagonal, beside, seconds=seconds, progress=progress)
     norms = 1.0 + best.windows.dense(best.weights).sum(axis=0)
     scaled = best.windows.picked(best.windows.dense(best.weights) / norms)
     return on_grid("optimised", 1.0 / norms, best.windows, scaled, "l1", bits=_BITS)
@@ -252,9 +254,9 @@ def _for_laplace(workload: Workload, progress: Progress, seconds: float) -> Stra
 
 def _for_gaussian(workload: Workload, progress: Progress) -> Strategy:
     if workload.cells <= DENSE:
-        best = best_for_gaussian(workload.gram(), told=progress)
+        best = best_for_gaussian(workload.gram(), progress=progress)
         return TriangularStrategy.of("optimised", best.inner_products, bits=_BITS)
-    return widened(workload, DENSE, bits=_BITS, told=progress)
+    return widened(workload, DENSE, bits=_BITS, progress=progress)
 
 
 def _stored(strategy: Strategy) -> strategy_cache.Arrays:

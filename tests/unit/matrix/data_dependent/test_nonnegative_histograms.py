@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.matrix.data_dependent.buckets import settled
+from farthing.matrix.data_dependent.buckets import nonnegative_histogram
 from farthing.matrix.workloads import Workload, all_ranges, identity, marginals, prefix, ranges
 from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
 
@@ -20,7 +20,7 @@ def test_closed_forms_are_the_nearest_cells() -> None:
     generator = np.random.default_rng(4)
     for workload in (prefix(24), all_ranges(24), identity(24)):
         noisy = generator.normal(1.0, 5.0, workload.cells)
-        np.testing.assert_array_equal(settled(workload, noisy), nearest_in_answers(noisy, workload))
+        np.testing.assert_array_equal(nonnegative_histogram(workload, noisy), nearest_in_answers(noisy, workload))
 
 
 def test_random_ranges_are_settled_about_as_near_as_by_a_search() -> None:
@@ -28,7 +28,7 @@ def test_random_ranges_are_settled_about_as_near_as_by_a_search() -> None:
     ends = np.sort(generator.integers(0, 128, (400, 2)), axis=1) + np.array([0, 1])
     workload = ranges(128, ends)
     noisy = generator.poisson(3.0, 128) + generator.laplace(0.0, 10.0, 128)
-    quick, best = settled(workload, noisy), nearest_in_answers(noisy, workload)
+    quick, best = nonnegative_histogram(workload, noisy), nearest_in_answers(noisy, workload)
     assert quick.min() >= 0.0
     assert distance(workload, quick, noisy) <= 1.05 * distance(workload, best, noisy)
 
@@ -38,7 +38,7 @@ def test_what_others_propose_is_weighed() -> None:
     workload = marginals((4, 6), way=1)
     noisy = generator.normal(0.0, 5.0, workload.cells)
     other = generator.uniform(0.0, 1.0, workload.cells)
-    found = settled(workload, noisy, [other])
+    found = nonnegative_histogram(workload, noisy, [other])
     for rival in (np.maximum(noisy, 0.0), other):
         assert distance(workload, found, noisy) <= distance(workload, rival, noisy) + 1e-9
 
@@ -46,4 +46,4 @@ def test_what_others_propose_is_weighed() -> None:
 def test_sums_of_many_cells_do_not_come_up_with_their_noise() -> None:
     """Setting negative cells to zero would add about half the noise of every cell to the total."""
     noisy = np.random.default_rng(7).laplace(0, 10, 1024)
-    assert abs(settled(prefix(1024), noisy).sum()) < 0.1 * np.maximum(noisy, 0.0).sum()
+    assert abs(nonnegative_histogram(prefix(1024), noisy).sum()) < 0.1 * np.maximum(noisy, 0.0).sum()
