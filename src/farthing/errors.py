@@ -199,7 +199,7 @@ class Infeasible(FarthingError):
         super().__init__(message)
 
 
-_ANEW = "ask again under a new request id, which is charged anew"
+_ANEW = "ask again under a new request id, which is charged separately"
 
 
 class AnswerForfeited(FarthingError):
@@ -209,7 +209,7 @@ class AnswerForfeited(FarthingError):
 
     >>> print(AnswerForfeited("req-1", "stopped after 30 s"))  # doctest: +NORMALIZE_WHITESPACE
     request 'req-1' was charged and has no answer: stopped after 30 s; the charge stays.
-    Ask again under a new request id, which is charged anew.
+    Ask again under a new request id, which is charged separately.
     """
 
     def __init__(self, request_id: str, reason: str, way_out: str = _ANEW) -> None:

@@ -258,7 +258,7 @@ def test_repeated_laplace_noise_equals_its_convolution(count: int, multiplier: f
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [LaplaceNoise, GaussianNoise])
 def test_many_noises_beside_many_responses_agree_with_their_worst_case(noise: Any) -> None:
-    """No route of its own, but an order: own curves cost no more than (epsilon, delta) guarantees of the same noise."""
+    """Not another route, but an order: exact curves cost no more than (epsilon, delta) guarantees of the same noise."""
     responses = np.random.default_rng(4).uniform(0.01, 0.2, 41)
     own = compose([noise(10.0)] * 20).plus(responses).epsilon_at(1e-6)
     alone = 0.1 if noise is LaplaceNoise else compose([noise(10.0)]).epsilon_at(1e-9).upper

@@ -114,12 +114,12 @@ def test_updates_that_run_out_leave_estimates_and_say_so(study: Path) -> None:
 
 def test_a_plan_spends_nothing(study: Path) -> None:
     shown = run(study, *KNOWN, "--plan")
-    assert shown.exit_code == 0 and "online answers on 80 cells" in shown.stdout
+    assert shown.exit_code == 0 and "query session over 80 cells" in shown.stdout
     plan = json.loads(run(study, *KNOWN, "--plan", "--json").stdout)
     assert plan["cells"] == 80 and plan["rows"] == ROWS
     guessed = run(study, *WORDS, "--plan")
     assert guessed.exit_code == 0 and "about 10,000 rows" in guessed.stdout
-    assert "10,000 rows are a guess" in guessed.stdout and "--rows N" in guessed.stdout
+    assert "10,000 rows are assumed" in guessed.stdout and "--rows N" in guessed.stdout
     unknown = run(study, *KNOWN, "--plan", "--known", "nope")
     assert unknown.exit_code == 2 and "known='nope': must be that of a release" in unknown.stderr
     study.write_text(STUDY + "[expected]\nrows = 2500\n", encoding="utf-8")
@@ -167,7 +167,7 @@ def test_a_person_is_asked_and_then_prompted(study: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (("--alpha", "0.1"), "cut it into some, --bins bmi=20, or leave it out: --columns A,B"),
+        (("--alpha", "0.1"), "cut it into cells, --bins bmi=20, or leave it out: --columns A,B"),
         (("--alpha", "0.1", "--bins", "bmi"), "must be COLUMN=N or COLUMN=EDGE"),
         (("--alpha", "x", "--columns", "age"), "alpha"),
         (("--alpha", "0.1", "--columns", "height"), "must be a column of the schema"),

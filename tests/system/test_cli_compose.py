@@ -172,7 +172,7 @@ def test_theorems_see_gaussian_noise_through_a_share_of_delta() -> None:
     data = answer("gaussian:4x10", "--delta", "1e-6")
     by_name = {line["name"]: line for line in data["theorems"]}
     upper = data["optimal"]["upper"]
-    assert upper < by_name["Renyi, own noise"]["epsilon"] < 1.3 * upper
+    assert upper < by_name["Renyi, noise known"]["epsilon"] < 1.3 * upper
     assert by_name["optimal, noise unknown"]["epsilon"] > 1.5 * upper
     # The sum spends the whole delta on the shares, one tenth each.
     each = compose([GaussianNoise(4.0)]).epsilon_at(1e-7).upper

@@ -39,7 +39,7 @@ def test_the_demo_plans_compares_releases_and_says_where_everything_is(told: tup
     for fact in (
         "3,000 made-up people",
         "nothing is spent",
-        "own curves (charged)",
+        "exact curves (charged)",
         "mean of income",
         "truth",
     ):
@@ -51,7 +51,7 @@ def test_the_demo_plans_compares_releases_and_says_where_everything_is(told: tup
 def test_sixty_means_cost_far_less_than_their_sum(told: tuple[str, Path]) -> None:
     summed, own = (
         float(re.search(rf"^{name}.*?([\d.]+)$", told[0], re.M)[1])  # type: ignore[index]
-        for name in ("plain sum", r"own curves \(charged\)")
+        for name in ("plain sum", r"exact curves \(charged\)")
     )
     assert summed > 3 * own
 

@@ -50,7 +50,7 @@ def spent(study: Path) -> float:
 def test_a_plan_shows_price_and_error_and_spends_nothing(study: Path) -> None:
     shown = run(study, *WORDS, "--plan")
     assert shown.exit_code == 0, shown.output
-    assert "up to 3 alerts for epsilon 1" in shown.stdout and "short of its threshold" in shown.stdout
+    assert "up to 3 alerts for epsilon 1" in shown.stdout and "below its threshold" in shown.stdout
     data = json.loads(run(study, *WORDS, "--plan", "--json").stdout)
     assert [one["threshold"] for one in data["series"]] == [1000, 1000] and data["error"] > 0
     assert spent(study) == 0

@@ -126,11 +126,11 @@ def test_json_has_the_keys_programs_read(study: Path) -> None:
 def test_what_is_assumed_is_answered_in_the_file_and_not_in_python(study: Path) -> None:
     study.write_text(STUDY.replace("rows = 400\n", ""), encoding="utf-8")
     told = run("plan", str(study), "--explain").stdout
-    assert "write rows = ... below [expected]" in told and "write sex = ... below [expected]" in told
+    assert "write rows = ... under [expected]" in told and "write sex = ... under [expected]" in told
     assert "expected={" not in told
     study.write_text(STUDY.replace("rows = 400\n", "") + "within = 0.001\n", encoding="utf-8")
     refused = run("plan", str(study))
-    assert refused.exit_code == 2 and "write rows = ... below [expected]" in refused.stderr
+    assert refused.exit_code == 2 and "write rows = ... under [expected]" in refused.stderr
 
 
 def test_explain_says_what_is_measured(study: Path) -> None:

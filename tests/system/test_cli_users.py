@@ -100,7 +100,7 @@ def test_a_token_is_printed_alone_and_works_until_its_owner_is_disabled(place: P
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("add", "Bob", "--role", "analyst"), "name='Bob': must be 1 to 64 small letters"),
+        (("add", "Bob", "--role", "analyst"), "name='Bob': must be 1 to 64 lower-case letters"),
         (("add", "ada", "--role", "analyst"), "there is a user 'ada' already"),
         (("add", "bob", "--role", "boss"), "'boss' is not one of 'curator', 'analyst', 'auditor'"),
         (("role", "nobody", "analyst"), "there is no user 'nobody'"),

@@ -87,7 +87,7 @@ class Charges:
 
 def check_range(charges: Charges) -> None:
     """Refuse what no engine can price: epsilons and noises so far out that nothing is private."""
-    way_out = "beyond, nothing is private"
+    way_out = "above that, nothing is private"
     for chunk in charges.chunks:
         _check(chunk.epsilons, chunk.epsilons <= _LARGEST_EPSILON, "charges", "must be at most 1e6", way_out)
     for event in charges.events:

@@ -139,8 +139,8 @@ class MemoryJournal:
         # Before the lock, which a thread of the parent may have held for ever.
         if os.getpid() != self._process:
             raise FarthingError(
-                "this session is kept in the memory of another process, and a copy of it would give out its rounds "
-                "once more; open it in this process and pay for it, or keep it in a ledger."
+                "this session is kept in the memory of another process, and a copy of it would use its rounds "
+                "a second time; open it in this process and pay for it, or keep it in a ledger."
             )
         with self._lock:
             yield

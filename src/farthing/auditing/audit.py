@@ -119,7 +119,7 @@ class AuditReport:
         )
         at = f" at delta = {self.delta:.3g}" if self.delta else ""
         could = (
-            f"A true epsilon of {self.detectable:.3g} would have been noticed 19 times in 20 by an event as frequent."
+            f"A true epsilon of {self.detectable:.3g} would have been noticed 19 times in 20 by an event this frequent."
             if math.isfinite(self.detectable)
             else "The event is too rare to show any excess with this many samples."
         )

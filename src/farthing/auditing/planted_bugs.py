@@ -69,14 +69,14 @@ def _bugs_of_noise() -> list[PlantedBug]:
     def three_rows(value: list[int], count: int) -> NDArray[np.int64]:
         return sum(value) + _integer_laplace(2.0, count)
 
-    halved = "epsilon = 1 is claimed, the noise has half the scale that takes"
+    halved = "epsilon = 1 is claimed, the noise has half the scale that this needs"
     tenth = "epsilon = 2 is claimed, the noise is a tenth too small"
     return [
         PlantedBug("scale halved", halved, _with_scale(0.5), 1.0, (0, 1), 20_000),
         PlantedBug("scale x 0.9", tenth, _with_scale(0.45), 2.0, (0, 1), 60_000),
         PlantedBug(
             "naive float Laplace",
-            "the inverse of the distribution function in doubles: the low bits tell the value",
+            "the inverse of the distribution function in doubles: the low bits reveal the value",
             float_laplace,
             1.0,
             (0.0, 1.0),
@@ -280,7 +280,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
     return [
         PlantedBug(
             "query session, old threshold",
-            "the thresholds' noise is not drawn anew after an update: one round is charged, four are run",
+            "the thresholds' noise is not redrawn after an update: one round is charged, four are run",
             _Rounds(0.5, 0.5, positives=4, refreshed=False, sides=2),
             1.0,
             ([0, 0, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0]),
@@ -288,7 +288,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
         ),
         PlantedBug(
             "query session, free updates",
-            "updates are not charged: two rounds are paid for, and it goes on for ever",
+            "updates are not charged: two rounds are paid for, and it continues without limit",
             _Rounds(0.5, 0.5, positives=None, sides=2),
             2.0,
             ([1] * 12, [0] * 12),
@@ -318,7 +318,7 @@ def _bugs_of_holdouts() -> list[PlantedBug]:
     return [
         PlantedBug(
             "holdout, old threshold",
-            "the threshold's noise is not drawn anew after a correction: one round is charged, three are run",
+            "the threshold's noise is not redrawn after a correction: one round is charged, three are run",
             _Rounds(0.4, 0.3, positives=3, refreshed=False, answer_rate=0.5),
             1.5,
             ([0, 0, 1, 1, 1], [1, 1, 0, 0, 0]),
@@ -326,7 +326,7 @@ def _bugs_of_holdouts() -> list[PlantedBug]:
         ),
         PlantedBug(
             "holdout, free corrections",
-            "corrections are not charged: two are paid for, and it goes on for ever",
+            "corrections are not charged: two are paid for, and it continues without limit",
             _Rounds(0.4, 0.3, positives=None, answer_rate=0.5),
             3.0,
             ([2] * 12, [1] * 12),

@@ -23,8 +23,9 @@ HELP = """\
 Ask how many rows meet a condition, as often as you like, and get each answer at once.
 
 One price is paid when the session is opened (shown and confirmed first; --yes skips the question). Every answer is
-then within ALPHA of the number of rows, for all questions together, whatever they depend on. Answers near what was
-expected are free; the others use up one of a fixed number of updates. The same arguments resume the session.
+then within ALPHA of the number of rows, for all questions together, even if they depend on earlier answers. An answer
+close to the prediction is free; any other uses up one of a fixed number of updates. The same arguments resume the
+session.
 
 \b
 Examples:
@@ -34,22 +35,22 @@ Examples:
   farthing ask study.toml --alpha 0.01 --columns age,income --bins income=25 --answers
   generator | farthing ask study.toml --alpha 0.01 --yes --json
 
-Without conditions they are read line by line, from a pipe or at a prompt; empty lines and lines that begin with # are
-left out. A condition that cannot be asked is refused, and the next one is asked.
+If no condition is given, conditions are read line by line, from a pipe or at a prompt; empty lines and lines that begin
+with # are skipped. A condition that cannot be answered is refused, and the next one is read.
 
-Ask many questions in one call: what a free answer rests on is secret noise that lives in the memory of the process, so
-that the end of a call uses up one update (unless its last answer did). Answers that were paid for are kept for good:
---answers lists them. When no update is left, only these can be asked again; other conditions get an estimate.
+Ask many questions in one call: free answers depend on secret noise in the memory of the process, so the end of a call
+uses up one update (unless its last answer did). Answers that were paid for are stored: --answers lists them. When no
+update is left, only these can be asked again; other conditions get an estimate.
 
-Exit code: 0 when all questions were answered; 1 when you said no; 2 when something was refused, or the updates ran out
-and only an estimate without a promise was left; 130 when interrupted.
+Exit code: 0 when all questions were answered; 1 when you declined; 2 when something was refused, or the updates ran out
+and only an estimate without a promise remained; 130 when interrupted.
 """
 
-_SAY_ROWS = "To see the plan for your rows, say about how many: --rows N, or rows = N below [expected]."
+_SAY_ROWS = "To see the plan for your rows, say about how many: --rows N, or rows = N under [expected]."
 _GOODBYES = ("quit", "exit", "q")
 _AT_THE_END = (
     "conditions that were paid for keep their answers (--answers lists them), others get an estimate without a promise "
-    "from here on, and --session NAME opens another session, which is charged anew"
+    "from here on, and --session NAME opens another session, which is charged separately"
 )
 
 
@@ -73,7 +74,7 @@ _AT_THE_END = (
 @click.option(
     "--rows",
     metavar="N",
-    help="About how many rows there are (default: rows below [expected], else counted).",
+    help="About how many rows there are (default: rows under [expected], else counted).",
 )
 @click.option("--epsilon", metavar="E", help="What the session may cost (default: all that is left).")
 @click.option("--updates", metavar="C", help="How many answers to pay for (default: as many as fit).")
@@ -84,7 +85,7 @@ _AT_THE_END = (
     help="Begin with what an earlier release says; costs nothing. Several times for several.",
 )
 @click.option("--confidence", metavar="P", default="0.95", help="Confidence of the promise (default: 0.95).")
-@click.option("--session", metavar="NAME", help="Name this session; a new name is charged anew.")
+@click.option("--session", metavar="NAME", help="Name this session; a new name is charged separately.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
 @click.option("--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing.")
 @click.option(
@@ -193,7 +194,7 @@ def _show_plan(study: Study, asked: QuerySessionOptions, session: str | None, as
             plan = plan_for_assumed_rows(study, asked)
             more = {"rows_are_a_guess": True}
             words = (
-                f"{plan.rows:,} rows are a guess: their number is not public, and a hundredth of epsilon goes "
+                f"{plan.rows:,} rows are assumed: their number is not public, and a hundredth of epsilon goes "
                 f"into counting them first.\n{_SAY_ROWS}"
             )
     if as_json:
@@ -206,13 +207,13 @@ def _show_plan(study: Study, asked: QuerySessionOptions, session: str | None, as
 
 
 def _plan_in_words(plan: QuerySessionPlan, asked: QuerySessionOptions) -> str:
-    known = f"\n  known before      {', '.join(asked.known)}: makes the start better, for nothing"
+    known = f"\n  known before      {', '.join(asked.known)}: improves the start, free of charge"
     return str(plan) + (known if asked.known else "")
 
 
 def _show_answers(study: Study, asked: QuerySessionOptions, session: str | None, as_json: bool) -> None:
     if study.ledger.stored(session or asked.name(study)) is None:
-        raise FarthingError("there is no session of these words yet, and so no answer.")
+        raise FarthingError("there is no session with these arguments yet, so there are no answers.")
     _planned(study, asked, session)  # refuses one that another process is just opening
     query_session = _opened(study, asked, session, agreed=True, asking=False)
     for question, answer in query_session.answered:

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 _MEASURED = ("guessed right", "standard error", "at most")
 _ABOUT_ERRORS = (
-    'Blind guessing is right 50% of the time. What is measured may miss its expectation, which "at most" is about, by\n'
-    "two or three standard errors either way."
+    'A blind guess is right 50% of the time. "At most" bounds the expected share; a measured share can be two or\n'
+    "three standard errors above or below its expectation."
 )
 _ABOUT_ROUNDING = (
     "\nRounding is no protection: it hides most single pairs of counts, but not ten pairs with 0 to 9 people more in\n"
-    "both, and `farthing attack reconstruct` gets nearly a whole column out of rounded counts."
+    "both, and `farthing attack reconstruct` recovers nearly a whole column from rounded counts."
 )
 _MOST_ROWS, _MOST_QUERIES, _MOST_REPETITIONS = 2_000, 20_000, 10_000
 _STEPS = 10  # between the points of the picture
 
 HELP = """\
-Attack made-up tables: see what exact answers give away, and what private ones do not. No data of yours is touched.
+Attack made-up tables: see what exact answers give away, and what private ones do not. None of your data is read.
 """
 
 DIFFERENCE = """\
 The differencing attack: count everybody who has a property, count everybody but one person, subtract.
 
-The person's secret is a fair coin, drawn anew for every repetition: guessing blindly is right half of the time. "At
-most" is what no attacker can beat, whatever they know: e^epsilon / (1 + e^epsilon).
+The person's secret is a fair coin, drawn again for every repetition: a blind guess is right half of the time. "At
+most" is a bound that no attacker can beat, whatever they know: e^epsilon / (1 + e^epsilon).
 
 Exit code: 0 with a table; 2 when the input is refused.
 """
@@ -44,7 +44,7 @@ RECONSTRUCT = """\
 The reconstruction attack of Dinur and Nissim: ask for counts over random subsets of the rows, and solve for the
 secret bit of every row.
 
-All answers together have the epsilon and delta that you say; "at most" is the expected share that no attacker can
+All answers together have the epsilon and delta that you give; "at most" is the expected share that no attacker can
 beat, whatever they know.
 
 Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.

@@ -266,14 +266,14 @@ when interrupted. An audit never proves a claim.
 @click.option("--target", metavar="MODULE:NAME", help="Audit your own code instead.")
 @click.option("--claim", metavar="EPS[,DELTA]", help="What the target claims (default: its own event).")
 @click.option("--neighbours", metavar="JSON", help="A list of pairs of neighbouring inputs of the target.")
-@click.option("--samples", metavar="N", help="Outputs a side; without --target a cap on each check's own number.")
+@click.option("--samples", metavar="N", help="Outputs per side; without --target a limit on the number of each check.")
 @click.option("--confidence", metavar="C", help=f"Confidence of the whole run (default: {DEFAULT_CONFIDENCE:g}).")
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Only checks whose name (or kind) holds NAME; =NAME is one."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the one audit that is run to FILE.svg, .png or .html.")
-@click.option("--no-progress", is_flag=True, help="No bar, not even on a terminal.")
+@click.option("--no-progress", is_flag=True, help="No progress bar, even on a terminal.")
 def audit_command(
     target: str | None,
     claim: str | None,

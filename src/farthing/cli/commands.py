@@ -62,8 +62,8 @@ _SPOKEN = {
 def in_options(refusal: str, command: str | None) -> str:
     """The refusal as somebody at a shell would follow it; unchanged for commands without such options.
 
-    >>> in_options("cut it into some, bins={'bmi': 20}, or leave it out: columns=[...]", "ask")
-    'cut it into some, --bins bmi=20, or leave it out: --columns A,B'
+    >>> in_options("cut it into cells, bins={'bmi': 20}, or leave it out: columns=[...]", "ask")
+    'cut it into cells, --bins bmi=20, or leave it out: --columns A,B'
     >>> in_options("request_id=' x': must be printable", "monitor")
     "--session=' x': must be printable"
     >>> in_options("public_url='x': must be an address", "serve")

@@ -165,7 +165,7 @@ DEFAULT_DELTA = 1e-6
 STANDARD_INPUT = "-"
 
 HELP = f"""\
-What charges cost together: the optimum, proven, beside every theorem people compare with.
+What charges cost together: the proven optimum, next to every theorem that people compare with.
 
 {GRAMMAR}
 \b
@@ -174,7 +174,7 @@ Examples:
   farthing compose --file charges.csv --json
   zcat charges.csv.gz | farthing compose -
 
-The parameters must have been fixed before the first answer. If they were chosen in the light of answers, use a filter
+The parameters must have been fixed before the first answer. If some were chosen after seeing answers, use a filter
 (farthing.accounting.filters) instead.
 
 Exit code: 0 with an answer, also when the answer is that no finite epsilon exists; 2 when the input is refused;
@@ -185,8 +185,8 @@ Exit code: 0 with an answer, also when the answer is that no finite epsilon exis
 # Unknown options reach the charge parser, because a negative epsilon looks like one and deserves a real answer.
 @click.command("compose", help=HELP, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, metavar="[CHARGE]...")
-@click.option("--delta", metavar="D", help=f"The delta of the whole (default: {DEFAULT_DELTA:g}).")
-@click.option("--epsilon", metavar="E", help="Also the delta at this epsilon.")
+@click.option("--delta", metavar="D", help=f"The delta of the composition (default: {DEFAULT_DELTA:g}).")
+@click.option("--epsilon", metavar="E", help="Also print the delta at this epsilon.")
 @click.option(
     "--file",
     "files",

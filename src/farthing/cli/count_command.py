@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 HELP = """\
 Count the rows of a study's table (study.toml), with noise, for a small share of its budget.
 
-Use it where the number of rows is neither public (rows below [dataset]) nor expected (rows below [expected]): errors of
+Use it where the number of rows is neither public (rows under [dataset]) nor expected (rows under [expected]): errors of
 means, quantiles and the like depend on it. Plans made afterwards predict errors for the low end of what was counted,
 and use what is left of the budget. `farthing release --count-first` does both, one after the other.
 
 The rows are counted once: run it again and the answer comes from the ledger, whatever --share says, without spending
 anything. If the table has changed since, a note says so. --fresh counts again and is charged again.
 
-Exit code: 0 when the rows were counted; 1 when you said no; 2 when it was refused; 130 when interrupted.
+Exit code: 0 when the rows were counted; 1 when you declined; 2 when it was refused; 130 when interrupted.
 """
 
 share_option = click.option(

@@ -152,8 +152,8 @@ HELP = f"""\
 Study a health survey of 100,000 made-up people from end to end: the errors first, the price under every theorem,
 the release with the truth beside it, and DIR/{REPORT}.
 
-Everything is written to DIR. A second run there is answered from its ledger and spends nothing; remove DIR to begin
-anew.
+Everything is written to DIR. A second run there is answered from its ledger and spends nothing; remove DIR to start
+over.
 """
 
 
@@ -218,7 +218,7 @@ def _price(plan: Plan) -> None:
 
     more = type(plan).of(plan.study, tuple(sixty_means()), plan.expected, None)
     rows: list[tuple[str, ...]] = [("theorem", "this plan", "60 means")]
-    names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "own curves (charged)"}
+    names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "exact curves (charged)"}
     for key, name in names.items():
         rows.append((name, *(number_text(getattr(each.price, key), 4) for each in (plan, more))))
     click.echo("\n".join(aligned(rows, right=[1, 2])))

@@ -31,19 +31,20 @@ Exit code: 0 when the file was written; 2 when it was refused.
 
 _STUDY = """
 [study]
-# The budget: all that the table may ever tell. With epsilon 1, what anybody learns moves the odds about one person by
-# a factor of 2.72 at most (e^epsilon); delta is the chance of an exception, far below one in the number of people.
+# The budget of everything that is ever released about the table. With epsilon 1, the odds of any fact about one person
+# change by a factor of at most 2.72 (e^epsilon). delta is the probability that this fails: keep it far below
+# 1 / number of people.
 # epsilon = 1.0
 # delta = 1e-9
 ledger = "study.db"
 
 [expected]
-# What is known from elsewhere: it makes the predicted errors true, costs nothing, and is never read from the rows.
+# What is known from elsewhere. It makes the predicted errors accurate and costs nothing; it is never read from a row.
 # rows = 1000
 # age = [45.0, 18.0]            # mean and standard deviation of a column
 # sex = { F = 0.5, M = 0.5 }    # shares of its categories; of flags, those of true and false
 
-# One [[statistics]] for each thing to tell; `farthing plan` shows its error before anything is spent.
+# One [[statistics]] for each statistic; `farthing plan` shows its error before anything is spent.
 # Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression,
 # and ranges and marginals, which can be asked further questions for free once they are released.
 [[statistics]]
@@ -136,7 +137,7 @@ def _unit_lines(names: list[str]) -> list[str]:
     if people:
         more = f" So may {_listed(people[1:])}." if people[1:] else ""
         return [
-            f"# By its name, {_shown(people[0])} may say whose row it is; nothing but the name was looked at.{more}",
+            f"# By its name, {_shown(people[0])} may say whose row it is; only the name was read.{more}",
             f"# unit = {_quoted(people[0])}",
         ]
     if others:

@@ -65,15 +65,15 @@ def _moment(entry: Entry, holding: Holding) -> Moment:
 HELP = """\
 Show, verify and export a ledger, and change the budgets in it.
 
-LEDGER is a file such as study.db or an address such as postgresql://user@host/name. It stands first, or is given
-with --ledger. Every command verifies the ledger before it prints anything.
+LEDGER is a file such as study.db or an address such as postgresql://user@host/name. Give it first, or with
+--ledger. Every command verifies the ledger before it prints anything.
 
 \b
   farthing ledger show study.db
   farthing ledger verify study.db --receipt receipt.json
   farthing ledger budget set study.db census --epsilon 1 --delta 1e-9
 
-Exit code: 0 when it was done; 1 when the ledger does not verify, cannot be reached or does not allow it; 2 when the
+Exit code: 0 on success; 1 when the ledger does not verify, cannot be reached or does not allow it; 2 when the
 input is refused; 130 when interrupted.
 """
 
@@ -191,7 +191,7 @@ def verify_command(
         click.get_current_context().exit(1)
 
 
-@ledger_command.command("export", help="All entries as lines of JSON, in their order. Reads only.")
+@ledger_command.command("export", help="All entries as lines of JSON, in order. Reads only.")
 @click.argument("words", nargs=-1, metavar="[LEDGER]")
 @_common
 @click.option("--out", "-o", metavar="FILE", default="-", help="Where to write (default: standard output).")
@@ -209,7 +209,7 @@ def export_command(words: tuple[str, ...], url: str | None, key: str | None, as_
         click.echo(f"{out}: {lines:,} entries")
 
 
-@ledger_command.command("receipt", help="The receipt of a request, to be kept away from the ledger. Reads only.")
+@ledger_command.command("receipt", help="The receipt of a request, to be kept apart from the ledger. Reads only.")
 @click.argument("words", nargs=-1, metavar="[LEDGER] REQUEST_ID")
 @_common
 @click.option("--out", "-o", metavar="FILE", help="Where to write (default: standard output).")
@@ -232,7 +232,7 @@ def receipt_command(words: tuple[str, ...], url: str | None, key: str | None, as
 @click.argument("words", nargs=-1, metavar="[LEDGER] DATASET")
 @_common
 @_amounts
-@click.option("--new", is_flag=True, help="The dataset is new in this ledger, and so may be the ledger.")
+@click.option("--new", is_flag=True, help="The dataset is new in this ledger; the ledger is made if there is none.")
 @click.option("--unit", metavar="TEXT", default="", help="With --new: whom it protects, as in 'person, add-remove'.")
 def budget_set_command(
     words: tuple[str, ...],
@@ -359,7 +359,7 @@ def _known(ledger: Ledger, dataset: str) -> str:
     names = list(ledger.datasets())
     if dataset not in names:
         close = difflib.get_close_matches(dataset, names, n=3) or names[:5]
-        way_out = f"there is {', '.join(close)}" if close else "set a budget with --new first"
+        way_out = f"it has {', '.join(close)}" if close else "set a budget with --new first"
         raise InvalidValue("dataset", dataset, "must be in the ledger", way_out)
     return dataset
 

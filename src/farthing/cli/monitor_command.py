@@ -32,12 +32,12 @@ Examples:
   farthing monitor study.toml --threshold 500 --by region --alerts 5 --watch 3600
   farthing monitor study.toml --threshold 90 --threshold north=200 --by region --where "age >= 65" --alerts 3
 
-With --watch it stays and looks again every so many seconds: this is the cheap way. Without it there is one look per
-call, as a cron job makes it, and EVERY CALL USES UP ONE OF THE ALERTS, with or without an alert: what a free look rests
-on is secret noise that lives in the memory of the process, and is drawn anew, and paid for, by the next one. So such a
-look ends with its first alert, and names the series that are left for the next call.
+With --watch it stays and looks again every SECONDS seconds: this is the cheap way. Without --watch each call makes one
+look, as a cron job does, and EVERY CALL USES UP ONE OF THE ALERTS, with or without an alert: free looks depend on
+secret noise in the memory of the process, which the next process draws again and pays for. Such a look ends with its
+first alert, and names the series that are left for the next call.
 
-Exit code: 0 when there was no alert; 3 when there was; 1 when you said no; 2 when it was refused; 130 when
+Exit code: 0 when there was no alert; 3 when there was; 1 when you declined; 2 when it was refused; 130 when
 interrupted.
 """
 
@@ -65,9 +65,9 @@ interrupted.
 @click.option("--epsilon", metavar="E", help="What all alerts together may cost (default: all that is left).")
 @click.option("--confidence", metavar="P", default="0.95", help="Confidence of the error (default: 0.95).")
 @click.option("--repeat", is_flag=True, help="Report a series again at every look at which it is above.")
-@click.option("--watch", metavar="SECONDS", help="Stay, and look again every so many seconds.")
-@click.option("--looks", metavar="N", help="Stop after so many looks; with --watch.")
-@click.option("--session", metavar="ID", help="Name this monitor; a new name is charged anew.")
+@click.option("--watch", metavar="SECONDS", help="Stay, and look again every SECONDS seconds.")
+@click.option("--looks", metavar="N", help="Stop after this many looks; with --watch.")
+@click.option("--session", metavar="ID", help="Name this monitor; a new name is charged separately.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and error, and spend nothing.")
 @click.option(
     "--json",
@@ -188,7 +188,9 @@ def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bo
                 return given
             for alert in watching.alerts:
                 click.echo(f"reported before: {alert}", err=as_json)
-            raise SessionEnded("rounds", ended.rounds, "--session NAME opens another, which is charged anew") from None
+            raise SessionEnded(
+                "rounds", ended.rounds, "--session NAME opens another, which is charged separately"
+            ) from None
         else:
             given += len(look)
             _print(look, watching, as_json)

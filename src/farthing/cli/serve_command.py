@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 HELP = """\
 Serve the page and the REST routes over a ledger and a folder of tables.
 
-Without options only this machine can reach it, and it prints a link that signs you in as a curator, once. Others can
-be let in when people have accounts (farthing users add) and passwords cannot be overheard (TLS, or a proxy that has
-it).
+Without options only this machine can reach it, and it prints a link that signs you in as a curator, once. To let others
+in, give them accounts (farthing users add) and encrypt the connection (TLS, or a proxy that provides it).
 
 \b
   farthing serve
@@ -37,7 +36,7 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.command("serve", help=HELP)
 @click.option(
     "--ledger", "-l", metavar="URL", default="farthing.db", show_default=True, envvar="FARTHING_LEDGER",
-    help="The ledger, made if there is none; also $FARTHING_LEDGER, where no list of processes shows a password.",
+    help="The ledger, made if there is none; $FARTHING_LEDGER instead keeps a password out of the process list.",
 )  # fmt: skip
 @click.option("--key", metavar="FILE", help="The ledger's key, if it is not where it was made.")
 @click.option("--data", metavar="DIR", default=".", show_default=True, help="The folder with the tables.")
@@ -45,13 +44,15 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option("--port", metavar="N", type=int, help="The port; 8642, or the next that is free.")
 @click.option("--tls-certificate", metavar="FILE", help="A certificate in PEM form, with its chain.")
 @click.option("--tls-key", metavar="FILE", help="Its key.")
-@click.option("--behind-proxy", is_flag=True, help="A proxy with TLS stands before it: believe X-Forwarded-*.")
+@click.option("--behind-proxy", is_flag=True, help="A TLS proxy stands in front: trust its X-Forwarded-* headers.")
 @click.option("--public-url", metavar="URL", help="The address that people open, such as https://farthing.example.org.")
-@click.option("--allow-host", metavar="NAME", multiple=True, help="Another host name it may be reached by.")
+@click.option("--allow-host", metavar="NAME", multiple=True, help="Another host name under which it may be reached.")
 @click.option("--oidc-issuer", metavar="URL", help="Sign people in at this OpenID Connect provider.")
 @click.option("--oidc-client-id", metavar="ID", help="The client id at the provider.")
 @click.option("--oidc-secret-file", metavar="FILE", help="The file with the client secret.")
-@click.option("--oidc-claim", metavar="NAME", default="email", show_default=True, help="Which claim names people.")
+@click.option(
+    "--oidc-claim", metavar="NAME", default="email", show_default=True, help="The claim with a person's name."
+)
 @click.option("--oidc-name", metavar="TEXT", default="single sign-on", help="What the page calls the provider.")
 @click.option("--oidc-create", is_flag=True, help="Everyone the provider knows becomes an analyst.")
 @click.option(

@@ -128,13 +128,13 @@ Release the statistics of a study (study.toml): charge the ledger, run on the en
 
 What will be spent is shown and confirmed first; --yes skips the question, and is needed where there is no terminal.
 Where errors depend on a number of rows that nobody knows, you can have the rows counted first, for a small share of the
-budget: answer c, or say --count-first. The plan is then shown again, for what was counted and for what is left, before
-the rest is spent. With --yes nothing is counted unless --count-first is there, and then both are spent without asking.
+budget: answer c, or pass --count-first. The plan is then shown again, for what was counted and for what is left, before
+the rest is spent. With --yes nothing is counted unless --count-first is given, and then both are spent without asking.
 The same study is released once: run it again and the answers come from the ledger, without spending anything. If the
 table has changed since, a note says so. --fresh draws new noise and is charged again. --request-id names a release of
 your own, which is answered once too.
 
-Exit code: 0 when it was released; 1 when you said no; 2 when it was refused; 130 when interrupted. The message says
+Exit code: 0 when it was released; 1 when you declined; 2 when it was refused; 130 when interrupted. The message says
 whether anything was charged: what was charged before Ctrl-C stays spent.
 """
 

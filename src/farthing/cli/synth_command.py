@@ -25,8 +25,8 @@ do, and columns and types as in the schema. A verdict comes with it: which colum
 
 The file needs [dataset], [schema] and [study]; statistics are not needed. What will be spent is shown and confirmed
 first (--yes skips the question). The same arguments give the same table again and spend nothing; another number of
---rows costs nothing either, but fewer rows are further off, and the verdicts say so. --request-id names a table of your
-own; a new id draws anew and pays again. An id that was used gives its table again: alone, or with the same arguments.
+--rows costs nothing either, but fewer rows are less accurate, and the verdicts say so. --request-id names a table of
+your own; a new id draws again and pays again. A used id returns its table again: alone, or with the same arguments.
 
 \b
 Examples:
@@ -34,7 +34,7 @@ Examples:
   farthing synth study.toml -o synthetic.parquet --report quality.html
   farthing synth study.toml -o synthetic.csv --columns age,sex,income --epsilon 0.5 --bins income=20
 
-Exit code: 0 when it was made, also where a warning on stderr says that it is mostly noise; 1 when you said no; 2 when
+Exit code: 0 when it was made, also where a warning on stderr says that it is mostly noise; 1 when you declined; 2 when
 it was refused; 130 when interrupted. The message says whether anything was charged: what was charged before Ctrl-C
 stays spent, and the same arguments are then refused until --request-id names another table.
 """

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 HELP = """\
 Manage the people who may use a server: their accounts, roles, and tokens for scripts.
 
-Works on the server's store beside the ledger, so that a server can be prepared before it starts; one that runs sees
-every change at once. Anyone who can write to the store can do this: there is no other check.
+Works on the server's store beside the ledger, so a server can be prepared before it starts; a running server sees every
+change at once. Anyone who can write to the store can do this: there is no other check.
 
 \b
   farthing users add ada --role curator
   farthing users list
   farthing users token ada --scopes read,plan --days 30
 
-Roles: a curator does everything; an analyst plans, and spends what they were granted; an auditor reads.
+Roles: a curator may do everything; an analyst plans, and spends what they were granted; an auditor reads.
 """
 ROLES = ("curator", "analyst", "auditor")
 Command = Callable[..., Any]
@@ -110,7 +110,7 @@ def list_command(ledger: str, as_json: bool) -> None:
         click.echo(f"{user.name:<{width}}  {user.role:<7}  {_ways(user)}")
 
 
-@users_command.command("role", help="Change somebody's role; one curator must stay.")
+@users_command.command("role", help="Change somebody's role; one curator must remain.")
 @click.argument("name")
 @click.argument("role", type=click.Choice(ROLES))
 @_common
@@ -119,12 +119,12 @@ def role_command(name: str, role: str, ledger: str, as_json: bool) -> None:
     _change(ledger, as_json, name, f"{name} is {role} now", role=role)
 
 
-@users_command.command("disable", help="Lock somebody out: their sessions and tokens end at once.")
+@users_command.command("disable", help="Lock somebody out: their login sessions and tokens end at once.")
 @click.argument("name")
 @_common
 def disable_command(name: str, ledger: str, as_json: bool) -> None:
     """Disable a user."""
-    _change(ledger, as_json, name, f"{name} is disabled; their sessions and tokens have ended", disabled=True)
+    _change(ledger, as_json, name, f"{name} is disabled; their login sessions and tokens have ended", disabled=True)
 
 
 @users_command.command("enable", help="Let somebody in again; their tokens stay revoked.")
@@ -135,7 +135,7 @@ def enable_command(name: str, ledger: str, as_json: bool) -> None:
     _change(ledger, as_json, name, f"{name} may sign in again", disabled=False)
 
 
-@users_command.command("password", help="Set somebody's password; their sessions end.")
+@users_command.command("password", help="Set somebody's password; their login sessions end.")
 @click.argument("name")
 @_password_stdin
 @_common
@@ -144,7 +144,7 @@ def password_command(name: str, password_stdin: bool, ledger: str, as_json: bool
     with _store(ledger) as store:
         _known(store, name)  # before anybody types one
     password = _password(password_stdin)
-    _change(ledger, as_json, name, f"{name} has a new password; their sessions have ended", password=password)
+    _change(ledger, as_json, name, f"{name} has a new password; their login sessions have ended", password=password)
 
 
 @users_command.command("token", help="Make a token for somebody's scripts; it is shown once.")
@@ -214,8 +214,8 @@ def _known(store: Store, name: str) -> User:
     except RequestRefused as refusal:
         raise RequestRefused(
             refusal.code,
-            f"there is no user {name!r}; look at farthing users list, or add them with farthing users add. The link "
-            "that farthing serve prints adds whom it signs in when it is opened, and not before.",
+            f"there is no user {name!r}; see farthing users list, or add them with farthing users add. The link that "
+            "farthing serve prints adds its user only when somebody opens it.",
             refusal.fields,
         ) from None
 
@@ -224,7 +224,7 @@ def _password(from_stdin: bool) -> str:
     """A password that nobody sees and no list of processes shows."""
     if from_stdin:
         return sys.stdin.readline().rstrip("\r\n")
-    return str(click.prompt("Password", hide_input=True, confirmation_prompt="The same again", err=True))
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt="Repeat the password", err=True))
 
 
 def _me() -> str:

@@ -59,7 +59,7 @@ class RemoteLedger:
         return [str(one["name"]) for one in self._connection.get("/datasets")["datasets"]]
 
     def budget(self, dataset: str) -> Budget:
-        """How a budget stands: the dataset's own, or an analyst's grant in it."""
+        """The state of a budget: the dataset's own, or an analyst's grant in it."""
         return budget_from(self._connection.get(f"/datasets/{part(dataset)}/budget"))
 
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[RemoteEntry]:

@@ -240,7 +240,7 @@ def checked_url(url: object, *, insecure: bool) -> str:
             "url",
             address,
             "must be https: the token would be readable on the way",
-            "use https, or say insecure=True on a network that you trust",
+            "use https, or pass insecure=True on a network that you trust",
         )
     return address
 

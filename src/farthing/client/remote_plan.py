@@ -152,7 +152,7 @@ class RemotePlan:
 
     @property
     def price(self) -> RemotePrice:
-        """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
+        """The same plan under summing, advanced, KOV and optimal composition, and by its exact curves."""
         price = self.view["price"]
         names = [field.name for field in fields(RemotePrice) if field.name != "sentence"]
         return RemotePrice(**{name: _number(price[name]) for name in names}, sentence=str(price["sentence"]))
@@ -254,7 +254,7 @@ class RemotePlan:
         """In words: what each statistic will be like, and why it costs what it does."""
         price = self.price
         lines = [] if self.opening is None else [self.opening]
-        lines += ["What comes out of it:"]
+        lines += ["What is computed from it:"]
         for one in self.statistics:
             lines.append(f"  {one.name}: {one.mechanism}; {one.sentence}")
             lines += [f"    required: {one.required}"] if one.required else []
@@ -265,13 +265,13 @@ class RemotePlan:
             f"  epsilon {number_text(self.cost.upper, 6)} at delta {self.delta:g}, proven",
             f"  summed {number_text(price.basic)}, advanced {number_text(price.advanced)}, KOV "
             f"{number_text(price.kov)}, "
-            f"optimal {number_text(price.optimal)}, own curves {number_text(price.own)}",
+            f"optimal {number_text(price.optimal)}, exact curves {number_text(price.own)}",
             f"  {price.sentence}",
         ]
         if self.warnings:
             lines += ["Why the budget protects little:", *(f"  {text}" for text in self.warnings)]
         if self.notes:
-            lines += ["Mostly noise:", *(f"  {text}" for text in self.notes)]
+            lines += ["Notes:", *(f"  {text}" for text in self.notes)]
         if self.assumptions:
             lines += ["Assumptions:", *(f"  {text}" for text in self.assumptions)]
         return "\n".join(lines)

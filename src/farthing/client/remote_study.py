@@ -109,10 +109,10 @@ def opened(
     request_id: str | None,
     progress: Callable[[float], None] | None,
 ) -> RemoteQuerySession:
-    """Open a session, or take it up, and wait until it can be asked."""
+    """Open or resume a session, and wait until it can be asked."""
     name = request_id or name_of(body)
     asked = {**body, "request_id": name}
-    view = awaited(connection, "/sessions", asked, progress, f"take it up as {name}")
+    view = awaited(connection, "/sessions", asked, progress, f"resume it as {name}")
     if view["error"]:
         raise refusal_of(view["error"])
     if progress is not None:

@@ -1,4 +1,4 @@
-"""The curator: check, charge, run, record, answer, in this order and through no other door."""
+"""The curator: check, charge, run, record, answer, always in this order."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ class Curator:
                     raise InvalidValue(
                         "request_id",
                         asking.request_id,
-                        "was charged before for another table of this name",
+                        "was charged before for another table with this name",
                         "use a new request id",
                     )
                 return _finished(question, found)
@@ -390,7 +390,7 @@ class Curator:
         raise InvalidValue(
             "sampling_rate",
             asking.sampling_rate,
-            f"holds for one release of {asking.name!r}, and that was made",
+            f"holds for one release of {asking.name!r}, which has been made",
             "put all statistics into one plan; a second one can only be planned for the table by itself",
         )
 
@@ -452,7 +452,7 @@ def _lost(charge: Charge) -> str:
     """What an interruption after the charge has cost."""
     return (
         f"epsilon {charge.epsilon:.6g} was charged for request {charge.request_id!r} and stays spent: no answer was "
-        "recorded, and none will be. Asking again takes a new request id, which is charged anew."
+        "recorded, and none will be. Asking again needs a new request id, which is charged separately."
     )
 
 

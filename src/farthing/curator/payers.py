@@ -57,7 +57,7 @@ def unit_of(dataset: Dataset, sampling_rate: float | None = None) -> Unit:
             "sampling_rate",
             sampling_rate,
             "needs single units that are added or removed, and a table that is not sampled again",
-            'say neighbours="add-remove", or leave the rate out',
+            'pass neighbours="add-remove", or leave the rate out',
         )
     return replace(unit, sampling_rate=rate)
 
@@ -147,7 +147,7 @@ def sampling_rate_of(dataset: Dataset, rate: float | None) -> float | None:
     number = checked_rate(rate)
     if dataset.neighbours != "add-remove":
         raise InvalidValue(
-            "sampling_rate", rate, "needs neighbours that add or remove a unit", 'say neighbours="add-remove"'
+            "sampling_rate", rate, "needs neighbours that add or remove a unit", 'pass neighbours="add-remove"'
         )
     return number
 

@@ -228,7 +228,7 @@ def sensitivity_of_coded_rows(dataset: Dataset, axes: Sequence[CodedAxis]) -> Se
 def refuse_sampled(dataset: Dataset) -> None:
     """The rows are read once and measured many times: a sample would have to be priced as a whole."""
     if dataset.probability < 1:
-        raise InvalidValue("sample", dataset.probability, "must not be taken before", "use the whole dataset")
+        raise InvalidValue("sample", dataset.probability, "must not be sampled before", "use the whole dataset")
 
 
 @dataclass(frozen=True)

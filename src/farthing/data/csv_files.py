@@ -79,7 +79,7 @@ def header(path: str) -> tuple[list[str], str]:
         raise InvalidValue(
             "source",
             path,
-            "must not have two columns of one name in its first line, capitals aside (age and AGE are one)",
+            "must not have two columns of one name in its first line, ignoring case (age and AGE are the same)",
             "rename one of the two, or add a header line if the first line is a row",
         )
     if not names or not all(names):

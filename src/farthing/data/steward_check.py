@@ -18,7 +18,7 @@ from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integ
 from farthing.data.unit_rows import Base, typed
 
 NOT_PRIVATE = (
-    "NOT PRIVATE: a look at the rows themselves, for those who may see them. Nothing of it enters a plan or a release."
+    "NOT PRIVATE: a look at the rows themselves, for those who may see them. None of it enters a plan or a release."
 )
 MOST_EXAMPLES = 8
 _LONGEST_EXAMPLE = 40
@@ -85,7 +85,7 @@ class Check:
     >>> from farthing.data import dataset
     >>> table = pyarrow.table({"age": [30, 200, None], "sex": ["F", "f", "M"]})
     >>> print(check(dataset(table, schema={"age": (0, 110), "sex": ["F", "M"]})))
-    NOT PRIVATE: a look at the rows themselves, for those who may see them. Nothing of it enters a plan or a release.
+    NOT PRIVATE: a look at the rows themselves, for those who may see them. None of it enters a plan or a release.
     <BLANKLINE>
     pyarrow.Table: 3 rows are read.
     age, whole numbers from 0 to 110: 1 (33%) missing; 1 (33%) above, clipped
@@ -304,7 +304,8 @@ def _least(kept: Any, wanted: float, most: int) -> int:
 
 def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     named = ", ".join(unit.columns)
-    lines = [f"unit {named}: {unit.units:,} units, the largest has {unit.most_rows:,} rows"]
+    plural = "" if unit.most_rows == 1 else "s"
+    lines = [f"unit {named}: {unit.units:,} units, the largest has {unit.most_rows:,} row{plural}"]
     # The largest share of each.
     best = {bound: share for share, bound in unit.keeps if bound != unit.max_rows}
     advice = "".join(f"; {bound:,} would keep {share:.0%}" for bound, share in best.items())

@@ -447,7 +447,7 @@ def _refuse_absent(argument: str, name: str, source: Source) -> None:
         # The first line of a text file that has no header is a person's row: it is not shown.
         known = f"there are: {', '.join(list(kinds)[:20])}"
         rest = "its first line must hold the names of the columns" if source.text_file else known
-        hint = f"perhaps {close[0]!r} is meant" if close else rest
+        hint = f"did you mean {close[0]!r}" if close else rest
         raise InvalidValue(argument, name, "is not a column of the source", hint)
 
 

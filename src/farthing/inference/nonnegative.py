@@ -158,7 +158,7 @@ def nearest_in_all(
         if moved <= tolerance * max(1.0, float(np.abs(point).max(initial=0.0))):
             return point
     raise InvalidValue(
-        "most_rounds", most_rounds, "is not enough for these sets", "see that they have a point in common"
+        "most_rounds", most_rounds, "is not enough for these sets", "check that they have a point in common"
     )
 
 

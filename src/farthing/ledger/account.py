@@ -144,7 +144,7 @@ class Account:
         return replace(self, epsilon_nano=budget_in_nano(epsilon), delta_units=budget_in_units(delta))
 
     def priced(self, charge: Charge, delta: float | None = None) -> ChargePrice:
-        """What an event costs here. A `Composed` event is one fixed plan, composed inside by its own curves.
+        """What an event costs here. A `Composed` event is one fixed plan, composed inside by its exact curves.
 
         `delta` is the delta at which it enters the plain sums. By default: its own delta when it has a pure epsilon;
         else, and for a plan that gains by it, the same share of the plain sums' delta as it takes of epsilon.

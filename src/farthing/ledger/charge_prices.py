@@ -239,7 +239,7 @@ def _check_range(event: Event) -> None:
         raise InvalidValue("event", event, "must be an event of farthing.privacy")
     pure = price_of(event).epsilon
     if pure is not None and not pure <= LARGEST_EPSILON:
-        raise InvalidValue("event", event, "must cost at most epsilon=1e6", "beyond, nothing is private")
+        raise InvalidValue("event", event, "must cost at most epsilon=1e6", "above that, nothing is private")
 
 
 def _written(amount: int | None) -> int:

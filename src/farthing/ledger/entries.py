@@ -63,7 +63,7 @@ def checked_budget(epsilon: object, delta: object) -> tuple[float, float]:
     """(epsilon, delta) of a budget: finite, not negative, and small enough to mean something."""
     number = checked_epsilon(epsilon)
     if not number <= _LARGEST_EPSILON:
-        raise InvalidValue("epsilon", epsilon, "must be at most 1e6", "beyond, nothing is private")
+        raise InvalidValue("epsilon", epsilon, "must be at most 1e6", "above that, nothing is private")
     return number, checked_delta(delta)
 
 

@@ -226,14 +226,14 @@ class OpenLedger:
         return None if not signature or not table else signature != self._chain.table(name, table)
 
     def budget(self, dataset: str, analyst: str | None = None) -> Budget:
-        """How a budget stands: the dataset's own, or an analyst's grant in it.
+        """The state of a budget: the dataset's own, or an analyst's grant in it.
 
         Args:
             dataset: The name of the dataset.
             analyst: Whose grant; by default the dataset's own budget.
 
         Returns:
-            The budget as it stands now.
+            The budget as it is now.
 
         Raises:
             InvalidValue: If there is no such dataset or grant.

@@ -345,7 +345,7 @@ class Store(ABC):
         threads, me = self._threads, threading.get_ident()
         if self._inside == me:
             # A signal handler that charges in the middle of a charge: its COMMIT would end the other's transaction.
-            raise LedgerUnavailable("it is in use further up in this very thread", "charge when that is done")
+            raise LedgerUnavailable("this thread is in the middle of using it", "charge when that is done")
         try:
             if not threads.acquire(timeout=self.timeout):
                 raise LedgerUnavailable(f"another thread has held the ledger for {self.timeout:g} s")

@@ -141,7 +141,7 @@ def _check(
         sequence = entry.sequence
         if sequence == 1:
             gone = _check_first(store, link.run, chain, entry)
-            notes += [f"the {what}, which keeps entries from being changed, was taken away" for what in gone]
+            notes += [f"the {what}, which keeps entries from being changed, was removed" for what in gone]
         replay.follow(entry)
         if entry.kind == "released":
             checked_answer_of(chain, entry, answer)

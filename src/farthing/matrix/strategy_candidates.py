@@ -192,7 +192,7 @@ def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed
 def not_worth_a_search(workload: Workload, norm: Norm) -> str:
     """Why `auto` does not look for an optimised strategy by itself; empty if it does."""
     if isinstance(workload, Identity | Total):
-        return "there is nothing better than what is asked itself"
+        return "nothing is better than measuring the queries themselves"
     if len(workload.shape) == 1:
         most = _MOST_SEARCHED[norm]
         if workload.cells <= most:

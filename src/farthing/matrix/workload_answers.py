@@ -406,10 +406,10 @@ def _look(name: str, outcome: Outcome) -> str:
         took, what = PILOT_PART, "a noisy number of rows, which decided what the rest measured"
     else:
         took = PILOT_PART + SHAPE_PART
-        what = "a noisy number of rows and how even they lie, which decided what the rest measured"
+        what = "a noisy number of rows and how evenly they are spread, which decided what the rest measured"
     if spending.kind == "laplace" or name == "dawa":
         return f"Of epsilon = {spending.epsilon:.4g}, {float(took) * spending.epsilon:.4g} went to {what}."
-    return f"Of mu squared, which is how Gaussian noise counts its budget, {float(took):.0%} went to {what}."
+    return f"Of mu squared, the measure of a budget of Gaussian noise, {float(took):.0%} went to {what}."
 
 
 def checked_histogram(histogram: Any, workload: Workload) -> Integers:

@@ -141,4 +141,4 @@ class ThresholdSession:
         return f"ThresholdSession(positives_left={self._left})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a session cannot be copied or pickled: a copy would answer against the same noise")
+        raise TypeError("a session cannot be copied or pickled: a copy would answer with the same noise")

@@ -69,7 +69,7 @@ class TheoremPrices:
         elif self.optimal > self.basic * (1 - _HARDLY) and gained:
             return (
                 f"Composing black boxes optimally would gain nothing here (epsilon = {self.basic:.3g}, the plain sum "
-                f"of {measurements}); because the noise is known, its own curves bring it to {self.own:.3g}: "
+                f"of {measurements}); because the noise is known, its exact curves bring it to {self.own:.3g}: "
                 f"{ratio:.3g} times less."
             )
         elif self.optimal > self.basic * (1 - _HARDLY):
@@ -83,7 +83,7 @@ class TheoremPrices:
                 f"the plain sum {self.basic:.3g}"
             )
         if gained:
-            return f"{black}; the mechanisms' own curves bring it to {self.own:.3g}, {ratio:.3g} times less."
+            return f"{black}; the mechanisms' exact curves bring it to {self.own:.3g}, {ratio:.3g} times less."
         return f"{black}."
 
     def to_dict(self) -> dict[str, float]:
@@ -129,7 +129,7 @@ def price_of(problem: Problem, noises: Mapping[str, Noise], cost: Bounds, *, pro
 
 
 def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -> float:
-    """What a few noises cost by themselves at `delta`, by their own curves: for tables, not for charging.
+    """What a few noises cost by themselves at `delta`, by their exact curves: for tables, not for charging.
 
     With `quick` it is an estimate to first order, off by a percent or so.
 
@@ -449,7 +449,7 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
             "require",
             {},
             "must hold at least one requirement to fit",
-            'say how exact a statistic must be, such as require("count", within=50)',
+            'say how accurate a statistic must be, such as require("count", within=50)',
         )
     model = _model(problem, start)
     requirements = Requirements(problem, model, search_of(problem, model))

@@ -64,7 +64,7 @@ class Offers:
         for name, error in errors.items():
             requirement = problem.requirements[name]
             others = [other for other in problem.requirements if other != name]
-            conditions = [f"{listed(others)} as required"] * bool(others) + ["next to nothing for the rest"] * rest
+            conditions = [f"{listed(others)} as required"] * bool(others) + ["almost nothing for the rest"] * rest
             parts.append(
                 f"the closest that fits for {name!r} is within {exact_text(error)} "
                 f"({100 * requirement.confidence:g}%, not {exact_text(requirement.within)})"

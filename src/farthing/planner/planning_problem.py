@@ -122,7 +122,7 @@ class Requirement:
         within = checked_real(self.within, "within")
         if not 0 < within < math.inf:
             raise InvalidValue(
-                "within", self.within, "must be a finite number > 0", "it is the error you can live with"
+                "within", self.within, "must be a finite number > 0", "it is the largest error you accept"
             )
         confidence = checked_real(self.confidence, "confidence")
         if not 0 < confidence < 1:
@@ -188,7 +188,7 @@ class Problem:
                 "epsilon",
                 self.epsilon,
                 "must be > 0 to plan with",
-                "nothing can be measured for nothing; ask the owner of the data for a budget",
+                "every measurement costs something; ask the owner of the data for a budget",
             )
         if not self.delta <= _TRIVIAL_DELTA:
             raise InvalidValue(

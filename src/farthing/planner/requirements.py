@@ -268,7 +268,7 @@ class Requirements:
                 "require",
                 sorted(self.problem.requirements),
                 f"must name {listed(missing)} too",
-                "the least epsilon is known only when every statistic says how exact it must be",
+                "the least epsilon is known only when every statistic says how accurate it must be",
             )
 
     def limits_of(self, division: Division) -> Floats:

@@ -121,10 +121,10 @@ def share_recovered(
         (
             blind + line + dots + points.mark_point(color=VERMILLION, filled=True, size=90, shape="diamond") + names
         ).properties(width=560, height=340),
-        "Answers that are too accurate give the whole column away",
+        "Answers that are too accurate reveal the whole column",
         [
             f"{queries:,} counts over random subsets of {rows:,} rows, solved by least squares. "
             "Dashed: blind guessing.",
-            "Private noise grows with the number of questions, so that asking more does not help.",
+            "Private noise grows with the number of questions, so asking more does not help.",
         ],
     )

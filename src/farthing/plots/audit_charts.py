@@ -11,7 +11,7 @@ from farthing.accounting.region_boundaries import intersection
 from farthing.plots._style import BLUE, VERMILLION, altair, data_of, finished
 from farthing.plots.region_charts import _blind_guesses, _probability_axis, _tooltips
 
-_NAMES = ("claimed: no test gets below", "estimated from the audit", "its bound, at the confidence asked for")
+_NAMES = ("claimed: no test gets below", "estimated from the audit", "its bound, at the chosen confidence")
 
 
 class Audited(Protocol):

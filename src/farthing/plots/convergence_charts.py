@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from farthing.errors import InvalidValue
 from farthing.plots._style import BLUE, GREY, ORANGE, VERMILLION, Row, altair, data_of, finished
 
-_BEFORE, _NOISE = "error of the model before", "error of the noise"
+_BEFORE, _NOISE = "model error before the round", "error of the noise"
 
 
 def synthesis_rounds(rounds: Sequence[Mapping[str, Any]]) -> Any:

@@ -149,7 +149,7 @@ def heterogeneous_gap(
         [{**row, "list": f"{row['spread']:,.0f} : 1"} for row in spread_rows],
         "Spread: epsilons in geometric progression, sum of squares 1",
         "number of mechanisms k",
-        alt.Legend(title="greatest : least epsilon", orient="bottom-right", **_BOX),
+        alt.Legend(title="largest : smallest epsilon", orient="bottom-right", **_BOX),
     )
     right = _panel(
         [{**row, "list": f"{row['largest']:g}"} for row in dominated_rows],
@@ -268,7 +268,7 @@ def _claim(bars: list[Row]) -> str:
         return "What each theorem charges for the same mechanisms"
     dearest = bars[-1]
     times = dearest["epsilon"] / bars[0]["epsilon"]
-    return f"The dearest theorem ({dearest['theorem']}) charges {times:.3g} times the optimum"
+    return f"The most expensive theorem ({dearest['theorem']}) charges {times:.3g} times the optimum"
 
 
 def _bar(name: str, epsilon: float, optimum: float) -> Row:

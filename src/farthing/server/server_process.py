@@ -178,7 +178,7 @@ def _check_tls(settings: Settings) -> None:
 
 def _cannot_listen(host: str, port: int, problem: OSError) -> InvalidValue:
     if problem.errno == errno.EADDRINUSE:
-        return InvalidValue("port", port, "is in use", "stop who has it, or choose another with --port")
+        return InvalidValue("port", port, "is in use", "stop the process that has it, or choose another with --port")
     if problem.errno == errno.EACCES:
         return InvalidValue("port", port, "needs more rights than this user has", "choose one above 1023")
     return InvalidValue("host", host, "is no address of this machine", "use 127.0.0.1, or one that it has")

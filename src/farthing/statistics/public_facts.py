@@ -197,9 +197,9 @@ class Assumption(str):
 
     >>> income = Assumption("income is assumed to be uniform between its bounds", "yearly income")
     >>> print(income)
-    income is assumed to be uniform between its bounds; say expected={'yearly income': ...}
+    income is assumed to be uniform between its bounds; pass expected={'yearly income': ...}
     >>> print(income.in_toml)
-    income is assumed to be uniform between its bounds; write "yearly income" = ... below [expected]
+    income is assumed to be uniform between its bounds; write "yearly income" = ... under [expected]
     """
 
     fact: str
@@ -208,7 +208,7 @@ class Assumption(str):
 
     def __new__(cls, fact: str, key: str | None = None, value: str = "...") -> Assumption:
         """The fact alone, or with the hint for Python behind it."""
-        made = super().__new__(cls, fact if key is None else f"{fact}; say expected={{{key!r}: {value}}}")
+        made = super().__new__(cls, fact if key is None else f"{fact}; pass expected={{{key!r}: {value}}}")
         made.fact, made.key, made.value = fact, key, value
         return made
 
@@ -219,14 +219,14 @@ class Assumption(str):
             return self.fact
         bare = re.fullmatch(r"[A-Za-z0-9_-]+", self.key)
         key = self.key if bare else json.dumps(self.key, ensure_ascii=False)
-        return f"{self.fact}; write {key} = {self.value} below [expected]"
+        return f"{self.fact}; write {key} = {self.value} under [expected]"
 
 
 def assumed_size(rows: int) -> Assumption:
     """What is assumed about the number of rows, with what to say instead.
 
     >>> print(assumed_size(10_000))
-    the table is assumed to have 10,000 rows; say expected={'rows': ...}
+    the table is assumed to have 10,000 rows; pass expected={'rows': ...}
     """
     return Assumption(f"the table is assumed to have {rows:,} rows", "rows")
 

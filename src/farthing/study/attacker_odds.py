@@ -84,19 +84,19 @@ def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None
     ([], [], [])
     >>> for caution in budget_cautions(100.0, 0.01):
     ...     print(caution)  # doctest: +NORMALIZE_WHITESPACE
-    Epsilon 100 protects next to nobody: odds can grow by a factor of more than a million. Somebody who thought it 1 in
+    Epsilon 100 protects almost nobody: odds can grow by a factor of more than a million. Somebody who thought it 1 in
     1,000 that a person is in the table can be up to 100% sure afterwards. Most budgets are 1 to 5.
-    Delta 0.01 is large: a release may tell everything about 1 in 100 of the people. Take less than 1 in the number of
+    Delta 0.01 is large: a release may reveal everything about 1 in 100 of the people. Use less than 1 in the number of
     people, such as 1e-6.
     >>> print(budget_cautions(1.0, 1e-5, rows=200_000)[0])  # doctest: +NORMALIZE_WHITESPACE
-    Delta 1e-05 is more than 1 in 200,000, the number of rows: a release may tell everything about 1 in 100,000 of the
-    people. Take less than 1 in the number of people, such as 1e-6.
+    Delta 1e-05 is more than 1 in 200,000, the number of rows: a release may reveal everything about 1 in 100,000 of the
+    people. Use less than 1 in the number of people, such as 1e-6.
     """
     found = []
     if epsilon is not None and epsilon > _WEAK_EPSILON:
         sure = _percent(0.001, epsilon)
         found.append(
-            f"Epsilon {epsilon:g} protects next to nobody: odds can grow by a factor of {factor_words(epsilon)}. "
+            f"Epsilon {epsilon:g} protects almost nobody: odds can grow by a factor of {factor_words(epsilon)}. "
             f"Somebody who thought it 1 in 1,000 that a person is in the table can be up to {sure}% sure "
             "afterwards. Most budgets are 1 to 5."
         )
@@ -105,8 +105,8 @@ def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None
         size = f"more than 1 in {rows:,}, the number of rows" if delta > share else "large"
         less = "1e-6" if share > 1e-6 else f"{share / 10:.0e}"
         found.append(
-            f"Delta {delta:g} is {size}: a release may tell everything about {chance_words(delta)} of the people. Take "
-            f"less than 1 in the number of people, such as {less}."
+            f"Delta {delta:g} is {size}: a release may reveal everything about {chance_words(delta)} of the people. "
+            f"Use less than 1 in the number of people, such as {less}."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""`Plan`: what each statistic will be like and what it will cost, before anything is spent."""
+"""`Plan`: how accurate each statistic will be and what it will cost, before anything is spent."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class Plan:
 
     @property
     def price(self) -> TheoremPrices:
-        """The same plan under summing, advanced, KOV and optimal composition, and by its own curves."""
+        """The same plan under summing, advanced, KOV and optimal composition, and by its exact curves."""
         return self.allocation.price
 
     @property

@@ -358,7 +358,7 @@ class PlannedStatistic:
         if not error > reference[middle]:
             return ""
         return (
-            f"{self.name!r} says next to nothing: its error exceeds what is expected of it; raise its weight, "
+            f"{self.name!r} is mostly noise: its error exceeds the value expected of it; raise its weight, "
             "require an error, or ask for less"
         )
 
@@ -426,11 +426,11 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
         best = error_text(statistic.at_best.error(confidence))
         return (
             f"no error can be predicted: from ±{best} at best to no limit, depending on {statistic.depends_on}; "
-            "an expected value would tell"
+            "an expected value would allow a prediction"
         )
     condition = f", {statistic.output.condition}" if statistic.output.condition else ""
     if math.isinf(statistic.error(confidence)):
-        return f"its interval is likely to have no end{condition}"
+        return f"its interval is likely to be unbounded{condition}"
     found = f"{times} within ±{error} of the true value{condition}"
     if statistic.cells > 1:
         found = f"{times} a cell is within ±{error} of its true value{condition}"

@@ -190,9 +190,9 @@ def opening_line(
     `names` are the statistics whose errors depend on it, None for all; `counting` says how to have the rows counted.
 
     >>> print(opening_line(10_000, from_file=True))
-    every error here is for an assumed size: the table is assumed to have 10,000 rows; write rows = ... below [expected]
+    every error here is for an assumed size: the table is assumed to have 10,000 rows; write rows = ... under [expected]
     >>> print(opening_line(10_000, ["std of age"]))
-    the error of std of age is for an assumed size: the table is assumed to have 10,000 rows; say expected={'rows': ...}
+    the error of std of age is for an assumed size: ...; pass expected={'rows': ...}
     >>> opening_line(None)
     """
     if assumed_rows is None:
@@ -240,7 +240,7 @@ def plan_explanation(plan: PlanFacts) -> str:
         lines.append(
             f"  {slot.name}: {slot.cells_text(noise)}, {noise.kind} noise of {kind} {number_text(noise.parameter)}"
         )
-    lines.append("What comes out of it:")
+    lines.append("What is computed from it:")
     for statistic in plan.statistics:
         sources = ", ".join(name for name, _ in statistic.noises) or "public facts"
         lines.append(f"  {statistic.name}: from {sources}; {statistic.sentence}")
@@ -253,11 +253,11 @@ def plan_explanation(plan: PlanFacts) -> str:
         "Cost:",
         f"  epsilon {number_text(plan.cost.upper, 6)} at delta {plan.delta:g}, proven",
         f"  summed {number_text(price.basic)}, advanced {number_text(price.advanced)}, KOV {number_text(price.kov)}, "
-        f"optimal {number_text(price.optimal)}, own curves {number_text(price.own)}",
+        f"optimal {number_text(price.optimal)}, exact curves {number_text(price.own)}",
         f"  {price.sentence}",
     ]
     if plan.notes:
-        lines += ["Mostly noise:", *(f"  {text}" for text in plan.notes)]
+        lines += ["Notes:", *(f"  {text}" for text in plan.notes)]
     if plan.assumptions:
         lines += ["Assumptions:", *(f"  {text}" for text in plan.assumptions)]
     return "\n".join(lines)

@@ -440,7 +440,7 @@ def _read(answered: Answered) -> Release:
             "request_id",
             answered.request_id,
             "must be that of a release of statistics",
-            "a session, a monitor or a synthetic table is taken up by the call that made it",
+            "a session, a monitor or a synthetic table is resumed by the call that made it",
         )
     answers = [restored(entry) for entry in found["answers"]]
     return Release(

@@ -1,4 +1,4 @@
-"""What a release is named by: what is asked, of which rows, from which account. The same words are paid for once.
+"""What a release is named by: what is asked, of which rows, from which account. The same request is paid for once.
 
 What was left of a budget is no part of a name: a script that runs again finds less of it, and asks for the same.
 """

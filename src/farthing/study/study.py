@@ -110,8 +110,8 @@ class Study:
             raise InvalidValue(
                 "ledger",
                 None,
-                "must be given: a budget that nobody writes down is none",
-                'say ledger="study.db"',
+                "must be given: it records what is spent",
+                'pass ledger="study.db"',
             )
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise InvalidValue("name", name, "must be a text that names the dataset in the ledger")
@@ -846,7 +846,7 @@ class Study:
                 "budget",
                 f"epsilon={self.epsilon:.12g}, delta={self.delta:.12g}",
                 f"must be that of the ledger, epsilon={total.epsilon:.12g} and delta={total.delta:.12g}",
-                f"to change it there: farthing ledger budget set {shlex.join([place, self.name])} "
+                f"use these, or change the ledger's: farthing ledger budget set {shlex.join([place, self.name])} "
                 f"--epsilon {self.epsilon:.12g} --delta {self.delta:.12g}",
             )
 
@@ -857,7 +857,7 @@ class Study:
         rule, way_out = "must be left out: the budget of {!r} is that of the table itself", "leave it out"
         if registered is not None:
             rule = f"must be {registered!r}: the budget of {{!r}} is that of the population it is a sample of"
-            way_out = f"say sampling_rate={registered!r}"
+            way_out = f"pass sampling_rate={registered!r}"
         raise InvalidValue(
             "sampling_rate",
             self.sampling_rate,
@@ -871,7 +871,7 @@ class Study:
             raise InvalidValue(
                 "sampling_rate",
                 self.sampling_rate,
-                f"holds for one release of {self.name!r}, and that was made",
+                f"holds for one release of {self.name!r}, which has been made",
                 "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
                 "by itself, in another ledger= and without sampling_rate=; the two budgets add up",
             )

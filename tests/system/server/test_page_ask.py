@@ -41,7 +41,7 @@ def test_an_analyst_asks_until_refused(new_page: NewPage, site: Site) -> None:
     for slider in (page.get_by_label("What may it cost?"), page.locator("input[name=alpha]")):
         slider.focus()
         page.keyboard.press("End")
-    expect(page.get_by_text("More exact than this price allows")).to_be_visible()
+    expect(page.get_by_text("More accurate than this price allows")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Make it within")).click()
     expect(page.get_by_role("button", name="Open the session")).to_be_enabled()
     screenshot(page, "ask-open")

@@ -31,7 +31,7 @@ def told_about_columns(page: Page) -> None:
     page.get_by_label("age: Lowest").fill("0")
     page.get_by_label("age: Highest").fill("110")
     page.get_by_label("place: What does it hold?").select_option("categories")
-    page.get_by_label("place: What may it say?").fill("ward, clinic")
+    page.get_by_label("place: Which values can it have?").fill("ward, clinic")
     page.get_by_label("insured: What does it hold?").select_option("flags")
 
 
@@ -51,7 +51,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     press_next(page)  # neither answer is the server's to give
     expect(page.get_by_role("link", name="Say where one person is in this file.")).to_be_visible()
     page.get_by_label("One row is one person").check()
-    expect(page.get_by_text("person looks as if it named a person")).to_be_visible()
+    expect(page.get_by_text("person seems to identify a person")).to_be_visible()
     page.get_by_label("A column names the person").check()
     expect(page.get_by_label("Which column names the person?")).to_have_value("person")
     page.get_by_label("At most how many rows of one person count?").fill("3")
@@ -73,7 +73,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     assert faults_of_all_looks(page) == {}
     screenshot(page, "wizard-budget")
     press_next(page)
-    expect(page.get_by_text("The server has no objection")).to_be_visible()
+    expect(page.get_by_text("The declaration is valid")).to_be_visible()
     assert faults_of_all_looks(page) == {}
     screenshot(page, "wizard-check")
     page.get_by_role("button", name="Declare this dataset").press("Enter")
@@ -91,7 +91,7 @@ def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: Ne
     page = new_page("ada")
     go(page, site, "#/wizard", "Declare a dataset")
     press_next(page)
-    summary = page.get_by_role("group", name="2 things are missing")
+    summary = page.get_by_role("group", name="2 entries are missing")
     expect(summary).to_be_focused()
     page.get_by_role("link", name="Give it a name").click()
     expect(page.get_by_label("What should it be called?")).to_be_focused()
@@ -110,7 +110,7 @@ def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: Ne
     expect(page.get_by_label("age: Highest")).to_have_value("a lot")
     page.get_by_label("age: Highest").fill("1,000")
     press_next(page)
-    expect(page.get_by_role("group", name="One thing is missing or not right")).to_contain_text("without a comma")
+    expect(page.get_by_role("group", name="One entry is missing or wrong")).to_contain_text("without a comma")
     page.get_by_label("age: Highest").fill("-1")
     press_next(page)
     expect(page.get_by_role("link", name="age: the highest value is not above the lowest.")).to_be_visible()
@@ -119,7 +119,7 @@ def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: Ne
     page.go_forward()
     expect(page.get_by_label("age: Highest")).to_have_value("-1")
     go(page, site, "#/wizard?step=5", "Declare a dataset")  # not before the columns are right
-    expect(page.get_by_role("heading", name="What may the columns hold?")).to_be_visible()
+    expect(page.get_by_role("heading", name="What can the columns hold?")).to_be_visible()
     page.get_by_role("button", name="File: done; go back to it").click()
     expect(page.get_by_role("heading", name="Which file is it?")).to_be_focused()
 
@@ -147,7 +147,7 @@ def test_what_the_server_objects_to_is_told_with_the_way_back(new_page: NewPage,
     press_next(page)
     press_next(page)
     expect(page.get_by_role("alert")).to_contain_text("there is a dataset 'people' already")
-    expect(page.get_by_text("The server has no objection")).to_have_count(0)
+    expect(page.get_by_text("The declaration is valid")).to_have_count(0)
     page.get_by_role("button", name="Change the name").click()
     page.get_by_label("What should it be called?").fill("everybody")
     for _ in range(3):
@@ -157,13 +157,13 @@ def test_what_the_server_objects_to_is_told_with_the_way_back(new_page: NewPage,
     expect(page.get_by_text("Write it without a comma.")).to_be_visible()
     page.get_by_label("Delta").fill("0.01")
     press_next(page)
-    expect(page.get_by_text("Epsilon 100 protects next to nobody")).to_be_visible()
+    expect(page.get_by_text("Epsilon 100 protects almost nobody")).to_be_visible()
     expect(page.get_by_text("everything about 1 in 100 of the people")).to_be_visible()
-    expect(page.get_by_text("The server has no objection")).to_be_visible()
+    expect(page.get_by_text("The declaration is valid")).to_be_visible()
     site.declare({**DECLARATION, "name": "everybody"})  # by somebody else, in the meantime
     page.get_by_role("button", name="Declare this dataset").click()
     expect(page.get_by_role("alert")).to_contain_text("It was not declared")
-    expect(page.get_by_text("The server has no objection")).to_have_count(0)
+    expect(page.get_by_text("The declaration is valid")).to_have_count(0)
 
 
 def test_only_a_curator_can_declare_a_dataset(new_page: NewPage, site: Site) -> None:
@@ -192,9 +192,9 @@ def test_a_curator_divides_a_budget(new_page: NewPage, site: Site) -> None:
     site.add("carol", "analyst")
     page = new_page("ada")
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
-    page.get_by_text("Grant a share").click()
+    page.get_by_text("Grant a part of it").click()
     page.get_by_role("button", name="Grant it").click()
-    expect(page.get_by_role("group", name="2 things are missing")).to_be_focused()
+    expect(page.get_by_role("group", name="2 entries are missing")).to_be_focused()
     page.get_by_label("Analyst", exact=True).select_option("carol")
     page.locator("#grant-epsilon").fill("0.5")
     page.get_by_role("button", name="Grant it").click()
@@ -226,12 +226,12 @@ def test_others_see_a_dataset_without_what_is_not_theirs(new_page: NewPage, site
     page = new_page("bob")
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
     expect(page.get_by_role("row", name="age whole numbers 0 to 110")).to_be_visible()
-    for hidden in ("people.csv", "Shares of analysts", "Change the budget", "Set aside for later"):
+    for hidden in ("people.csv", "Grants of analysts", "Change the budget", "Set aside for later"):
         expect(page.get_by_text(hidden)).to_have_count(0)
     page = new_page("eve")
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
-    expect(page.get_by_role("heading", name="Shares of analysts")).to_be_visible()
-    expect(page.get_by_text("Grant a share")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Grants of analysts")).to_be_visible()
+    expect(page.get_by_text("Grant a part of it")).to_have_count(0)
     go(page, site, "#/dataset/nothing", "About nothing")
     expect(page.get_by_role("alert")).to_contain_text("does not exist")
     page.get_by_role("link", name="Back to the datasets").click()

@@ -156,7 +156,7 @@ def error_of(row: Locator) -> float:
 def made(row: Locator, within: float) -> None:
     """Ask for an error in a row."""
     row.get_by_label("Make it ±").fill(f"{within:g}")
-    row.get_by_role("button", name="Make it so").click()
+    row.get_by_role("button", name="Set this error").click()
 
 
 def charges_of(site: Site, dataset: str) -> int:
@@ -219,9 +219,9 @@ def test_a_budget_that_protects_little_is_called_so_before_it_is_spent(new_page:
     site.declare({**DECLARATION, "name": "generous", "epsilon": 20.0})
     page = new_page("ada")
     opened(page, site, "ada", {**COUNT, "by": ["sex"]}, dataset="generous")
-    expect(page.locator(".notice.warn")).to_contain_text("Epsilon 20 protects next to nobody")
+    expect(page.locator(".notice.warn")).to_contain_text("Epsilon 20 protects almost nobody")
     page.get_by_role("button", name="Release …").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Epsilon 20 protects next to nobody")
+    expect(page.get_by_role("dialog")).to_contain_text("Epsilon 20 protects almost nobody")
     assert faults_of_all_looks(page) == {}
 
 
@@ -369,7 +369,7 @@ def test_a_release_is_followed_without_events_and_the_same_plan_is_not_paid_twic
     page.get_by_label("This plan may use").press("Home")
     proven(page)
     page.get_by_role("button", name="Release …").click()
-    expect(page.get_by_role("dialog")).to_contain_text("your share of people (bob)")
+    expect(page.get_by_role("dialog")).to_contain_text("your grant in people (bob)")
     page.get_by_role("button", name="Release and spend").click()
     expect(page.locator(".answer")).to_have_count(1)
     page.go_back()

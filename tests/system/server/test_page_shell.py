@@ -33,7 +33,7 @@ def test_a_stranger_signs_in_with_a_password_and_out_again(new_page: NewPage, si
     page.get_by_role("button", name="Sign in").wait_for()
     screenshot(page, "sign-in")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("2 things are missing")).to_be_visible()
+    expect(page.get_by_text("2 entries are missing")).to_be_visible()
     assert page.evaluate("document.activeElement.getAttribute('aria-labelledby')") == "error-summary-title"
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill("not the password")
@@ -103,7 +103,7 @@ def test_a_token_is_shown_once_and_revoked(new_page: NewPage, site: Site) -> Non
     page.get_by_text("Make a token", exact=True).click()
     expect(page.get_by_role("checkbox", name="Manage")).to_have_count(0)  # not an analyst's to give
     page.get_by_role("button", name="Make the token").click()
-    expect(page.get_by_role("group", name="One thing is missing")).to_be_focused()
+    expect(page.get_by_role("group", name="One entry is missing")).to_be_focused()
     assert faults_of_all_looks(page) == {}
     page.get_by_label("What is it for?").fill("monthly report")
     page.get_by_role("checkbox", name="Spend Release").check()
@@ -257,7 +257,7 @@ def test_a_failure_is_told_and_can_be_tried_again(new_page: NewPage, site: Site)
 @pytest.mark.parametrize(
     ("user", "says", "leads"),
     [
-        ("ada", "Nothing is protected yet", True),
+        ("ada", "No dataset has been declared yet", True),
         ("bob", "grant a budget to bob", False),
         ("eve", "As soon as", False),
     ],

@@ -101,7 +101,7 @@ def test_a_malformed_line_is_dropped_not_quoted(tmp_path: Path) -> None:
         (lambda folder: _file(folder / "empty.csv", b""), "must start with a line of column names"),
         (
             lambda folder: _file(folder / "twice.csv", b"a,a\n1,2\n"),
-            "must not have two columns of one name in its first line, capitals aside",
+            "must not have two columns of one name in its first line, ignoring case",
         ),
         (lambda folder: _file(folder / "bad.parquet", b"not parquet at all"), "cannot be read"),
         (lambda folder: _file(folder / "bad.csv.gz", b"not gzip"), "cannot be read"),
@@ -180,7 +180,7 @@ def test_whole_numbers_beyond_a_double_are_refused_in_columns_of_doubles() -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"schema": {"aeg": (0, 9)}}, "is not a column of the source; perhaps 'age' is meant"),
+        ({"schema": {"aeg": (0, 9)}}, "is not a column of the source; did you mean 'age'"),
         ({"schema": {"age": (9, 0)}}, "lower must not exceed upper"),
         ({"schema": {"sex": ["F", "F"]}}, "must not stand in the list twice"),
         ({"schema": {}}, "must name at least one column"),

@@ -60,7 +60,7 @@ def test_a_guard_that_is_gone_is_no_harm_by_itself_and_is_noted(path: Path) -> N
     with open_ledger(path) as ledger:
         found = ledger.verify()
     assert found.ok and len(found.notes) == 1
-    assert "farthing_entries_no_update" in found.notes[0] and "was taken away" in found.notes[0]
+    assert "farthing_entries_no_update" in found.notes[0] and "was removed" in found.notes[0]
     _alter(path, "UPDATE farthing_entries SET actor = 'x'")
     with pytest.raises(LedgerTampered, match="entry 1 does not carry the signature"):
         open_ledger(path)

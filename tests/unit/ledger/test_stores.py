@@ -83,7 +83,7 @@ def test_a_charge_in_the_middle_of_a_charge_is_refused(ledger: Ledger, monkeypat
     def meddling(tx: Any, dataset: str) -> Any:
         if not inner:
             inner.append("tried")
-            with pytest.raises(LedgerUnavailable, match="in this very thread"):
+            with pytest.raises(LedgerUnavailable, match="this thread is in the middle of using it"):
                 ledger.charge("people", 0.5, request_id="inner")
         return genuine(tx, dataset)
 

@@ -17,21 +17,21 @@ def test_few_statistics_gain_nothing_from_composition_and_it_says_so() -> None:
     price = allocate(Problem(counts([100.0, 200.0, 50.0]), 1.0, 1e-9)).price
     assert price.basic == pytest.approx(1.0, rel=1e-5)
     assert price.optimal == pytest.approx(1.0, rel=1e-5) and price.kov <= price.basic < price.advanced
-    assert "gains nothing yet" in price.sentence and "own curves" not in price.sentence
+    assert "gains nothing yet" in price.sentence and "exact curves" not in price.sentence
 
 
 def test_a_gain_of_own_curves_alone_does_not_contradict_itself() -> None:
     price = TheoremPrices(basic=1.53, advanced=6.0, kov=1.53, optimal=1.53, own=1.0, delta=1e-9, count=4)
     assert price.sentence == (
         "Composing black boxes optimally would gain nothing here (epsilon = 1.53, the plain sum of 4 measurements); "
-        "because the noise is known, its own curves bring it to 1: 1.53 times less."
+        "because the noise is known, its exact curves bring it to 1: 1.53 times less."
     )
 
 
 def test_sixty_statistics_gain_and_own_curves_gain_more() -> None:
     price = allocate(Problem(counts([100.0] * 60), 1.0, 1e-9)).price
     assert price.own <= 1.0 < 1.5 * price.own < price.optimal <= price.kov <= price.basic
-    assert "the mechanisms' own curves bring it to 1," in price.sentence
+    assert "the mechanisms' exact curves bring it to 1," in price.sentence
     assert set(price.to_dict()) == {"basic", "advanced", "kov", "optimal", "own"}
 
 

@@ -25,7 +25,7 @@ def test_noise_of_a_known_law_is_composed_as_such(auditor):
     body = {"charges": [{"noise": "gaussian", "multiplier": 4, "count": 10}, {"epsilon": 0.05, "delta": 1e-7}]}
     found = auditor.post("/api/v1/compose", json=body).json()
     names = [line["name"] for line in found["theorems"]]
-    assert found["k"] == 11 and found["optimal"]["upper"] > 0 and "Renyi, own noise" in names
+    assert found["k"] == 11 and found["optimal"]["upper"] > 0 and "Renyi, noise known" in names
 
 
 def test_leaks_beyond_delta_have_no_finite_epsilon_and_say_so(curator):

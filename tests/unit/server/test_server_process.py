@@ -24,7 +24,7 @@ TLS = {"tls_certificate": Path("a"), "tls_key": Path("b")}
 def test_a_port_that_is_taken_is_refused_if_it_was_asked_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InvalidValue, match=f"port={port}: is in use; stop who has it, or choose another"):
+        with pytest.raises(InvalidValue, match=f"port={port}: is in use; stop the process that has it, or choose another"):
             listening_socket("127.0.0.1", port, exact=True)
 
 
@@ -73,14 +73,14 @@ def test_an_address_of_another_machine_is_refused() -> None:
         ({"host": "localhost"}, 0, ""),
         ({"host": "0.0.0.0"}, 0, "nobody has an account"),
         ({"host": "::"}, 0, "nobody has an account"),
-        ({"host": "0.0.0.0"}, 5, "passwords in clear"),
-        ({"host": "example.org", "public_url": "https://example.org"}, 5, "passwords in clear"),
-        ({"host": "0.0.0.0", "proxy": True}, 5, "needs to know what people type"),
+        ({"host": "0.0.0.0"}, 5, "passwords unencrypted"),
+        ({"host": "example.org", "public_url": "https://example.org"}, 5, "passwords unencrypted"),
+        ({"host": "0.0.0.0", "proxy": True}, 5, "needs the address that people type"),
         ({"proxy": True, "public_url": "https://example.org"}, 0, "nobody has an account"),
         ({"proxy": True, "public_url": "https://example.org"}, 1, ""),
         ({"host": "0.0.0.0", "proxy": True, "public_url": "https://example.org"}, 1, ""),
         ({"host": "192.0.2.7", **TLS}, 1, ""),
-        ({"host": "0.0.0.0", **TLS}, 1, "needs to know what people type"),
+        ({"host": "0.0.0.0", **TLS}, 1, "needs the address that people type"),
         ({"host": "0.0.0.0", "public_url": "https://example.org", **TLS}, 1, ""),
         ({"host": "0.0.0.0", **TLS}, 0, "nobody has an account"),
     ],
@@ -115,7 +115,7 @@ def test_others_are_let_in_only_with_accounts_and_without_clear_passwords(
         ),
         (["--oidc-issuer", "https://id.example"], "--oidc-issuer='https://id.example': needs the other"),
         (["--oidc-issuer", "https://id.example", "--oidc-client-id", "x"], "give --public-url, too"),
-        (["--behind-proxy"], "needs to know what people type"),
+        (["--behind-proxy"], "needs the address that people type"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_is_made(

@@ -115,7 +115,7 @@ def test_sizes_that_nobody_told_are_half_of_an_even_part() -> None:
     assert worst == pytest.approx(2 * best, rel=1e-3)
     assert plain.outputs[0].predicted_at_best(noises).standard_error == pytest.approx(best, rel=1e-3)
     assert "how many rows there are" in plain.outputs[0].depends_on and even.outputs[0].depends_on == ""
-    assert any("half of an equal share" in text for text in plain.assumptions)
+    assert any("half of an even share" in text for text in plain.assumptions)
     for told in ({"count by sex": [900_000, 100_000]}, {"sex": ["F", "M"]}):
         assert design_of(asked, people, {**expected, **told}).outputs[0].depends_on == ""
 

@@ -192,7 +192,7 @@ def test_cells_of_unlike_errors_are_shown_from_the_best_to_the_worst(make_study:
 def test_a_statistic_of_nothing_but_noise_is_pointed_out(make_study: Make) -> None:
     study, rows = make_study(), {"rows": 20}
     plan = study.plan(ft.std("income", by=["sex"]), ft.count(), expected=rows)
-    text = "'std of income by sex' says next to nothing: its error exceeds what is expected of it"
+    text = "'std of income by sex' is mostly noise: its error exceeds the value expected of it"
     assert plan.notes[0].startswith(text)
     assert plan.to_dict()["notes"] == list(plan.notes) and text in plan.explain()
     assert f"note: {text}" in str(plan).replace("\n  ", " ")
@@ -203,7 +203,7 @@ def test_a_statistic_of_nothing_but_noise_is_pointed_out(make_study: Make) -> No
 
 def test_a_plan_in_words_says_what_is_measured_and_assumed(plan: Plan) -> None:
     told = plan.explain()
-    for part in ("What is measured", "What comes out of it", "Cost:", "Assumptions:", "summed"):
+    for part in ("What is measured", "What is computed from it", "Cost:", "Assumptions:", "summed"):
         assert part in told
     assert plan["mean of income"].sentence.startswith("95 times in 100 within ±")
     assert plan["count by sex"].sentence.startswith("95 times in 100 a cell is within ±")

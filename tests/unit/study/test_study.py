@@ -70,7 +70,7 @@ def test_careless_input_says_what_to_do_and_charges_nothing(
         ({"epsilon": -1.0}, "epsilon=-1.0"),
         ({"epsilon": float("nan")}, "epsilon=nan"),
         ({"delta": 1.5}, "delta=1.5"),
-        ({"ledger": None}, 'must be given: a budget that nobody writes down is none; say ledger="study.db"'),
+        ({"ledger": None}, 'must be given: it records what is spent; pass ledger="study.db"'),
         ({"name": " "}, "must be a text that names the dataset"),
         ({"sampling_rate": 10}, "must be above 0 and at most 1"),
     ],

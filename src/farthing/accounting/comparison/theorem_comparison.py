@@ -197,7 +197,7 @@ def comparison_of(
     optimal = composition.epsilon_at(delta, proof=proof)
     seconds = time.perf_counter() - start
     at_epsilon = None if epsilon is None else (epsilon, composition.delta_at(epsilon, proof=proof))
-    engine, why = ("estimate", "no proof was asked for") if not proof else _engine(composition, delta)
+    engine, why = ("estimate", "no proof was requested") if not proof else _engine(composition, delta)
     lines, notes = _lines(charges, delta, optimal)
     if charges.events:
         lines += (_renyi_of_own_noise(charges, composition.leak.upper, delta, optimal),)
@@ -239,7 +239,7 @@ def _lines(charges: Charges, delta: float, optimal: Bounds) -> tuple[tuple[Line,
     if not shared:
         return tuple(best.values()), ()
     note = (
-        f"The theorems know noise only by a guarantee: {shared:,} Gaussian-type "
+        f"The theorems use only an (epsilon, delta) guarantee of each noise: {shared:,} Gaussian-type "
         f"{'noise is' if shared == 1 else 'noises are'} charged at an equal part of delta each."
     )
     return tuple(best.values()), (note,)
@@ -256,7 +256,7 @@ def _class_row(guarantees: Guarantees, delta: float) -> theorems.Row:
 
 def _renyi_of_own_noise(charges: Charges, leak: float, delta: float, optimal: Bounds) -> Line:
     """What a Renyi accountant that knows the noise would say: the usual way to price Gaussian noise."""
-    name, source = "Renyi, own noise", "CKS20 Proposition 12"
+    name, source = "Renyi, noise known", "CKS20 Proposition 12"
     # Leaks are paid first: (delta - leak) / (1 - leak) is left, and delta - leak is less.
     slack = math.nextafter(delta - leak, -math.inf) if leak else delta
     if not slack > 0:

@@ -33,7 +33,7 @@ class FullyAdaptiveFilter(Filter):
     Args:
         epsilon: The epsilon of the whole budget.
         delta: The delta of the whole budget.
-        leak: The part of delta set aside for the charges' own deltas; half by default. With pure charges say 0.
+        leak: The part of delta set aside for the charges' own deltas; half by default. With pure charges pass 0.
 
     Raises:
         InvalidValue: If a parameter is out of its range.

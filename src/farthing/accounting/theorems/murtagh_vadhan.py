@@ -230,7 +230,7 @@ def mv_dynamic_programme(
         raise InvalidValue(
             "eta",
             eta,
-            f"must not ask for more than {MOST_STEPS} table steps, here {plan.steps:.3g}",
+            f"must not need more than {MOST_STEPS} table steps, here {plan.steps:.3g}",
             "raise eta",
         )
     return dynamic_programme_of(pool, checked_delta(delta_g, "delta_g"), plan)

@@ -54,8 +54,8 @@ COMPARED = (
     Theorem("optimal", "optimal composition", "optimal", "the best for black boxes of these epsilons"),
     Theorem(
         "own",
-        "own curves",
-        "own curves",
+        "exact curves",
+        "exact curves",
         "what is charged: the noise is known, so its exact curves are composed",
     ),
 )

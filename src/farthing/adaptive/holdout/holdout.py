@@ -129,8 +129,8 @@ class Holdout:
             raise InvalidValue(
                 "holdout",
                 f"{self._plan.rows} rows",
-                "must have more rows for so little epsilon and so many corrections: the noise drowns every difference",
-                "plan for fewer corrections or more epsilon; Holdout.needed tells how many rows a tolerance takes",
+                "must have more rows for so small an epsilon and so many corrections: the noise hides every difference",
+                "plan for fewer corrections or more epsilon; Holdout.needed gives the rows that a tolerance needs",
             )
         self._journal: Journal = MemoryJournal() if journal is None else journal
         self._source: Source = SYSTEM
@@ -221,7 +221,7 @@ class Holdout:
                 raise InvalidValue(
                     "tolerance",
                     tolerance,
-                    "is below what any number of rows reaches",
+                    "is smaller than any number of rows can reach",
                     "ask for 0.005 or more",
                 )
             high *= 2
@@ -286,14 +286,14 @@ class Holdout:
             raise SessionEnded(
                 "questions",
                 self._plan.queries,
-                "plan for more next time: the guarantee grows by their logarithm only",
+                "plan for more next time: the guarantee grows only with their logarithm",
             )
 
     def _over(self) -> SessionEnded:
         return SessionEnded(
             "corrections",
             self._plan.corrections,
-            "earlier answers stand; go on with fresh holdout rows, or plan for more corrections next time",
+            "earlier answers stand; continue with fresh holdout rows, or plan for more corrections next time",
         )
 
     @property
@@ -328,4 +328,4 @@ class Holdout:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a holdout session cannot be copied or pickled: a copy would answer against the same noise")
+        raise TypeError("a holdout session cannot be copied or pickled: a copy would answer with the same noise")

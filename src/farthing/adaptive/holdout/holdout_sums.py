@@ -148,7 +148,7 @@ class DatasetRows:
                 name,
                 repr(dataset),
                 "must have a public number of rows, each a unit of its own that a neighbour replaces",
-                'say farthing.dataset(..., neighbours="replace", rows=10_000); rows that belong together are no '
+                'use farthing.dataset(..., neighbours="replace", rows=10_000); rows that belong together are not '
                 "independent draws from a population",
             )
         self.rows = dataset.rows

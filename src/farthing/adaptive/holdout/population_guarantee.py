@@ -128,8 +128,8 @@ def posterior_error(error_at: Callable[[float], float], failure: float) -> float
 
 
 _WHY = {
-    "descriptions": "so few corrections tell too little about the rows to fit a question to them",
-    "privacy": "private answers cannot lean on the rows they were computed from",
+    "descriptions": "so few corrections reveal too little about the rows to fit a question to them",
+    "privacy": "private answers cannot overfit the rows they were computed from",
 }
 
 
@@ -154,10 +154,10 @@ class HoldoutGuarantee:
     >>> from farthing.adaptive.holdout import Holdout
     >>> print(Holdout.plan(rows=10_000, epsilon=1.0, queries=1_000, corrections=5).guarantee)
     With confidence 0.95, all of up to 1,000 adaptive answers are this close to the population's means:
-      training means let through   within 0.119  (threshold 0.0549 + comparison 0.0108 + sampling 0.0531)
+      training means accepted   within 0.119  (threshold 0.0549 + comparison 0.0108 + sampling 0.0531)
       corrected answers (up to 5)  within 0.067  (noise and rounding 0.0139 + sampling 0.0531)
     It holds for 10,000 independent holdout rows:
-    so few corrections tell too little about the rows to fit a question to them.
+    so few corrections reveal too little about the rows to fit a question to them.
     """
 
     route: Literal["descriptions", "privacy"]
@@ -185,11 +185,11 @@ class HoldoutGuarantee:
         free = f"(threshold {self.threshold:.3g} + comparison {comparison:.3g} + sampling {self.sampling:.3g})"
         paid = f"(noise and rounding {self.paid_on_rows:.3g} + sampling {self.sampling:.3g})"
         corrected = f"corrected answers (up to {self.corrections:,})"
-        width = max(len(corrected), len("training means let through"))
+        width = max(len(corrected), len("training means accepted"))
         return (
             f"With confidence {self.confidence:g}, all of up to {self.queries:,} adaptive answers are this close to "
             "the population's means:\n"
-            f"  {'training means let through':<{width}}  within {self.error_free:.3g}  {free}\n"
+            f"  {'training means accepted':<{width}}  within {self.error_free:.3g}  {free}\n"
             f"  {corrected:<{width}}  within {self.error_paid:.3g}  {paid}\n"
             f"It holds for {self.rows:,} independent holdout rows:\n{_WHY[self.route]}."
         )

@@ -137,7 +137,7 @@ def _names(series: Series) -> list[Any]:
 def _whole(threshold: Any) -> int:
     number = checked_real(threshold, "threshold")
     if not -_LARGEST_THRESHOLD <= number <= _LARGEST_THRESHOLD:
-        raise InvalidValue("threshold", threshold, "must be a finite number", "say how many rows are too many")
+        raise InvalidValue("threshold", threshold, "must be a finite number", "give the count at which to alert")
     return math.ceil(number)  # a count reaches 99.5 when it reaches 100
 
 

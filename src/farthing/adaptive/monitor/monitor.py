@@ -199,7 +199,7 @@ class Monitor:
                     "rounds",
                     self.plan.alerts,
                     "what was found is in `alerts`; open another monitor under a request id of its own, which is "
-                    "charged anew",
+                    "charged separately",
                 )
             values = self._read(table=table, where=where)
             self._step = number

@@ -243,8 +243,8 @@ class MonitorPlan:
                 *lines,
                 f"up to {_many(self.alerts, 'alert')} for epsilon {self.epsilon:.6g} at delta {self.delta:g} "
                 f"({self.round_epsilon:.3g} each); looks without an alert are free",
-                f"error: {100 * self.confidence:g} times in 100, in all looks, what is reported is at most "
-                f"{self.error:,} short of its threshold\n  and what is more than {self.error:,} over it is reported",
+                f"error: {100 * self.confidence:g} times in 100, over all looks, every reported count is at most "
+                f"{self.error:,} below its threshold\n  and every count more than {self.error:,} above it is reported",
                 *(f"warning: {words}" for words in self.warnings),
             ]
         )

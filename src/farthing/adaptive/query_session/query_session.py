@@ -210,7 +210,7 @@ class QuerySession:
             return None
         return (
             f"only about {(start.least + start.most) / 2:,.0f} rows lie in the cells of this session, and the plan "
-            f"speaks of {self.plan.rows:,}: compare the categories and types of the schema with the table, and which "
+            f"assumes {self.plan.rows:,}: compare the categories and types of the schema with the table, and which "
             "columns may lack values."
         )
 

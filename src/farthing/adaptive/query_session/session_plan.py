@@ -218,12 +218,12 @@ class QuerySessionPlan:
     def __str__(self) -> str:
         percent = f"{self.confidence:.4g}".removeprefix("0.")
         start = (
-            "from nothing"
+            "all cells equal"
             if self.opening is None
             else f"{_START_WORDS[self.opening.order]} and all cells, these with epsilon {self.start_epsilon:.3g}"
         )
         lines = (
-            f"online answers on {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
+            f"query session over {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
             f"  start             {start}",
             f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each "
             f"(the theorem needs at most {self.most_updates:,})",
@@ -277,7 +277,7 @@ def plan_query_session(
         InvalidValue: If an argument is out of its range.
 
     >>> print(plan_query_session(4096, epsilon=1.0, delta=1e-9, alpha=0.02, queries=1000, rows=50_000))
-    online answers on 4,096 cells, ...
+    query session over 4,096 cells, ...
     >>> plan_query_session(4096, epsilon=1.0, delta=1e-9, alpha=1e-4, queries=1000, rows=50_000)
     Traceback (most recent call last):
         ...

@@ -139,7 +139,7 @@ class OpenRound:
         return f"OpenRound(over={self._over})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a round cannot be copied or pickled: a copy would answer against the same noise")
+        raise TypeError("a round cannot be copied or pickled: a copy would answer with the same noise")
 
 
 def reach_of_noise(rate: Fraction, draws: int, failure: float) -> int:

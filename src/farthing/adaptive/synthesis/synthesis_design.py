@@ -159,10 +159,10 @@ class SynthesisPlan:
                 f"{prices.choices} choices of epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, "
                 f"each measured with a noise of {_rows(noise)} rows in a cell"
             )
-            lines.append("the rest of the budget on what was measured, where it helps most")
+            lines.append("the rest of the budget measures the same tables again, where that helps most")
         if self.known:
             left = len(self.known) - len(self._joined)
-            apart = f"; of {left} of them only the columns one by one, for lack of room" if left else ""
+            apart = f"; {left} of them do not fit, and only their single columns are used" if left else ""
             lines.append(f"{len(self.known)} tables of earlier releases, free of charge{apart}")
         return "\n  ".join(lines)
 

@@ -39,7 +39,7 @@ _WAY_OUT: Mapping[str, str] = {
     "XX": "the server met a fault of its own: its log says which",
 }
 _LOST = "the connection is gone: check that the server runs, and open the table again"
-_UNKNOWN = "the server's log says why; its words may quote a row, so they are not shown here"
+_UNKNOWN = "the server's log says why; its text may quote a row, so it is not shown here"
 
 # By identity, as for DuckDB: Ibis calls two connections equal when they were opened with equal arguments.
 _engines: weakref.WeakValueDictionary[int, PostgresEngine] = weakref.WeakValueDictionary()

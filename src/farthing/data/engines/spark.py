@@ -39,7 +39,7 @@ _WAY_OUT = {
     "FAILED_READ_FILE": "a worker cannot read a file of the table: every worker needs the same path",
 }
 _MISSING = ("TableNotFound", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
-_UNKNOWN = "the cluster's log says why; its words may quote a row, so they are not shown here"
+_UNKNOWN = "the cluster's log says why; its text may quote a row, so it is not shown here"
 
 _engines: weakref.WeakValueDictionary[int, SparkEngine] = weakref.WeakValueDictionary()
 _making = threading.Lock()

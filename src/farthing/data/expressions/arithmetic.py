@@ -104,7 +104,7 @@ class Coercion:
         if isinstance(part.range, Whole | Real):
             return
         way_out = "write cast(... as integer) for 0 and 1" if isinstance(part.range, Flag) else ""
-        raise self.fault(said, f"{node.operator} asks for numbers, not {name_of_kind(part)}", way_out)
+        raise self.fault(said, f"{node.operator} needs numbers, not {name_of_kind(part)}", way_out)
 
     def known_labels(self, node: Node, left: Meaning, right: Meaning) -> None:
         """Refuse a category that the other side cannot hold: it is a slip of the pen, and would count nobody."""

@@ -116,7 +116,7 @@ class _Checker(Coercion):
         tests, results = arguments[:-1:2], [*arguments[1:-1:2], arguments[-1]]
         for part, said in zip(tests, node.arguments[:-1:2], strict=True):
             if not isinstance(part.range, Flag):
-                raise self.fault(said, f"when asks for a condition, not {name_of_kind(part)}")
+                raise self.fault(said, f"when needs a condition, not {name_of_kind(part)}")
         results = self.alike(node, results, [*node.arguments[1:-1:2], node.arguments[-1]])
         values = value_ranges.hull([part.range for part in results])
         pairs = [part for pair in zip(tests, results, strict=False) for part in pair]
@@ -164,13 +164,13 @@ class _Checker(Coercion):
     def between(self, node: Node, arguments: list[Meaning]) -> Meaning:
         parts = self.alike(node, arguments, list(node.arguments), missing=False)
         if isinstance(parts[0].range, Label | Flag):
-            raise self.fault(node, f"{name_of_kind(parts[0])} does not lie between others", "use in (...)")
+            raise self.fault(node, f"{name_of_kind(parts[0])} cannot be used with between", "use in (...)")
         return meaning("between", tuple(parts), Flag())
 
     def like(self, node: Node, arguments: list[Meaning]) -> Meaning:
         subject, pattern = arguments
         if not isinstance(subject.range, Label):
-            raise self.fault(node, f"like asks for categories of text, not {name_of_kind(subject)}")
+            raise self.fault(node, f"like needs categories of text, not {name_of_kind(subject)}")
         if pattern.operator != CONSTANT or not isinstance(pattern.value, str):
             raise self.fault(node.arguments[1], "a pattern is a text between quotes", "for example like 'north%'")
         return text_functions.liked(subject, pattern.value)
@@ -179,7 +179,7 @@ class _Checker(Coercion):
 
     def text_function(self, node: Node, arguments: list[Meaning]) -> Meaning:
         if not isinstance(arguments[0].range, Label):
-            raise self.fault(node, f"{node.operator} asks for categories of text, not {name_of_kind(arguments[0])}")
+            raise self.fault(node, f"{node.operator} needs categories of text, not {name_of_kind(arguments[0])}")
         return text_functions.changed(arguments[0], node.operator)
 
     def part_of_date(self, node: Node, arguments: list[Meaning]) -> Meaning:

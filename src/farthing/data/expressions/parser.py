@@ -80,10 +80,10 @@ _REFUSED = {
     ";": ("one expression is read, not a list of statements", "remove the semicolon"),
     ":": ("'::' and ':' are not understood", "write cast(x as integer) or cast(x as double)"),
     ".": ("a name has no parts here", "write the column's name alone, or quote it"),
-    "|": ("text cannot be put together", "use case when ... then ... for new categories"),
+    "|": ("text cannot be concatenated", "use case when ... then ... for new categories"),
     "^": ("'^' means different things on different engines", "write power(x, 2)"),
-    "'": ("the text has no end", "close it with ' and write '' for a quote inside"),
-    '"': ("the quoted name has no end", 'close it with " and write "" for a quote inside'),
+    "'": ("the text is not closed", "close it with ' and write '' for a quote inside"),
+    '"': ("the quoted name is not closed", 'close it with " and write "" for a quote inside'),
     "[": ("lists and elements are not understood", "use in (...)"),
     "$": ("parameters are not understood", "write the value itself"),
     "?": ("parameters are not understood", "write the value itself"),
@@ -422,7 +422,7 @@ class _Parser:
         fewest, most = FUNCTIONS[name]
         if not fewest <= len(arguments) <= most:
             if name == "log":
-                raise self.fault(token, "log has another base on each engine", "write ln(x), log10(x) or log(2, x)")
+                raise self.fault(token, "log has a different base on each engine", "write ln(x), log10(x) or log(2, x)")
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
             raise self.fault(token, f"{name} takes {wanted} arguments, not {len(arguments)}")
         return Node(name, arguments, None, token.position)
@@ -481,4 +481,4 @@ def read_date(text: str, written: str, position: int | None) -> datetime.date:
             raise ValueError
         return datetime.date.fromisoformat(written)
     except ValueError:
-        raise InvalidExpression(text, position, "a date is a day that exists", "write it as '2026-01-31'") from None
+        raise InvalidExpression(text, position, "there is no such date", "write it as '2026-01-31'") from None

@@ -47,8 +47,8 @@ _LONG = 1.45  # how much worse single cells must be than a tree: otherwise queri
 _HARD = 4.0  # noises of one count that a query must be off by: easier workloads are best measured as they are
 _QUICK = ("identity", "hierarchical", "wavelet", "tree")
 _BIASED = (
-    "Neighbouring cells were measured together where that pays: answers lean towards even spread within a bucket. "
-    "Standard errors hold the noise and a guess at that; a narrow spike may lie outside the interval."
+    "Neighbouring cells were measured together where that pays, so answers are biased towards an even spread within a "
+    "bucket. Standard errors cover the noise and an estimate of this bias; a narrow spike may lie outside the interval."
 )
 
 

@@ -111,7 +111,7 @@ def priced(
     """The noise of least expected error on `workload` that costs at most (epsilon, delta).
 
     Without a delta the noise is Laplace, and the epsilons of the levels add up to at most `epsilon`. With one, the
-    levels are composed by their own curves, Gaussian noise is tried too, and the smaller error wins; a strategy that
+    levels are composed by their exact curves, Gaussian noise is tried too, and the smaller error wins; a strategy that
     was made for one of the two (`Strategy.made_for`) gets that one.
 
     Statement:

@@ -49,11 +49,11 @@ def finished(state: AuthState, *, code: str, secret: str, cookie: str | None, is
     """Who came back from the provider; each sign-in that was begun can be finished once, in the same browser."""
     provider = _provider(state)
     if not hmac.compare_digest(secret_hash(secret), secret_hash(cookie or "")):
-        raise SignInFailed("it was begun in another browser")
+        raise SignInFailed("it was started in another browser")
     with state.store.begin() as connection:
         flow = login_rows.take_flow(connection, secret_hash(secret), now())
     if flow is None:
-        raise SignInFailed("it was never begun, took too long, or was finished before")
+        raise SignInFailed("it was never started, took too long, or was finished before")
     if issuer is not None and issuer != provider.settings.issuer:  # RFC 9207
         raise SignInFailed("another issuer answered")
     claims = provider.identity_for(code, flow.verifier, redirect_uri(state.settings), flow.nonce)

@@ -101,7 +101,7 @@ def proven_user(state: AuthState, name: str, password: str, address: str) -> Use
         _log.warning("password refused: user %s, from %s", "(unknown)" if user is None else user.name, address)
         raise RequestRefused(
             "unauthenticated",
-            "no such user with this password, or the user is disabled; try again, or ask a curator.",
+            "wrong user name or password, or the user is disabled; try again, or ask a curator.",
         )
     attempt.take_back(state.store)
     if state.passwords.is_outdated(password_hash):

@@ -70,7 +70,7 @@ class Passwords:
     def _taking_turns(self) -> Iterator[None]:
         if not self._room.acquire(blocking=False):
             raise RequestRefused(
-                "rate_limited", "too many people sign in at this moment; try again.", {"retry_after": 2}
+                "rate_limited", "too many people are signing in at the moment; try again.", {"retry_after": 2}
             )
         try:
             with self._turn:
@@ -99,7 +99,7 @@ def checked_password(password: str, user: str) -> str:
         characters = "1 character" if length == 1 else f"{length} characters"
         raise _weak(f"has {characters}", f"take {SHORTEST} to {LONGEST}, for example four words")
     if len(set(password)) < 4 or password.casefold().replace(user.casefold(), "").strip(" 0123456789") == "":
-        raise _weak("is easily guessed", "take four words that do not belong together")
+        raise _weak("is easily guessed", "use four unrelated words")
     return password
 
 

@@ -146,7 +146,9 @@ def known_user(store: Store, name: str) -> User:
 
 def _check(name: str, role: str | None, subject: str | None) -> None:
     if not re.fullmatch(NAME.rstrip("$"), name):
-        rule = "must be 1 to 64 small letters, digits, dots, dashes or underscores, and begin with a letter or digit"
+        rule = (
+            "must be 1 to 64 lower-case letters, digits, dots, dashes or underscores, beginning with a letter or digit"
+        )
         raise InvalidValue("name", name, rule, f"write it like {_suggestion(name)!r}")
     if name in RESERVED:
         raise InvalidValue("name", name, "is what the server calls itself in the ledger", "take another name")
@@ -163,7 +165,7 @@ def _check_own(user: User, role: str | None, disabled: bool | None, password_has
     if password_hash is not None:
         raise RequestRefused(
             "not_allowed",
-            "your own password changes with the old one: POST /api/v1/password, on the page under People.",
+            "to change your own password, give the old one: on the page under People, or with POST /api/v1/password.",
         )
 
 
@@ -188,7 +190,7 @@ def usable_name(text: str) -> str:
 def _known(connection: sa.Connection, name: str) -> User:
     user = user_rows.find(connection, name)
     if user is None:
-        raise RequestRefused("not_found", f"there is no user {name!r}; look at the list of users.", {"name": name})
+        raise RequestRefused("not_found", f"there is no user {name!r}; see the list of users.", {"name": name})
     return user
 
 
@@ -199,7 +201,7 @@ def _keep_a_curator(connection: sa.Connection, before: User) -> None:
         raise RequestRefused(
             "conflict",
             f"{before.name!r} is the last curator who can sign in; make somebody else a curator first.",
-            {"name": before.name, "rule": "one curator must stay", "way_out": "make somebody else a curator"},
+            {"name": before.name, "rule": "one curator must remain", "way_out": "make somebody else a curator"},
         )
 
 

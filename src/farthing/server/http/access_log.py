@@ -147,7 +147,7 @@ class Failures:
             failures.error("%s %s", number, where_it_failed(problem))
             if started:
                 raise ConnectionAbortedError("the response had begun") from None
-            refused = RequestRefused("internal", f"something went wrong; the log has it under {number}.")
+            refused = RequestRefused("internal", f"something went wrong; the log has the details under {number}.")
             await refusal(refused)(scope, receive, send)
 
 

@@ -45,7 +45,7 @@ def check_binding(settings: Settings, users: int) -> None:
     >>> check_binding(Settings(ledger="study.db", host="0.0.0.0"), users=1)
     Traceback (most recent call last):
         ...
-    farthing.errors.InvalidValue: host='0.0.0.0': can be reached by others, who would send passwords in clear; ...
+    farthing.errors.InvalidValue: host='0.0.0.0': can be reached by others, who would send passwords unencrypted; ...
     """
     if is_loopback(settings.host) and not settings.proxy:
         return
@@ -61,14 +61,14 @@ def check_binding(settings: Settings, users: int) -> None:
         raise InvalidValue(
             name,
             value,
-            "can be reached by others, who would send passwords in clear",
+            "can be reached by others, who would send passwords unencrypted",
             "give --tls-certificate and --tls-key, or --behind-proxy and --public-url if a proxy has them",
         )
     if settings.public_url is None and (settings.proxy or settings.host in EVERYWHERE):
         raise InvalidValue(
             "behind_proxy" if settings.proxy else "host",
             "yes" if settings.proxy else settings.host,
-            "needs to know what people type, and refuses every other name",
+            "needs the address that people type, and refuses every other name",
             "give --public-url https://farthing.example.org",
         )
 
@@ -153,11 +153,11 @@ class OriginChecks:
         if len(hosts) != 1 or not self.names.allow(hosts[0]):
             return RequestRefused(
                 "host_refused",
-                "this server is not called by that name; use the address it printed, or start it with --allow-host.",
+                "this server does not use that host name; use the address it printed, or start it with --allow-host.",
             )
         if scope["method"] in _SAFE or self._is_own(headers, f"{scope['scheme']}://{hosts[0].lower()}"):
             return None
-        return RequestRefused("csrf", "this change comes from another site's page; use farthing's own.")
+        return RequestRefused("csrf", "this change comes from another site's page; use farthing's page.")
 
     def _is_own(self, headers: Headers, here: str) -> bool:
         """Whether a change comes from our page, or from a program, which has neither cookie nor origin."""

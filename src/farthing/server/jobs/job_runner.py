@@ -173,7 +173,7 @@ def take_over(job: Job, state: State, worker: str) -> None:
     if stored is None and job.attempts + 1 < MOST_ATTEMPTS:
         rows.put_back(state.store, job, worker)
         return
-    problem = RuntimeError(f"{MOST_ATTEMPTS} workers died over this job") if stored is None else None
+    problem = RuntimeError(f"{MOST_ATTEMPTS} workers died while running this job") if stored is None else None
     _settle(job, state, worker, lambda: _outcome(job, state, problem))
 
 
@@ -218,7 +218,7 @@ def _unpaid(job: Job, problem: Exception) -> tuple[str, dict[str, Any]]:
     # Where it happened and what kind it is, but not its words: nobody knows what they quote.
     where = "".join(traceback.format_tb(problem.__traceback__))
     _log.error("%s: %s %s ended with %s\n%s", number, job.kind, job.id, type(problem).__name__, where)
-    message = f"something went wrong; the log has it under {number}. Nothing was charged."
+    message = f"something went wrong; the log has the details under {number}. Nothing was charged."
     return FAILED, {"code": "internal", "message": message, "fields": {}}
 
 

@@ -21,7 +21,7 @@ router = guarded("accountant")
     "/compose",
     response_model=CompositionView,
     responses=refusals("too_large", "rate_limited"),
-    summary="What charges cost together: the optimum beside every theorem",
+    summary="What charges cost together: the optimum next to every theorem",
 )
 def compose(asked: CompositionAsked, state: TheState) -> Any:
     """The proven optimum at `delta`, every theorem people compare with, and what each wastes.
@@ -35,7 +35,7 @@ def compose(asked: CompositionAsked, state: TheState) -> Any:
     "/regions",
     response_model=RegionsView,
     responses=refusals("too_large", "rate_limited"),
-    summary="Which error rates an attacker can reach, under each theorem",
+    summary="The error rates that an attacker can reach, under each theorem",
 )
 def regions(asked: RegionsAsked, state: TheState) -> Any:
     """Lower boundaries of the region of (false alarm, missed detection) for k mechanisms, and epsilon up to k."""

@@ -42,7 +42,7 @@ def sources(state: TheState, only: Annotated[str | None, Query(min_length=1, max
     "/datasets/check",
     response_model=CheckView,
     responses=refusals("engine_error"),
-    summary="A declaration checked, before it is made",
+    summary="Check a declaration before it is registered",
 )
 def check(words: CheckedDeclaration, state: TheState) -> dict[str, Any]:
     """A sentence for every column and for the unit, and what is still wrong. Nothing is written, no row is read."""
@@ -82,7 +82,7 @@ def described(name: Name, state: TheState, who: Who) -> dict[str, Any]:
     "/datasets/{name}/budget",
     response_model=BudgetView,
     responses=refusals("not_found"),
-    summary="How a budget stands",
+    summary="The state of a budget",
 )
 def budget(name: Name, state: TheState, who: Who) -> BudgetView:
     """The dataset's budget; for an analyst, their grant in it."""

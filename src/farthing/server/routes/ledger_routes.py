@@ -36,7 +36,7 @@ def ledger(who: Who, state: TheState) -> LedgerView:
     "/ledger/entries",
     response_model=EntriesView,
     responses=refusals("not_found"),
-    summary="Entries in plain words",
+    summary="Entries, each with a sentence",
 )
 def entries(
     who: Who,
@@ -54,7 +54,7 @@ def entries(
     "/ledger/verify",
     response_model=VerificationView,
     responses=refusals("too_large", "rate_limited"),
-    summary="Is the ledger what was written?",
+    summary="Verify the ledger",
 )
 def verify(body: VerificationAsked, who: Who, state: TheState) -> VerificationView:
     """Read every entry again, and look for a receipt's entry if one is given. One at a time."""

@@ -19,10 +19,10 @@ TAGS = {
     "people": "Signing in, accounts, roles and tokens.",
     "datasets": "Tables with a budget: what they hold, whose rows they are, what is left.",
     "studies": "Named folders of plans.",
-    "plans": "What statistics would cost and how exact they would be; nothing is spent.",
+    "plans": "What statistics would cost and how accurate they would be; nothing is spent.",
     "releases": "Spend budget once and return the answers; the same request id never spends twice.",
-    "sessions": "Questions that follow each other, for one price paid in advance.",
-    "ledger": "What was spent, by whom, and whether the record is whole.",
+    "sessions": "Query sessions: many questions for one price, paid in advance.",
+    "ledger": "What was spent, by whom, and whether the record is intact.",
     "accountant": "What charges cost together.",
     "health": "Whether the server is healthy.",
 }

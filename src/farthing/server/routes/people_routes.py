@@ -101,11 +101,11 @@ def change_password(body: PasswordBody, request: Request, state: TheState, who: 
     user = known_user(state.store, who.name)
     if user.has_password:
         if body.old is None:
-            raise RequestRefused("invalid_value", "old: must be the password so far.", {"name": "old"})
+            raise RequestRefused("invalid_value", "old: must be your current password.", {"name": "old"})
         proven_user(state, who.name, body.old, address_of(request))
     elif who.via != "link":
         # A session that was stolen must not become a password that stays.
-        raise RequestRefused("conflict", "you sign in elsewhere and have no password; ask a curator to set one.")
+        raise RequestRefused("conflict", "you use single sign-on and have no password here; ask a curator to set one.")
     secret = session_secret(request)
     change_own_password(
         state.store, state.passwords, who.name, body.new, None if secret is None else secret_hash(secret)

@@ -37,7 +37,7 @@ def price(draft: Draft, state: TheState, who: Who, proof: Proof = True, again: A
     return JSONResponse(priced(state, who, draft, proof=proof, again=again))
 
 
-@router.get("/plans", response_model=PlansView, summary="Drafts that were saved")
+@router.get("/plans", response_model=PlansView, summary="Saved drafts")
 def plans(
     state: TheState,
     who: Who,
@@ -76,7 +76,7 @@ def change(id: Id, draft: ChangedDraft, state: TheState, who: Who, proof: Proof 
     return JSONResponse(saved_plans.change_plan(state, who, id, draft, proof=proof))
 
 
-@router.delete("/plans/{id}", status_code=204, responses=refusals("not_found"), summary="Forget a draft")
+@router.delete("/plans/{id}", status_code=204, responses=refusals("not_found"), summary="Delete a draft")
 def forget(id: Id, state: TheState, who: Who) -> None:
     """What was released from it stays released."""
     saved_plans.remove_plan(state, who, id)

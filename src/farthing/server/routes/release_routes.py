@@ -68,7 +68,7 @@ def one_release(request_id: AnyId, who: Who, state: TheState) -> ReleaseView:
     responses={
         200: {
             "description": "`progress` events, then `done`",
-            "headers": described_headers({"X-Accel-Buffering": "no: a proxy must not keep events back"}),
+            "headers": described_headers({"X-Accel-Buffering": "no: a proxy must not buffer events"}),
             "content": {"text/event-stream": {}},
         },
         **refusals("not_found"),

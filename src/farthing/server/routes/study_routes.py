@@ -41,7 +41,7 @@ def study(id: Id, state: TheState, who: Who) -> dict[str, Any]:
     return saved_plans.one_study(state, who, id)
 
 
-@router.delete("/studies/{id}", status_code=204, responses=refusals("not_found"), summary="Forget a study")
+@router.delete("/studies/{id}", status_code=204, responses=refusals("not_found"), summary="Delete a study")
 def forget(id: Id, state: TheState, who: Who) -> None:
     """Its drafts stay, in no study."""
     saved_plans.remove_study(state, who, id)

@@ -85,6 +85,6 @@ class VerificationAsked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     receipt: Annotated[str, Field(max_length=500_000)] | dict[str, Any] | None = Field(
         default=None,
-        description="the text of a receipt's file; an object is taken too, but programs that keep numbers as doubles "
-        "spoil it",
+        description="the text of a receipt's file; an object is accepted too, but programs that store numbers as "
+        "doubles corrupt it",
     )

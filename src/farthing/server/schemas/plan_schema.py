@@ -293,7 +293,7 @@ class PlanLine(View):
 
 
 class PlansView(View):
-    """Drafts that were saved."""
+    """Saved drafts."""
 
     plans: list[PlanLine]
 

@@ -75,7 +75,7 @@ def declare(store: Store, name: str, words: Mapping[str, Any], by: str) -> Store
     if canonical(stands.words) != text:
         raise RequestRefused(
             "conflict",
-            f"there is a dataset {name!r} already, declared otherwise; give this one another name.",
+            f"there is a dataset {name!r} already, with another declaration; give this one another name.",
             {"name": name},
         )
     return stands
@@ -85,7 +85,7 @@ def not_there(name: str) -> RequestRefused:
     """The refusal of a dataset that does not exist, or that the caller may not see."""
     return RequestRefused(
         "not_found",
-        f"there is no dataset {name!r} that you may see; look at the list of datasets.",
+        f"there is no dataset {name!r} that you may see; see the list of datasets.",
         {"name": name},
     )
 

@@ -95,7 +95,7 @@ def refuse_unknown(ledger: Ledger, who: Caller, dataset: str) -> None:
     """Refuse a dataset that does not exist, or in which an analyst has no grant."""
     if dataset not in ledger.datasets() or not _may_see(ledger, who, dataset):
         raise RequestRefused(
-            "not_found", f"there is no dataset {dataset!r} that you may see; look at the list of datasets."
+            "not_found", f"there is no dataset {dataset!r} that you may see; see the list of datasets."
         )
 
 

@@ -51,7 +51,7 @@ def _read(entry: Mapping[str, Any], where: str) -> tuple[Any, dict[str, Any]]:
     """A statistic is read once, however often its weight changes."""
     control = {key: entry[key] for key in CONTROLS if key in entry}
     if entry.get("strategy") == "optimised":
-        rule = "is not planned by a server: it may think for minutes"
+        rule = "is not planned by a server: it can take minutes"
         raise InvalidValue(f"{where}.strategy", "optimised", rule, "leave it out, or plan beside the data")
     if "confidence" in control and "within" not in control:
         return statistic_of(entry, where)  # which refuses it

@@ -1,4 +1,4 @@
-"""Drafts that were saved, planned with the numbers of today, and the studies that are folders of them."""
+"""Saved drafts, planned with the numbers of today, and the studies that are folders of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def change_plan(state: State, who: Caller, id: str, draft: ChangedDraft, *, proo
 
 
 def remove_plan(state: State, who: Caller, id: str) -> None:
-    """Forget a draft of the caller's own."""
+    """Delete a draft of the caller's own."""
     draft_rows.remove_draft(state.store, id, who.name)
 
 
@@ -86,7 +86,7 @@ def one_study(state: State, who: Caller, id: str) -> dict[str, Any]:
 
 
 def remove_study(state: State, who: Caller, id: str) -> None:
-    """Forget a study of the caller's own; its drafts stay."""
+    """Delete a study of the caller's own; its drafts stay."""
     draft_rows.remove_study(state.store, id, who.name)
 
 

@@ -165,7 +165,7 @@ def _ended(ended: SessionEnded, session: OpenSession, query_session: QuerySessio
     answered = [one.question for one in session.answered.values()][-20:]
     return RequestRefused(
         "session_ended",
-        f"all {ended.rounds:,} updates of this session are used up; {_WAY_OUT}. A guess without any promise: about "
+        f"all {ended.rounds:,} updates of this session are used up; {_WAY_OUT}. An estimate without a promise: about "
         f"{estimate:,} rows.",
         {"rounds": ended.rounds, "way_out": _WAY_OUT, "estimate": estimate, "answered": answered},
     )
@@ -260,7 +260,7 @@ def quote_view(offer: Offer) -> QuoteView:
     notes = []
     if offer.guessed:
         notes.append(
-            f"{offer.plan.rows:,} rows are a guess: their number is not public, and a hundredth of epsilon goes "
+            f"{offer.plan.rows:,} rows are assumed: their number is not public, and a hundredth of epsilon goes "
             "into counting them first. Give rows if you know roughly how many there are."
         )
     if offer.left_out:

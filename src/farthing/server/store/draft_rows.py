@@ -45,14 +45,12 @@ class Folder:
 
 def no_plan(id: str) -> RequestRefused:
     """The refusal of a draft that does not exist, or that the caller may not see."""
-    return RequestRefused("not_found", "there is no such plan that you may see; look at the list of plans.", {"id": id})
+    return RequestRefused("not_found", "there is no such plan that you may see; see the list of plans.", {"id": id})
 
 
 def no_study(id: str) -> RequestRefused:
     """The refusal of a study that does not exist, or that the caller may not see."""
-    return RequestRefused(
-        "not_found", "there is no such study that you may see; look at the list of studies.", {"id": id}
-    )
+    return RequestRefused("not_found", "there is no such study that you may see; see the list of studies.", {"id": id})
 
 
 def make_draft(store: Store, owner: str, dataset: str, study: str | None, body: Mapping[str, Any]) -> Saved:
@@ -107,7 +105,7 @@ def change_draft(
 
 
 def remove_draft(store: Store, id: str, owner: str) -> None:
-    """Forget a draft; what was released from it stays released."""
+    """Delete a draft; what was released from it stays released."""
     with store.begin() as connection:
         done = connection.execute(drafts.delete().where(drafts.c.id == id, drafts.c.owner == owner))
     if not done.rowcount:
@@ -142,7 +140,7 @@ def all_studies(store: Store, owner: str | None) -> list[Folder]:
 
 
 def remove_study(store: Store, id: str, owner: str) -> None:
-    """Forget a study; its drafts stay, in no study."""
+    """Delete a study; its drafts stay, in no study."""
     with store.begin() as connection:
         done = connection.execute(studies.delete().where(studies.c.id == id, studies.c.owner == owner))
         if done.rowcount:

@@ -59,7 +59,7 @@ class CdfAssumptions(Output):
     @property
     def depends_on(self) -> str:
         """How the rows lie, where nothing is expected."""
-        return "" if self.told else "how the rows lie and on how many have a value"
+        return "" if self.told else "how the rows are distributed and on how many have a value"
 
     @property
     def sized(self) -> bool:

@@ -75,7 +75,7 @@ def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iter
         whole = statistic.where is None and not statistic.by
         if not (plain or known or whole or sizes_expected(facts, statistic.where, statistic.by)):
             name = Statistic("count", where=statistic.where, by=statistic.by).name
-            fact = "errors of groups and conditions are predicted for half of an equal share of the rows"
+            fact = "errors of groups and conditions are predicted for half of an even share of the rows"
             yield Assumption(fact, name)
     column = statistics[0].column
     if column in facts.expected or plain:

@@ -170,7 +170,9 @@ def strategy_text(transform: StrategyTransform, statistic: Statistic) -> str:
     """What is measured, and whether there may be something better."""
     known = f"measured by the strategy {transform.strategy.name!r}"
     better = statistic.strategy == "auto" and transform.strategy.name == "tree"
-    return f'{known}; strategy="optimised" may be a tenth more exact, and takes a while once' if better else known
+    if not better:
+        return known
+    return f'{known}; strategy="optimised" may be a tenth more accurate, and takes a while the first time'
 
 
 def transform_of(slot: StrategySlot, kind: Kind) -> StrategyTransform:

@@ -194,12 +194,12 @@ def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) 
     """What its predicted error rests on that nobody said."""
     found, name, target = [], statistic.default_name, statistic.target
     for column in dict.fromkeys(one.column for one in expected.unsaid):
-        fact = f"nothing is known of {column} in {name!r}, so no error is predicted"
+        fact = f"nothing is known about {column} in {name!r}, so no error is predicted"
         found.append(Assumption(fact, column))
     if not expected.joint and not expected.unsaid:
         found.append(
             Assumption(
-                f"the features of {name!r} are assumed not to be related to each other; say expected={{...}} with a "
+                f"the features of {name!r} are assumed not to be related to each other; pass expected={{...}} with a "
                 "public list for every column"
             )
         )
@@ -210,6 +210,6 @@ def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) 
         found.append(Assumption(f"a quarter of the rows are assumed to lack {target}", target))
     if not sizes:
         count = Statistic("count", where=statistic.where, by=statistic.by).name
-        fact = "errors of groups and conditions are predicted for half of an equal share of the rows"
+        fact = "errors of groups and conditions are predicted for half of an even share of the rows"
         found.append(Assumption(fact, count))
     return found

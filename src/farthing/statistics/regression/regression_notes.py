@@ -1,4 +1,4 @@
-"""What a released line says in words where its intervals have no end: which coefficients, why, and what helps."""
+"""What a released line says in words where its intervals are unbounded: which coefficients, why, and what helps."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def endless_note(endless: NDArray[np.bool_], labels: Sequence[Any], rare: Sequen
     blamed = _blamed(endless, labels, rare)
     if blamed:
         return (
-            f"the interval has no end for {few}: hardly any row has {blamed}; leave that category (or column) out, or "
-            "merge it with another"
+            f"the interval is unbounded for {few}: hardly any row has {blamed}; leave that category (or column) out, "
+            "or merge it with another"
         )
     return (
-        f"the interval has no end for {few}: compared with the noise, the rows vary too little; "
+        f"the interval is unbounded for {few}: compared with the noise, the rows vary too little; "
         "more epsilon, tighter bounds, fewer features or more rows would help"
     )
 

@@ -238,7 +238,7 @@ class RegressionOutput(Output):
         fewest = " in the smallest group" if len(self.rows) > 1 else ""
         return (
             f"{self.name!r} has too few rows{fewest} for its epsilon: about {100 * worst:.0f} of 100 releases would "
-            "have a coefficient whose interval has no end; raise its weight, give it tighter bounds or fewer features"
+            "have a coefficient whose interval is unbounded; raise its weight, give it tighter bounds or fewer features"
         )
 
     def _limits(self, noises: Mapping[str, Noise]) -> str:
@@ -256,7 +256,7 @@ class RegressionOutput(Output):
                 said.append(f"if the standard deviation of {one.label} is below about {size}")
         some = [*said[:4], f"likewise for {len(said) - 4} more features"] if len(said) > 5 else said
         return (
-            f"no error can be predicted for {self.name!r}: its intervals have no end {', or '.join(some)}; "
+            f"no error can be predicted for {self.name!r}: its intervals are unbounded {', or '.join(some)}; "
             f"{self.limitless}, and give tighter bounds if the values fill only a small part of them"
         )
 

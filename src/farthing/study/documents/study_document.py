@@ -1,4 +1,4 @@
-"""Studies in plain words: what a study.toml, or a body of JSON, says about datasets, statistics and plans.
+"""Studies as plain data: what a study.toml, or a body of JSON, says about datasets, statistics and plans.
 
 The same words everywhere: a statistic is an entry such as {"kind": "mean", "column": "income", "by": "sex"}, with its
 `weight`, its required error (`within`, at `confidence`); a column is {"range": [0, 110]}, {"categories": [...]} or

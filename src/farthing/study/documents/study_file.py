@@ -153,7 +153,7 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
     refuse_unknown(about, STUDY_KEYS, "study.")
     for key, hint in (("epsilon", "epsilon = 1.0"), ("ledger", 'ledger = "study.db"')):
         if key not in about:
-            raise InvalidValue(f"study.{key}", None, "must be given", f"write {hint} below [study]")
+            raise InvalidValue(f"study.{key}", None, "must be given", f"write {hint} under [study]")
     if not isinstance(about["ledger"], str) or not about["ledger"]:
         raise InvalidValue("study.ledger", about["ledger"], "must be a file name or a URL")
     if not isinstance(about.get("plan_fit", False), bool):

@@ -211,7 +211,7 @@ def report_page(release: ReleaseFacts) -> str:
 <body>
 <header>
 <h1>{name}: released statistics</h1>
-<p class="lead">{_counted(len(release.answers))}, each with an honest margin of error.
+<p class="lead">{_counted(len(release.answers))}, each with its margin of error.
 {_protection(release)}{_about(release)}</p>
 {_numbers(release)}
 </header>
@@ -224,7 +224,7 @@ def report_page(release: ReleaseFacts) -> str:
 {_receipt(release)}
 {_code(release)}
 </main>
-<footer>Made by farthing. Nothing on this page loads anything.</footer>
+<footer>Made by farthing. This page loads nothing from elsewhere.</footer>
 </body>
 </html>
 """
@@ -329,7 +329,7 @@ def _interval_text(row: Mapping[str, Any]) -> str:
 def _spending(release: ReleaseFacts) -> str:
     plan = release.plan
     price = plan["price"]
-    names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "own curves (charged)"}
+    names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "exact curves (charged)"}
     bars = _drawn(price_bars, [(name, _number(price.get(key))) for key, name in names.items()])
     budget = plan.get("budget")
     bar = ""
@@ -379,7 +379,7 @@ def _code(release: ReleaseFacts) -> str:
     made = release.plan.get("code")
     if not made:
         return ""
-    return f"<section><h2>What produced it</h2><pre>{escape(str(made))}</pre></section>"
+    return f"<section><h2>The study that produced it</h2><pre>{escape(str(made))}</pre></section>"
 
 
 def _number(value: Any) -> float:

@@ -199,7 +199,7 @@ verdict is <b>good</b>, counts of these columns are right to within 5% of all ro
 <code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>
 <pre>{escape(synthetic.receipt.to_json())}</pre></section>
 </main>
-<footer>Made by farthing. Nothing on this page loads anything.</footer>
+<footer>Made by farthing. This page loads nothing from elsewhere.</footer>
 </body>
 </html>
 """
@@ -243,7 +243,7 @@ count about these columns is further off than that share of all rows. {_compared
 
 
 def _compared(quality: Quality) -> str:
-    noisy = "and told the distances with noise; one of a hundred such numbers may be too small."
+    noisy = "and reported the distances with noise; one in a hundred such numbers may be too small."
     if quality.made is None:
         return f"The check compared this very table with the private rows {noisy}"
     return (
@@ -288,9 +288,9 @@ def _limits() -> str:
 <ul>
 <li>Three columns and more at once: nothing was checked there. The table may be right or not.</li>
 <li>Rare groups: an error of 5% of all rows can be larger than a whole group of 1%.</li>
-<li>Tests and intervals: software takes the rows for real ones, and knows nothing of the noise in them. Ask for the
+<li>Tests and intervals: software treats the rows as real and ignores the noise in them. Ask for the
 statistic itself (<code>farthing release</code>) where a number matters: it comes with its own error.</li>
-<li>Values within a cell of a column that was cut into cells: they were made up evenly.</li>
+<li>Values within a cell of a column that was cut into cells: they are drawn uniformly.</li>
 </ul></section>"""
 
 

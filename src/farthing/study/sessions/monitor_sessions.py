@@ -35,7 +35,7 @@ def open_holdout(
     confidence: float,
     request_id: str | None,
 ) -> Holdout:
-    """Charge for all corrections, once; a session that was opened before is taken up at the price it has paid."""
+    """Charge for all corrections, once; a session that was opened before is resumed at the price it has paid."""
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",
@@ -167,7 +167,7 @@ def open_monitor(
     timeout: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Monitor:
-    """Charge for all rounds, once; a monitor that was opened before is taken up with the price it has paid."""
+    """Charge for all rounds, once; a monitor that was opened before is resumed at the price it has paid."""
     seen = _seen(study, asked)
     name = request_id or asked.request_id(study, seen)
     plan = asked.plan(study, seen, _price_of(study, name))

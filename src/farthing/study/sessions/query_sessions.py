@@ -72,7 +72,7 @@ class QuerySessionOptions:
                     "columns",
                     name,
                     f"must have a list of at most {MOST_VALUES:,} values, or cells",
-                    f"cut it into some, bins={{{name!r}: 20}}, or leave it out: columns=[...]",
+                    f"cut it into cells, bins={{{name!r}: 20}}, or leave it out: columns=[...]",
                 )
             bins[name] = values  # every value a cell of its own
         found = coded_axes(schema, names, bins=bins, missing=False)
@@ -126,9 +126,9 @@ def plan_session(study: StudyAccount, asked: QuerySessionOptions, request_id: st
         raise InvalidValue(
             "rows",
             None,
-            "must be given for a plan: how many rows there are is not public",
-            "say rows=... if you have a good guess, or pay for a count: study.count_rows(); without either, opening "
-            "the session counts them first, for a hundredth of epsilon",
+            "must be given for a plan: the number of rows is not public",
+            "pass rows=... if you have a good estimate, or pay for a count: study.count_rows(); without either, "
+            "opening the session counts them first, for a hundredth of epsilon",
         )
     return _warned(_plan(study, asked, axes, found))
 
@@ -155,7 +155,7 @@ def open_session(
     *,
     prepare: bool = True,
 ) -> QuerySession:
-    """Charge for the whole session, once; one that was opened before is taken up with the price it has paid.
+    """Charge for the whole session, once; one that was opened before is resumed at the price it has paid.
 
     Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
     """
@@ -244,7 +244,7 @@ def _priced(
             raise
         raise Infeasible(
             f"no alpha below 1 can be kept with epsilon={allowance.epsilon:.3g} and about {rows:,} rows: "
-            "answers would be off by as many as there are; raise epsilon, or ask for fewer queries or updates.",
+            "answers could be off by the whole table; raise epsilon, or ask for fewer queries or updates.",
             blocking=refusal.blocking,
             closest=None,
             epsilon=refusal.epsilon,
@@ -258,7 +258,7 @@ _remembered_plan = lru_cache(maxsize=16, typed=True)(plan_query_session)
 
 
 def _facts(plan: QuerySessionPlan, asked: QuerySessionOptions, axes: Sequence[CodedAxis]) -> dict[str, Any]:
-    """What is recorded with a session, for those who take it up later."""
+    """What is recorded with a session, for those who resume it later."""
     return {
         "plan": plan.as_dict(),
         "columns": [axis.column for axis in axes],
@@ -295,7 +295,7 @@ def _resumed_plan(
                 what,
                 wanted[what],
                 f"must be {opened[what]!r}, with which the session {name!r} was opened",
-                "a session of its own needs a request_id of its own, and is charged anew",
+                "another session needs its own request_id, and is charged separately",
             )
     return plan
 

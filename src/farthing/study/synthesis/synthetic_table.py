@@ -166,7 +166,7 @@ class SynthesisOffer:
         cautions = budget_cautions(self.study.epsilon, self.study.delta, self.study.dataset.rows)
         lines += [f"warning: {text}" for text in cautions]
         if binned:
-            lines.append(f"cut into cells, within which values are made up evenly: {', '.join(binned)}")
+            lines.append(f"cut into cells, within which values are drawn uniformly: {', '.join(binned)}")
         return "\n".join(lines)
 
 
@@ -553,7 +553,7 @@ def _checked_rows(rows: int | None, question: CheckedSynthesis) -> int | None:
             "rows",
             rows,
             f"must be at most {question.most_rows:,} for {len(question.axes)} columns",
-            "rows beyond those that were measured tell nothing more",
+            "rows beyond those that were measured add no information",
         )
     return count
 

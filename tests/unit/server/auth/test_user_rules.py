@@ -162,7 +162,7 @@ def test_a_lowered_role_lowers_the_tokens(people: People) -> None:
 def test_a_name_that_could_be_mistaken_is_refused_with_one_that_could_not(
     people: People, name: str, way_out: str
 ) -> None:
-    with pytest.raises(InvalidValue, match="small letters") as refused:
+    with pytest.raises(InvalidValue, match="lower-case letters") as refused:
         people.add(name, "analyst")
     assert repr(way_out) in refused.value.way_out
     people.add(way_out + ("2" if way_out == "ada" else ""), "analyst") if len(way_out) < 64 else None

@@ -92,7 +92,7 @@ def test_intervals_hold_and_plans_predict_their_reach_and_whether_they_end(
         assert np.median([one.error() for one in answers], axis=0) == pytest.approx(distribution.errors(0.95), rel=0.3)
     for one, own in zip(answers, open_ended, strict=True):
         named = [label for label, without in zip(one.labels, own, strict=True) if without]
-        assert one.note.startswith(f"the interval has no end for {' and '.join(named)}: " if named else "")
+        assert one.note.startswith(f"the interval is unbounded for {' and '.join(named)}: " if named else "")
         assert bool(one.note) == bool(named)
 
 

@@ -78,7 +78,7 @@ def test_the_same_file_is_the_same_request(write: Path) -> None:
         ("", "study=None: must be a table of the file; write [study]"),
         (HEAD + COUNT, "study=None"),
         (HEAD + "[study]\nledger = 'x.db'\n" + COUNT, "study.epsilon=None: must be given; write epsilon = 1.0"),
-        (HEAD + "[study]\nepsilon = 1.0\n" + COUNT, 'must be given; write ledger = "study.db" below [study]'),
+        (HEAD + "[study]\nepsilon = 1.0\n" + COUNT, 'must be given; write ledger = "study.db" under [study]'),
         (HEAD + STUDY.replace('"study.db"', "3") + COUNT, "study.ledger=3: must be a file name or a URL"),
         (HEAD + STUDY + "plan_fit = 1\n" + COUNT, "study.plan_fit=1: must be true or false"),
         (HEAD + STUDY + "plan_fit = true\n" + COUNT, "fit=True: needs a required error"),

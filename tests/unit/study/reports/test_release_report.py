@@ -58,8 +58,8 @@ def test_the_page_has_everything_and_loads_nothing(release: ft.study.Release, tm
     path = release.report(str(tmp_path / "report.html"))
     page = path.read_text(encoding="utf-8")
     for part in (
-        "What was spent", "What it means", "The receipt", "What produced it", "mean of age", release.request_id,
-        "study.plan(", "plain sum", "own curves", release.receipt.mac, "epsilon left", "assumed to have 10,000 rows",
+        "What was spent", "What it means", "The receipt", "The study that produced it", "mean of age", release.request_id,
+        "study.plan(", "plain sum", "exact curves", release.receipt.mac, "epsilon left", "assumed to have 10,000 rows",
     ):  # fmt: skip
         assert part in page, part
     assert not re.search(r"<script|<link|<img|src=|href=|@import|url\(", page)
@@ -160,7 +160,7 @@ def test_a_curve_holds_every_cell() -> None:
             10.5,
             0.0,
             None,
-            "Epsilon 10.5 protects next to nobody: odds can grow by a factor of up to 36,400. "
+            "Epsilon 10.5 protects almost nobody: odds can grow by a factor of up to 36,400. "
             "Somebody who thought it 1 in 1,000 that a person is in the table can be up to 97.4% sure",
         ),
         (40.0, 0.0, None, "odds can grow by a factor of more than a million"),

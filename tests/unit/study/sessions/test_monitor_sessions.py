@@ -238,6 +238,6 @@ def test_a_plan_in_words_says_that_its_price_protects_little(tmp_path: Path) -> 
         study.query_session_plan(0.5, 5, columns=["age"], bins={"age": 3}, rows=40),
     )
     for plan in plans:
-        assert "protects next to nobody" in str(plan) and "Delta 0.01 is" in str(plan)
+        assert "protects almost nobody" in str(plan) and "Delta 0.01 is" in str(plan)
     quiet = ft.Study(data, 1.0, ledger=tmp_path / "quiet.db", name="quiet")
     assert "warning" not in str(quiet.monitor_plan("age > 20", threshold=5, alerts=1))

@@ -131,7 +131,7 @@ def test_a_spent_session_says_what_can_still_be_answered_and_the_ledger_is_exact
 def test_rows_that_nobody_knows_are_counted_first_and_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     words = {**WORDS, "rows": None, "request_id": "monday"}
     study = make()
-    with pytest.raises(InvalidValue, match="is not public; say rows="):
+    with pytest.raises(InvalidValue, match="is not public; pass rows="):
         study.query_session_plan(**words)
     with monkeypatch.context() as broken:
         broken.setattr("farthing.study.sessions.query_sessions._remembered_plan", _interrupted)

@@ -72,7 +72,7 @@ function Left({ session, budget }) {
         <${Stat} name="updates left" value=${session.updates_left} of=${plan.updates}
           hint="A surprising answer uses one up. When none is left, new questions are refused." />
         <${Stat} name="questions the promise covers" value=${session.questions_left} of=${plan.queries}
-          hint="More may be asked; paid answers are then a little less exact." />
+          hint="More may be asked; paid answers are then a little less accurate." />
         <div class="ask-stat">
           <dt>spent on this session</dt>
           <dd><span class="number strong">${epsilon(plan.epsilon)}</span><p class="hint">Paid once, when it was opened.</p></dd>

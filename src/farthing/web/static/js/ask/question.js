@@ -75,7 +75,7 @@ function Answer({ answer }) {
 
 /** Whether an answer used something up. */
 export function Paid({ paid, error }) {
-  if (error === null || error === undefined) return html`<span class="badge warn">an estimate, nothing promised</span>`;
+  if (error === null || error === undefined) return html`<span class="badge warn">an estimate, without a promise</span>`;
   return paid ? html`<span class="badge accent">used one update</span>` : html`<span class="badge good">free</span>`;
 }
 
@@ -97,7 +97,7 @@ function leftOut(error, session, schema) {
 function NoUpdateLeft({ estimate }) {
   const guess =
     typeof estimate === "number"
-      ? `From what was paid for, a guess is ${count(estimate)} rows; nothing is promised about that.`
+      ? `An estimate from the paid answers is ${count(estimate)} rows, without a promise.`
       : "";
   return html`<${Notice} tone="warn" title="Refused: no update is left for a new question"><p>${guess} Nothing was spent.</p><//>`;
 }

@@ -49,7 +49,7 @@ function Refused({ error, again, raise }) {
   const closest = closestOf(error);
   if (error.code === "infeasible") {
     return html`
-      <${Notice} tone="bad" live title="More exact than this price allows">
+      <${Notice} tone="bad" live title="More accurate than this price allows">
         <p>${
           closest === null
             ? "For this price, these columns and so many questions nothing useful can be promised. Let it cost more, or ask about fewer columns."

@@ -74,8 +74,8 @@ export function OpenForm({ dataset }) {
     <${Card} title="Open a session">
       <div class="ask-open">
         <div class="stack">
-          <${Stops} name="alpha" label="How exact?" stops=${ALPHAS} value=${form.alpha}
-            text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more exact, ends sooner →"]}
+          <${Stops} name="alpha" label="How accurate?" stops=${ALPHAS} value=${form.alpha}
+            text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more accurate, ends sooner →"]}
             hint="Every answer of the session is at most this far off, for all questions together."
             change=${(alpha) => {
               setTouched(true);
@@ -95,7 +95,7 @@ export function OpenForm({ dataset }) {
               change({ rows });
               rememberRows(dataset.name, rows === null ? null : Math.round(rows));
             }} unit="rows"
-              hint="A guess from elsewhere. Without one they are counted first, for a hundredth of the price." />`
+              hint="An estimate from elsewhere. Without one they are counted first, for a hundredth of the price." />`
           }
           <${ColumnChoice} schema=${dataset.schema} form=${form} change=${change} cells=${cells} problem=${problem} />
         </div>

@@ -56,7 +56,7 @@ export function ErrorSummary({ problems, attempt }) {
     control?.focus();
   };
   return html`<div class="notice bad" ref=${box} tabindex="-1" role="group" aria-labelledby="error-summary-title">
-    <p class="notice-title" id="error-summary-title">${problems.length === 1 ? "One thing is missing or not right" : `${problems.length} things are missing or not right`}</p>
+    <p class="notice-title" id="error-summary-title">${problems.length === 1 ? "One entry is missing or wrong" : `${problems.length} entries are missing or wrong`}</p>
     <ul>${problems.map(({ id, text }) => html`<li key=${id}><a href=${"#" + id} onClick=${(event) => jump(event, id)}>${text}</a></li>`)}</ul>
   </div>`;
 }

@@ -81,7 +81,7 @@ export function Grants({ data, me, path, reload }) {
     setUser("");
     reload();
   };
-  return html`<${Card} title="Shares of analysts">
+  return html`<${Card} title="Grants of analysts">
     <div class="stack">
       ${
         data.grants.length
@@ -91,17 +91,17 @@ export function Grants({ data, me, path, reload }) {
               { key: "spent", title: "Spent ε", right: true, cell: (one) => privacy(one.spent.epsilon) },
               { key: "left", title: "Left ε", right: true, cell: (one) => privacy(one.remaining.epsilon) },
             ]} />`
-          : html`<p class="muted">Nobody has a share yet. An analyst can plan, release and ask only within one.</p>`
+          : html`<p class="muted">Nobody has a grant yet. An analyst can plan, release and ask only within one.</p>`
       }
       ${curator && html`<${ErrorBox} error=${people.error} onRetry=${people.reload} />`}
       ${
         curator &&
         people.data &&
         (analysts.length
-          ? html`<${AmountForm} id="grant" title="Grant a share" button="Grant it" start=${{ epsilon: null, delta: 0 }} save=${save}
+          ? html`<${AmountForm} id="grant" title="Grant a part of it" button="Grant it" start=${{ epsilon: null, delta: 0 }} save=${save}
             check=${() => !user && { id: "grant-user", text: "Choose an analyst." }}
-            naming=${(problemAt) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new share replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${problemAt("grant-user")} />`} />`
-          : html`<p>There are no analysts yet: <a href="#/people">add one</a>, then grant a share here.</p>`)
+            naming=${(problemAt) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new grant replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${problemAt("grant-user")} />`} />`
+          : html`<p>There are no analysts yet: <a href="#/people">add one</a>, then grant a part of the budget here.</p>`)
       }
     </div>
   <//>`;
@@ -133,7 +133,7 @@ export function Reserves({ data, path, reload }) {
       }
       <${AmountForm} id="reserve" title="Set something aside" button="Set it aside" start=${{ epsilon: null, delta: 0 }} freeing save=${save}
         check=${() => !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(label.trim()) && { id: "reserve-label", text: "Say what it is for: letters, digits, spaces, dots and dashes." }}
-        naming=${(problemAt) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. The same name again changes it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${problemAt("reserve-label")} />`} />
+        naming=${(problemAt) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. Use the same name to change it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${problemAt("reserve-label")} />`} />
     </div>
   <//>`;
 }

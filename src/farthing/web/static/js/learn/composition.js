@@ -66,7 +66,7 @@ function Everything({ comparison }) {
     <details class="learn-everything">
       <summary>All theorems, with their sources</summary>
       <p role="status">${result.sentence}</p>
-      <${Table} caption="Every theorem beside the optimum" columns=${columns} rows=${result.theorems} rowKey=${(row) => row.name} />
+      <${Table} caption="Every theorem next to the optimum" columns=${columns} rows=${result.theorems} rowKey=${(row) => row.name} />
       ${(result.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
       ${
         typeof result.optimal?.upper === "number"

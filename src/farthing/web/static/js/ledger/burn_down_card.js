@@ -16,7 +16,7 @@ export function BurnDownCard({ dataset, own }) {
     <${Card} title=${own ? "How your grant is used up" : "How the budget is used up"}>
       <${ErrorBox} error=${error} onRetry=${reload} />
       ${!data && !error ? html`<${Loading} lines=${5} />` : null}
-      ${data && data.points.length === 0 ? html`<${Empty} level=${3} title="Nothing was spent yet">The whole of epsilon ${privacy(totalOf(data))} is there.<//>` : null}
+      ${data && data.points.length === 0 ? html`<${Empty} level=${3} title="Nothing was spent yet">All of epsilon ${privacy(totalOf(data))} is left.<//>` : null}
       ${data && data.points.length > 0 ? html`<${Drawn} data=${data} busy=${loading} />` : null}
     <//>`;
 }

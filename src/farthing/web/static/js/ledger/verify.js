@@ -40,7 +40,7 @@ export function VerifyCard({ summary, actions }) {
       </div>
       <details class="ledger-receipt" open=${handed !== null}>
         <summary>Check a receipt</summary>
-        <p class="hint">A receipt came with each release. It proves that the ledger you see is the one that was charged then, and that nothing was taken out since.</p>
+        <p class="hint">A receipt came with each release. It proves that the ledger you see is the one that was charged then, and that nothing has been removed since.</p>
         <div class="field">
           <label for="receipt-file">From a file</label>
           <input id="receipt-file" class="input" type="file" accept=".json,application/json,.txt" onChange=${read} />

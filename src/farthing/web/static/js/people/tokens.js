@@ -97,7 +97,7 @@ function NewToken({ me, onMade }) {
   });
   const wrong = [
     !label.trim() && { id: "token-label", text: "Say what it is for, so that you know later which one to revoke." },
-    !scopes.length && { id: "token-read", text: "Choose at least one thing that it may do." },
+    !scopes.length && { id: "token-read", text: "Choose at least one permission." },
   ].filter(Boolean);
   const problems = attempt > 0 ? wrong : [];
   const submit = (event) => {
@@ -115,7 +115,7 @@ function NewToken({ me, onMade }) {
       <fieldset><legend>What may it do?</legend><div class="choices">
         ${me.scopes.map((scope) => html`<${CheckField} key=${scope} id=${"token-" + scope} label=${SCOPES[scope]?.[0] ?? scope} hint=${SCOPES[scope]?.[1]} checked=${scopes.includes(scope)} onValue=${(on) => toggle(scope, on)} />`)}
       </div></fieldset>
-      ${scopes.includes("spend") && html`<${Notice} tone="warn"><p>Whoever has this token can spend your budget.</p><//>`}
+      ${scopes.includes("spend") && html`<${Notice} tone="warn"><p>Anybody who has this token can spend your budget.</p><//>`}
       <${SelectField} id="token-days" label="For how long?" value=${days} onValue=${setDays} options=${DAYS} />
       <div><${Button} kind="primary" type="submit" busy=${busy}>Make the token<//></div>
     </form>

@@ -107,7 +107,7 @@ function NewUser({ onMade }) {
   const wrong = [
     !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(user.name) && {
       id: "user-name",
-      text: "The name has small letters, digits, dots and dashes, at most 64.",
+      text: "The name has lower-case letters, digits, dots and dashes, at most 64.",
     },
     user.password &&
       [...user.password].length < SHORTEST && {

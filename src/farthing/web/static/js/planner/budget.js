@@ -37,7 +37,7 @@ export function Exhausted({ dataset, budget, me }) {
         ${
           me.role === "curator"
             ? html`<li><a href=${link("dataset", dataset)}>Raise the budget</a>. It weakens the promise to the people in the table, so have a good reason.</li>`
-            : html`<li>Ask the curator of ${dataset} for a larger share.</li>`
+            : html`<li>Ask the curator of ${dataset} for a larger grant.</li>`
         }
       </ul>
     <//>`;

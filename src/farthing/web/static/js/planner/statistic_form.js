@@ -95,7 +95,7 @@ function Columns({ form, set, kind, schema }) {
         <label for="ask-bins">How many bands?</label>
         <input id="ask-bins" class="input short" type="number" inputmode="numeric" min="1" max="10000" step="1" value=${Number.isNaN(bands) ? "" : bands}
           onInput=${(event) => set({ bins: event.target.valueAsNumber })} aria-describedby="ask-bins-hint" />
-        <p class="hint" id="ask-bins-hint">Fewer, wider bands are more exact.${must ? "" : " Leave it empty for a band for each value."}</p>
+        <p class="hint" id="ask-bins-hint">Fewer, wider bands are more accurate.${must ? "" : " Leave it empty for a band for each value."}</p>
       </div>`
         : null
     }

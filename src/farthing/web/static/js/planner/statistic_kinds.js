@@ -38,7 +38,7 @@ export const KINDS = [
   },
   {
     kind: "cdf",
-    words: "Which share lies below each value",
+    words: "What share lies below each value",
     column: ORDERED,
     bins: true,
     help: "A curve from 0% to 100%.",

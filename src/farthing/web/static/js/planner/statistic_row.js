@@ -130,7 +130,7 @@ function MakeIt({ row, name, unit, locked, lockable, actions }) {
           setText(typed);
           setWrong(null);
         }} />
-      <${Button} type="submit" small>Make it so<//>
+      <${Button} type="submit" small>Set this error<//>
       <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !lockable}
         onClick=${() => (locked ? actions.unlock(row.key) : actions.lock(row.key))} aria-label=${locked ? `Unlock ${name}` : `Lock ${name} at its present error`}>
         <${LockPicture} closed=${locked} /> ${locked ? `Locked at ${plusMinus(row.entry.within)}` : "Lock this error"}

@@ -29,7 +29,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
   };
   const left = reachable(view.bar, budget).free;
   const empty = view.notes?.length ?? 0;
-  const purse = budget.analyst ? `your share of ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
+  const purse = budget.analyst ? `your grant in ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
   return html`
     <${Dialog} open title="Release these statistics?" onClose=${onClose} actions=${html`
       <${Button} onClick=${onClose}>Not yet<//>
@@ -56,7 +56,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
         <dt>Released by</dt><dd>${me.name}; you can show the answers to anybody</dd>
       </dl>
       <${Warnings} lines=${view.warnings} />
-      ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would say next to nothing.</p>` : null}
+      ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would be mostly noise.</p>` : null}
       <p><strong>This cannot be undone.</strong> What is published cannot be withdrawn, and what is spent does not come back, even if the
         work stops half way. The answers are kept: reading them again is free.</p>
     <//>`;

@@ -18,7 +18,7 @@ const WORDS = {
     tone: "bad",
     title: "This could not be run, and nothing was spent",
     text: "Something stopped it before it was charged.",
-    next: "Try the plan again. If it fails again, whoever runs this server finds the reason in its log.",
+    next: "Try the plan again. If it fails again, the server's log has the reason.",
   },
   forfeited: {
     tone: "bad",

@@ -75,7 +75,7 @@ const STATES = {
 
 function Own({ sessions, dataset }) {
   return html`
-    <${Card} title="Go on asking">
+    <${Card} title="Open sessions">
       <ul class="ask-sessions">
         ${sessions.map(
           (one) => html`

@@ -77,10 +77,10 @@ const HOLDS = {
 
 function Columns({ columns }) {
   return html`<${Card} title="Columns">
-    <${Table} caption="What the columns may hold, from common knowledge and not from the rows" rows=${columns} rowKey=${(one) => one.name} columns=${[
+    <${Table} caption="What the columns can hold, from common knowledge and not from the rows" rows=${columns} rowKey=${(one) => one.name} columns=${[
       { key: "name", title: "Column", head: true, cell: (one) => html`<code>${one.name}</code>` },
       { key: "kind", title: "Holds", cell: (one) => HOLDS[one.kind] ?? one.kind },
-      { key: "range", title: "What may be there", cell: range },
+      { key: "range", title: "Possible values", cell: range },
     ]} />
   <//>`;
 }

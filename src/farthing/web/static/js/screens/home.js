@@ -59,13 +59,13 @@ function DatasetCard({ dataset, me }) {
 
 function Nothing({ me }) {
   if (me.role === "curator") {
-    return html`<${Empty} title="Nothing is protected yet" action=${html`<${LinkButton} kind="primary" href="#/wizard">Declare the first dataset<//> <${LinkButton} href="#/learn">See how it works<//>`}>
+    return html`<${Empty} title="No dataset has been declared yet" action=${html`<${LinkButton} kind="primary" href="#/wizard">Declare the first dataset<//> <${LinkButton} href="#/learn">See how it works<//>`}>
       Five short questions: which file, whom it protects, what its columns may hold, and how much may be revealed about a person. No row is read for this.
     <//>`;
   }
   if (me.role === "analyst") {
     return html`<${Empty} title="No dataset is open to you yet" action=${html`<${LinkButton} href="#/learn">See how budgets work<//>`}>
-      Ask a curator of this server (whoever gave you this account) to grant a budget to <strong>${me.name}</strong>. It then appears here.
+      Ask a curator of this server (the person who gave you this account) to grant a budget to <strong>${me.name}</strong>. It then appears here.
     <//>`;
   }
   return html`<${Empty} title="No dataset has been declared yet">As soon as a curator declares one, its budget and its ledger can be read here.<//>`;
@@ -76,7 +76,7 @@ function Drafts() {
   const { data } = useLoaded("/plans");
   const plans = [...(data?.plans ?? [])].sort((a, b) => (b.changed ?? 0) - (a.changed ?? 0)).slice(0, 5);
   if (!plans.length) return null;
-  return html`<${Card} title="Go on with a draft">
+  return html`<${Card} title="Continue a draft">
     <ul class="drafts">${plans.map(
       (one) => html`<li key=${one.id}>
       <a href=${link("plan", one.dataset, one.id)}>${one.title || `Plan for ${one.dataset}`}</a> <span class="muted small">${one.title && `${one.dataset}, `}${plural(one.statistics ?? 0, "statistic")}</span>

@@ -29,7 +29,7 @@ export default function Screen() {
   const totals = pictures.value ? totalsAt(pictures.value.epsilon_of, drawn.k) : null;
   return html`
     <${Page} title="Learn what many answers cost"
-      lead="Every answer gives a little away. Move the sliders to see what many answers give away together, and what somebody could find out with them. Nothing here touches data or budget.">
+      lead="Every answer reveals a little. Move the sliders to see what many answers reveal together, and what somebody could learn from them. Nothing here touches data or budget.">
       <div class="learn">
         <${Sliders} wanted=${wanted} change=${change} />
         <div class="learn-pictures stack">
@@ -61,7 +61,7 @@ function Sliders({ wanted, change }) {
           change=${(k) => change({ k })} />
         <${Stops} name="epsilon" label="Price of each answer (epsilon)" stops=${EPSILONS} value=${wanted.epsilon} text=${privacy}
           ends=${["← more private", "more accurate →"]}
-          hint=${`One answer multiplies nobody's odds by more than ${privacy(Math.ceil(100 * Math.exp(wanted.epsilon)) / 100)}.`}
+          hint=${`One answer changes the odds about a person by a factor of at most ${privacy(Math.ceil(100 * Math.exp(wanted.epsilon)) / 100)}.`}
           change=${(epsilon) => change({ epsilon })} />
         <${Stops} name="delta" label="Risk of each answer (delta)" stops=${LEAKS} value=${wanted.delta} text=${privacy}
           ends=${["← never fails", "fails now and then →"]}

@@ -47,7 +47,7 @@ export default function Login({ search }) {
       ${
         (data.oidc || data.local) &&
         html`<p class="muted small">No account? A curator of this server can add you under People.
-        Whoever started the server on this machine can also use the link it printed.</p>`
+        The person who started the server on this machine can also use the link it printed.</p>`
       }
     </div>`
     }

@@ -47,7 +47,7 @@ import { knownRows, rememberRows } from "../row_estimates.js";
 import { useLoaded } from "../server_data.js";
 
 const LEAD =
-  "Choose statistics and see how exact each would be. Nothing is spent, and no row is read, until you release.";
+  "Choose statistics and see how accurate each would be. Nothing is spent, and no row is read, until you release.";
 
 export default function Screen({ params, me }) {
   const dataset = useLoaded(`/datasets/${encodeURIComponent(params.dataset)}`);
@@ -132,7 +132,7 @@ function Planner({ about, saved: loaded, me, title }) {
               ? null
               : html`
             <${Notice} tone="warn" live title="Less budget is left than this plan was made for">
-              <p>It was to use ${epsilon(first.wanted)}; ${epsilon(left)} is free now. It uses what is free: look at the errors again before you release it.</p>
+              <p>It was to use ${epsilon(first.wanted)}; only ${epsilon(left)} is free now, and the plan uses that. Look at the errors again before you release it.</p>
             <//>`
           }
           ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
@@ -146,7 +146,7 @@ function Planner({ about, saved: loaded, me, title }) {
                 ? html`
               <${SaveDraft} draft=${draft} saved=${saved} onSaved=${setSaved} onLoad=${planning.replace} onTitle=${actions.title} />
               <${Button} kind="quiet" small onClick=${fresh}>Start a new plan<//>`
-                : html`<p class="muted small">${me.role === "auditor" ? "Analysts and curators keep their drafts here." : "A plan can be saved here and taken up later."}</p>`
+                : html`<p class="muted small">${me.role === "auditor" ? "Analysts and curators keep their drafts here." : "A plan can be saved here and continued later."}</p>`
             }
             <${Drafts} dataset=${about.name} me=${me} current=${saved} />
           <//>
@@ -257,7 +257,7 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
         draft.rows.length
           ? null
           : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
-        Start with one of these, or put your own question together below. You will see its error at once.<//>`
+        Start with one of these, or build your own below. You will see its error at once.<//>`
       }
       ${open ? html`<${StatisticForm} schema=${about.schema} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
       ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} view=${answer?.view} onExpect=${actions.expect} />` : null}

@@ -26,8 +26,8 @@ const DOWNLOADS = [
 ];
 const LEADS = {
   released: "These are the answers. They are kept: reading them again costs nothing.",
-  queued: "Your release is on its way. You may close this page; it goes on without it.",
-  running: "Your release is on its way. You may close this page; it goes on without it.",
+  queued: "Your release is on its way. You may close this page; the release continues without it.",
+  running: "Your release is on its way. You may close this page; the release continues without it.",
 };
 
 export default function Screen({ params, me }) {
@@ -103,7 +103,7 @@ function Released({ release, id, me }) {
       release.receipt
         ? html`
       <${Card} title="Receipt">
-        <p>It proves that the ledger holds this release. Whoever keeps it can check later that nothing was changed.</p>
+        <p>It proves that the ledger holds this release. Keep it to check later that nothing was changed.</p>
         <div class="row">
           <${CopyButton} small text=${receiptText(release.receipt)} label="Copy the receipt" />
           <a class="button small" href=${link("ledger", release.dataset)} onClick=${() => hand(receiptText(release.receipt))}>Check it in the ledger</a>

@@ -19,7 +19,7 @@ import { UnitStep } from "../wizard/unit_step.js";
 const STEPS = [
   ["File", "Which file is it?", FileStep],
   ["Person", "Whom does it protect?", UnitStep],
-  ["Columns", "What may the columns hold?", ColumnsStep],
+  ["Columns", "What can the columns hold?", ColumnsStep],
   ["Budget", "How much may be revealed?", BudgetStep],
   ["Check", "Is this right?", CheckStep],
 ];

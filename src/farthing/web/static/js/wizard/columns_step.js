@@ -37,7 +37,7 @@ function Column({ name, column, holds, set, problemAt, checked }) {
       ${column.kind === "dates" && html`<${Days} ...${{ id, name, column, set, problemAt }} />`}
       ${
         column.kind === "categories" &&
-        html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>What may it say?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${problemAt(id + "-categories")}
+        html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>Which values can it have?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${problemAt(id + "-categories")}
         hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. Values that are not in the list are not counted. A list that was not taken from the rows reveals nobody." />`
       }
       ${
@@ -45,7 +45,7 @@ function Column({ name, column, holds, set, problemAt, checked }) {
         textual(holds) &&
         html`
         <${CheckField} id=${id + "-trim"} checked=${Boolean(column.trim)} onValue=${(trim) => set({ trim })} label=${html`<span class="unseen">${name}: </span>Ignore blanks before and after, so that " north" is north`} />
-        <${CheckField} id=${id + "-lowercase"} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore capitals, so that North is north. Write the list above in small letters`} />`
+        <${CheckField} id=${id + "-lowercase"} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore case, so that North is north. Write the list above in lower case`} />`
       }
       <div aria-live="polite">
         ${UNUSABLE[holds] && html`<p class="small">${name} ${UNUSABLE[holds]}</p>`}

@@ -152,7 +152,7 @@ function missingOf(name, column) {
   const id = columnId(name);
   if (column.kind === "") return { id, text: `${name}: choose what it holds.` };
   if (column.kind === "categories" && categoriesOf(column.categories).length === 0)
-    return { id: id + "-categories", text: `${name}: list what it may say.` };
+    return { id: id + "-categories", text: `${name}: list its possible values.` };
   if (column.kind === "dates") {
     const dates = [column.lower, column.upper];
     if (!dates.every((one) => /^\d{4}-\d{2}-\d{2}$/.test(one)))

@@ -23,7 +23,7 @@ export function UnitStep({ draft, change, problemAt }) {
       draft.who === "row" &&
       naming.length > 0 &&
       html`<${Notice} tone="warn" live title="Can somebody have several rows?">
-      <p><code>${naming[0]}</code> looks as if it named a person. If two rows can have the same one, choose “A column names the person”; otherwise only single rows are protected.</p>
+      <p><code>${naming[0]}</code> seems to identify a person. If two rows can have the same one, choose “A column names the person”; otherwise only single rows are protected.</p>
     <//>`
     }
     ${
@@ -48,7 +48,7 @@ export function UnitStep({ draft, change, problemAt }) {
           ]} />
         ${
           draft.neighbours === "replace" &&
-          html`<${NumberField} id="wizard-rows" label="How many rows has the file?" optional value=${draft.rows} onValue=${(rows) => set({ rows })} error=${problemAt("wizard-rows")}
+          html`<${NumberField} id="wizard-rows" label="How many rows does the file have?" optional value=${draft.rows} onValue=${(rows) => set({ rows })} error=${problemAt("wizard-rows")}
           hint="Only if that number is public anyway." />`
         }
       </div>
