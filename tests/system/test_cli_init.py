@@ -54,7 +54,7 @@ def test_a_time_zone_is_no_date_and_two_columns_of_one_name_have_a_header(tmp_pa
     assert day.startswith("day = { range = [] }  # dates")
     (tmp_path / "twice.csv").write_text("id,age,AGE\n1,2,3\n")
     code, printed = init(str(tmp_path / "twice.csv"), "--out", str(tmp_path / "twice.toml"))
-    assert code == 2 and "rename one of the two" in printed and "(age and AGE are one)" in printed
+    assert code == 2 and "rename one of the two" in printed and "(age and AGE are the same)" in printed
 
 
 def test_parquet_gives_types_and_not_the_statistics_in_its_footer(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> Non
             "dataset.epsilon=1: is not known",
         ),
         ("[dataset]\nrows = 3\n[schema]\nx = {flags = true}", "dataset.source=None: must be given"),
-        ("[dataset]\nsource = 'a.csv'\n[schema]\nx = 3", "must say one thing about the column"),
+        ("[dataset]\nsource = 'a.csv'\n[schema]\nx = 3", "must have exactly one kind"),
         ("[dataset]\nsource = 'a.csv'\n[schema]\nx = {range = [1]}", "must be filled in"),
         ("[dataset]\nsource = 'a.csv'\n[schema]\nx = {range = [2, 1]}", "lower must not exceed upper"),
         ("[dataset\n", "is not valid TOML"),
@@ -175,7 +175,7 @@ def test_the_file_becomes_a_study_when_the_budget_is_filled_in(tmp_path: Path) -
     written = study.read_text(encoding="utf-8")
     facts = tomllib.loads(written)
     assert facts["study"] == {"ledger": "study.db"} and facts["statistics"] == [{"kind": "count"}]
-    with pytest.raises(InvalidValue, match=r"study\.epsilon=None: must be given; write epsilon = 1.0 below"):
+    with pytest.raises(InvalidValue, match=r"study\.epsilon=None: must be given; write epsilon = 1.0 under"):
         read_study(study)
     for before, after in (
         ("# epsilon =", "epsilon ="), ("sex = { }", 'sex = { categories = ["F", "M"] }'), ("# sex =", "sex ="),

@@ -206,7 +206,7 @@ def test_what_a_refusal_offers_is_typed_and_then_it_fits(tmp_path: Path, event: 
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (("budget", "set", "PLACE", "cenzus", "--epsilon", "1"), "must be in the ledger; there is census"),
+        (("budget", "set", "PLACE", "cenzus", "--epsilon", "1"), "must be in the ledger; it has census"),
         (("budget", "set", "PLACE", "census", "--epsilon", "nan"), "must be a plain number"),
         (("budget", "set", "PLACE", "census", "--epsilon", "-1"), "must be a plain number|must be"),
         (("budget", "set", "PLACE", "census", "--epsilon", "1", "--delta", "2"), "must be >= 0 and < 1"),

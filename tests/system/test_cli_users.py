@@ -105,7 +105,7 @@ def test_a_token_is_printed_alone_and_works_until_its_owner_is_disabled(place: P
         (("add", "bob", "--role", "boss"), "'boss' is not one of 'curator', 'analyst', 'auditor'"),
         (("role", "nobody", "analyst"), "there is no user 'nobody'"),
         (("password", "nobody"), "there is no user 'nobody'"),
-        (("token", "nobody"), "farthing serve prints adds whom it signs in when it is opened"),
+        (("token", "nobody"), "farthing serve prints adds its user only when somebody opens it"),
         (("token", "ada", "--scopes", "rule"), "scopes='rule': must be some of read, plan, spend, manage"),
         (("token", "ada", "--scopes", ","), "must be some of read"),
         (("token", "ada", "--days", "366"), "days=366: must be from 1 to 365"),

@@ -224,8 +224,8 @@ def _price(plan: Plan) -> None:
     click.echo("\n".join(aligned(rows, right=[1, 2])))
     click.echo(f"This plan: {plan.price.sentence}")
     click.echo(
-        f"60 means of people above each of 20 ages: for noise that costs epsilon {number_text(more.price.own)} summing "
-        f"would charge {number_text(more.price.basic)}."
+        f"60 means over people above each of 20 ages: their noise costs epsilon {number_text(more.price.own)}, and a "
+        f"plain sum would charge {number_text(more.price.basic)}."
     )
 
 

@@ -339,6 +339,6 @@ def awaited(
             time.sleep(_LOOK)
             view = connection.get(f"{path}/{part(view.get('request_id') or view['id'])}")
     except KeyboardInterrupt as stopped:
-        stopped.add_note(f"the server goes on, and what it charges stays spent; {again}")
+        stopped.add_note(f"the server continues, and what it charges stays spent; {again}")
         raise
     return view

@@ -289,7 +289,7 @@ class Single:
             raise InvalidValue(norm, stated[norm], f"must be at least {least}", "see dataset.sensitivity()")
         cells = _cells_of(self.aggregate, dataset)
         if stated["cells"] != cells:
-            raise InvalidValue("cells", stated["cells"], f"must be {cells}, as many as the aggregate has")
+            raise InvalidValue("cells", stated["cells"], f"must be {cells}, the number of cells of the aggregate")
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """The one aggregate, and its noise."""

@@ -103,7 +103,7 @@ def domain_of_entry(name: str, entry: Any) -> Any:
     where = f"schema.{name}"
     kinds = [kind for kind in entry if kind in _OPTIONS] if isinstance(entry, dict) else []
     if len(kinds) != 1:
-        raise InvalidValue(where, entry, "must say one thing about the column", f"{_WAYS}, or remove the line")
+        raise InvalidValue(where, entry, "must have exactly one kind", f"{_WAYS}, or remove the line")
     (kind,) = kinds
     value, options = entry[kind], {key: given for key, given in entry.items() if key != kind}
     for key, given in options.items():

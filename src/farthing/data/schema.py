@@ -61,7 +61,7 @@ class Categories:
     Categories(values=('north', 'south'), trim=True, lower=True)
     >>> Categories(("F", "F"))
     Traceback (most recent call last):
-    farthing.errors.InvalidValue: categories='F': must not stand in the list twice; remove one of the two.
+    farthing.errors.InvalidValue: categories='F': must not be listed twice; remove one of the two.
     """
 
     values: tuple[str | int | bool, ...]
@@ -101,7 +101,7 @@ class Categories:
             # Two spellings of one text look the same in every report, and only one of them matches the cells.
             same = unicodedata.normalize("NFC", value) if isinstance(value, str) else value
             if same in seen:
-                raise InvalidValue("categories", value, "must not stand in the list twice", "remove one of the two")
+                raise InvalidValue("categories", value, "must not be listed twice", "remove one of the two")
             seen.add(same)
         object.__setattr__(self, "values", values)
         if (self.trim or self.lowered) and not isinstance(values[0], str):

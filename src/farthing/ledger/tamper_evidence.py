@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from farthing.errors import InvalidValue, LedgerUnavailable
 
-GENESIS = "0" * 64  # what stands before the first entry
+GENESIS = "0" * 64  # what is before the first entry
 _BLOCK = 64  # bytes that SHA-256 takes in at a time
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 

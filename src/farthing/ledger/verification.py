@@ -134,7 +134,7 @@ def _check(
         raise LedgerTampered(damage)
     (first,) = link.run(f"SELECT MIN(sequence) FROM {ENTRIES}").fetchone()
     if first is not None and first < 1:  # where nobody reads, and yet a request id is looked for
-        raise LedgerTampered(f"entry {first} stands before the first", sequence=first)
+        raise LedgerTampered(f"entry {first} is before the first", sequence=first)
     expected = known.sequences()
     for row in rows(store, link.run):
         entry, answer = entry_of(chain, row[:-1]), row[-1]

@@ -361,7 +361,7 @@ class KeySelection(Mechanism):
         if isinstance(distribution, tuple):
             return bisect_left(distribution, Fraction(wanted))
         if wanted == 1 and distribution.reach is None:
-            raise InvalidValue("probability", probability, "must be < 1 for rule='laplace', whose noise has no end")
+            raise InvalidValue("probability", probability, "must be < 1 for rule='laplace', whose noise is unbounded")
         low, high = 0, 1  # not enough, perhaps enough
         while not distribution.keep_probability(high) >= wanted:
             low, high = high, 2 * high

@@ -95,7 +95,7 @@ def share_recovered(
     5
     """
     if len(noise) != len(shares) or not noise:
-        raise InvalidValue("shares", len(shares), f"must be as many as noises, {len(noise)}, and at least one")
+        raise InvalidValue("shares", len(shares), f"must be one for each noise, {len(noise)}, and at least one")
     alt = altair()
     line_rows = [{"noise": float(n), "share": float(s)} for n, s in zip(noise, shares, strict=True)]
     point_rows = [{"name": name, "noise": float(n), "share": float(s)} for name, n, s in marked]

@@ -313,7 +313,7 @@ def changed_note(study: StudyAccount, receipt: Receipt, fresh: str) -> str:
     if changed is None:
         return (
             f"farthing cannot tell whether the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}: "
-            "it keeps track of files and frames only, and of no release made before it began to."
+            "it tracks only files and frames, and only releases made since it began to."
         )
     return ""
 

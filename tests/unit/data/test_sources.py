@@ -182,7 +182,7 @@ def test_whole_numbers_beyond_a_double_are_refused_in_columns_of_doubles() -> No
     [
         ({"schema": {"aeg": (0, 9)}}, "is not a column of the source; did you mean 'age'"),
         ({"schema": {"age": (9, 0)}}, "lower must not exceed upper"),
-        ({"schema": {"sex": ["F", "F"]}}, "must not stand in the list twice"),
+        ({"schema": {"sex": ["F", "F"]}}, "must not be listed twice"),
         ({"schema": {}}, "must name at least one column"),
         ({"unit": "who", "max_rows": 1}, "is not a column of the source"),
         ({"unit": "bmi", "max_rows": 1}, "must be a column of whole numbers, text, UUIDs or dates"),

@@ -138,8 +138,8 @@ def test_a_study_file_declares_how_text_is_read(tmp_path: Path) -> None:
         ({"categories": [" north"], "trim": True}, "must have no blanks around it with trim"),
         ({"categories": [1, 2], "trim": True}, "must be text to be trimmed"),
         ({"categories": ["a"], "trim": 1}, "must be true or false"),
-        ({"categories": ["a"], "flags": True}, "must say one thing about the column"),
-        ({"trim": True}, "must say one thing about the column"),
+        ({"categories": ["a"], "flags": True}, "must have exactly one kind"),
+        ({"trim": True}, "must have exactly one kind"),
     ],
 )
 def test_a_declaration_that_makes_no_sense_is_refused(entry: dict[str, Any], message: str) -> None:

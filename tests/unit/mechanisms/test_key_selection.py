@@ -92,7 +92,7 @@ def test_certainty_is_reached_or_refused() -> None:
     assert KeySelection(1.0, 1e-6).keep_probability(28) == 1.0
     truncated = KeySelection(1.0, 1e-6, rule="truncated_geometric")
     assert truncated.keep_probability(truncated.needed(1.0)) == 1.0
-    with pytest.raises(InvalidValue, match="noise has no end"):
+    with pytest.raises(InvalidValue, match="noise is unbounded"):
         KeySelection(1.0, 1e-6, rule="laplace").needed(1.0)
 
 

@@ -24,7 +24,9 @@ TLS = {"tls_certificate": Path("a"), "tls_key": Path("b")}
 def test_a_port_that_is_taken_is_refused_if_it_was_asked_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InvalidValue, match=f"port={port}: is in use; stop the process that has it, or choose another"):
+        with pytest.raises(
+            InvalidValue, match=f"port={port}: is in use; stop the process that has it, or choose another"
+        ):
             listening_socket("127.0.0.1", port, exact=True)
 
 

@@ -58,7 +58,7 @@ DIFFERENCES = (
     Difference("a sum of integers through Ibis", "an integer", "a float", "an integer",
                "rows are fetched from the driver, not through Ibis", "waiting on them"),
     Difference("errors", "quote cells", "quote cells", "quote cells, also in the client's log",
-               "only the class of an error goes on", "never"),
+               "only the class of an error is passed on", "never"),
     Difference("progress", "a share of the work", "none", "a share of the tasks",
                "shown where there is any", "waiting on them"),
     Difference("stopping a query", "at once", "at once", "when its tasks have finished their batch",

@@ -94,7 +94,7 @@ class _Checker(Coercion):
         near = [other for other in names if other.lower() == name.lower()]
         near = near or difflib.get_close_matches(name, names, 1)
         known = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
-        way_out = f"did you mean {near[0]}" if near else f"the schema has {known}; text stands in single quotes"
+        way_out = f"did you mean {near[0]}" if near else f"the schema has {known}; text is written in single quotes"
         return self.fault(node, f"there is no column {name[:60]!r}", way_out, column=name)
 
     # Logic

@@ -19,7 +19,7 @@ from farthing.data.expressions.syntax_tree import RESERVED, Node, column, consta
 from farthing.errors import InvalidExpression
 
 _AGGREGATE = (
-    "a statistic of many rows cannot stand inside an expression about one row",
+    "a statistic of many rows cannot be used in an expression about one row",
     "ask for it as a statistic",
 )
 _FILE = ("an expression cannot read files or other tables", "register that table as a dataset of its own")

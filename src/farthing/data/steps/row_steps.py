@@ -182,7 +182,7 @@ class Lookup:
     def link(self, rows: int) -> Link:
         """Keys are unique, so a row finds one partner at most."""
         title = f"join a public table on {', '.join(self.keys)}"
-        return Link(title, "x 1", rows, "each key stands once in the public table")
+        return Link(title, "x 1", rows, "each key appears once in the public table")
 
     def needs(self, after: Set[str]) -> set[str]:
         """The keys instead of what is looked up."""
@@ -289,7 +289,7 @@ def lookup(
             raise InvalidValue("on", list(keys), "must be columns of the public table", f"it has {list(record)}")
         values = tuple(record[key] for key in keys)
         if values in entries:
-            raise InvalidValue("on", values, "must stand once in the public table", "aggregate it by its key first")
+            raise InvalidValue("on", values, "must appear once in the public table", "aggregate it by its key first")
         entries[values] = tuple(record[name] for name in columns)
     domains = [
         (name, _domain(name, [entry[place] for entry in entries.values()], declared))

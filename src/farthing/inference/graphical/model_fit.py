@@ -205,7 +205,7 @@ class _Problem:
                 "measured",
                 f"tables whose cliques have {self.tree.cells:.3g} cells",
                 f"must need at most {_MOST_CELLS:.3g}",
-                "measure fewer or smaller sets together; model_cells tells before",
+                "measure fewer or smaller sets together; model_cells gives the number in advance",
             )
         self._cells = Cells(self.tree, [(one.subset, one.groups) for one in measured])
         further = Cells(self.tree, [groups_of(key) for key in earlier])

@@ -29,7 +29,7 @@ TAGS = {
 _ENVELOPE = {"$ref": "#/components/schemas/ErrorEnvelope"}
 # Headers that come with a status, whatever the route. Those that every response has are no part of the description.
 _HEADERS = {
-    "303": {"Location": "where the browser goes on", "Set-Cookie": "the session, or that it has ended"},
+    "303": {"Location": "where the browser continues", "Set-Cookie": "the session, or that it has ended"},
     "401": {"WWW-Authenticate": "how to authenticate with a token"},
     "429": {"Retry-After": "seconds until it is worth trying again, where that is known"},
 }

@@ -103,7 +103,7 @@ def statistic_of(entry: Mapping[str, Any], where: str = "statistic") -> tuple[St
         raise InvalidValue(f"{where}.kind", kind, "must be a kind of statistic", f"there are: {known}")
     control = {key: rest.pop(key) for key in CONTROLS if key in rest}
     if "confidence" in control and "within" not in control:
-        raise InvalidValue(f"{where}.confidence", control["confidence"], "must stand beside within")
+        raise InvalidValue(f"{where}.confidence", control["confidence"], "must be given with within")
     if kind == "linear_regression" and "column" in rest:
         rest["target"] = rest.pop("column")
     make = CONSTRUCTORS[kind]

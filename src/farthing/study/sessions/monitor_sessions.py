@@ -40,7 +40,7 @@ def open_holdout(
         raise InvalidValue(
             "sampling_rate",
             study.sampling_rate,
-            "holds for one release, and a holdout goes on",
+            "holds for one release, and a holdout makes many",
             "study the table by itself, in another ledger= and without sampling_rate=",
         )
     if not isinstance(training, Dataset):

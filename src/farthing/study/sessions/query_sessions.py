@@ -366,6 +366,6 @@ def _refuse_sampled(study: StudyAccount) -> None:
         raise InvalidValue(
             "sampling_rate",
             study.sampling_rate,
-            "holds for one release, and a query session goes on",
+            "holds for one release, and a query session makes many",
             "study the table by itself, in another ledger= and without sampling_rate=",
         )

@@ -140,7 +140,7 @@ def test_what_is_expected_is_read_as_the_column_means_it() -> None:
     [
         ({"kind": ["count"]}, "statistics[0].kind=['count']: must be a kind"),
         ({"kind": "mean"}, "statistics[0].column=None: must be given for a mean"),
-        ({"kind": "count", "confidence": 0.9}, "must stand beside within"),
+        ({"kind": "count", "confidence": 0.9}, "must be given with within"),
         ({"kind": "count", "columm": "x"}, "statistics[0].columm='x': is not known"),
     ],
 )

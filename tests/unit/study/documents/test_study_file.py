@@ -91,7 +91,7 @@ def test_the_same_file_is_the_same_request(write: Path) -> None:
         (HEAD + STUDY + "[[statistics]]\nby = 'sex'\n", "statistics[0].kind=None"),
         (HEAD + STUDY + COUNT + "colum = 'age'\n", "statistics[0].colum='age': is not known"),
         (HEAD + STUDY + COUNT + "withn = 3\n", "statistics[0].withn=3: is not known; did you mean within"),
-        (HEAD + STUDY + COUNT + "confidence = 0.9\n", "must stand beside within"),
+        (HEAD + STUDY + COUNT + "confidence = 0.9\n", "must be given with within"),
         (HEAD + STUDY + COUNT + "[[statistics]]\nkind = 'mean'\n", "statistics[1].column=None: must be given"),
         (HEAD + STUDY + "[[statistics]]\nkind = 'quantile'\ncolumn = 'age'\n", "statistics[0].probability=None"),
         (HEAD + STUDY + "[expected]\nrowz = 3\n" + COUNT, "expected='rowz'"),

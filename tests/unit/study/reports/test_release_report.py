@@ -58,8 +58,9 @@ def test_the_page_has_everything_and_loads_nothing(release: ft.study.Release, tm
     path = release.report(str(tmp_path / "report.html"))
     page = path.read_text(encoding="utf-8")
     for part in (
-        "What was spent", "What it means", "The receipt", "The study that produced it", "mean of age", release.request_id,
-        "study.plan(", "plain sum", "exact curves", release.receipt.mac, "epsilon left", "assumed to have 10,000 rows",
+        "What was spent", "What it means", "The receipt", "The study that produced it", "mean of age",
+        release.request_id, "study.plan(", "plain sum", "exact curves", release.receipt.mac, "epsilon left",
+        "assumed to have 10,000 rows",
     ):  # fmt: skip
         assert part in page, part
     assert not re.search(r"<script|<link|<img|src=|href=|@import|url\(", page)
