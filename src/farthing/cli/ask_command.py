@@ -117,8 +117,8 @@ def ask_command(
     from farthing.study.documents.study_file import read_study
     from farthing.study.sessions.query_sessions import QuerySessionOptions
 
-    found = read_study(file, statistics=False)
-    guess = found.expected.get("rows") if rows is None else whole_number(rows, "rows")
+    study_file = read_study(file, statistics=False)
+    guess = study_file.expected.get("rows") if rows is None else whole_number(rows, "rows")
     asked = QuerySessionOptions(
         decimal_number(alpha, "alpha"),
         whole_number(queries, "queries"),
@@ -131,12 +131,12 @@ def ask_command(
         confidence=decimal_number(confidence, "confidence"),
     )
     if plan_only:
-        with found.looked_at() as study:
+        with study_file.looked_at() as study:
             if as_json:  # a plan in words says it itself
                 warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
             _show_plan(study, asked, session, as_json)
         return
-    study = found.study()
+    study = study_file.study()
     warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
     if answers:
         _show_answers(study, asked, session, as_json)
@@ -154,14 +154,14 @@ def read_bins(words: Sequence[str]) -> dict[str, Any] | None:
     >>> read_bins(["age=10", "bmi=10,18.5,25"]), read_bins([])
     ({'age': 10, 'bmi': [10, 18.5, 25]}, None)
     """
-    found: dict[str, Any] = {}
+    bins: dict[str, Any] = {}
     for word in words:
         name, equals, cut = word.rpartition("=")
-        if not equals or not name.strip() or name.strip() in found:
+        if not equals or not name.strip() or name.strip() in bins:
             raise InvalidValue("bins", word, "must be COLUMN=N or COLUMN=EDGE,EDGE,..., each column once")
         edges = [_edge(edge.strip()) for edge in cut.split(",")]
-        found[name.strip()] = whole_number(cut.strip(), "bins") if len(edges) == 1 else edges
-    return found or None
+        bins[name.strip()] = whole_number(cut.strip(), "bins") if len(edges) == 1 else edges
+    return bins or None
 
 
 def _edge(text: str) -> Any:
@@ -341,15 +341,15 @@ def _refuse(condition: str, problem: FarthingError, as_json: bool) -> None:
         click.echo(f"refused: {condition}\n{problem}", err=True)
 
 
-def _rest(query_session: QuerySession, told: Counter[str]) -> str:
+def _rest(query_session: QuerySession, kinds: Counter[str]) -> str:
     plan = query_session.plan
     # A round that is running ends with this process.
     left = query_session.updates_left - query_session.running
     parts = [f"{left:,} of {plan.updates:,} updates left after this call"]
-    if told["promised"]:
+    if kinds["promised"]:
         times = f"{100 * plan.confidence:g} times in 100"
         parts.append(f"{times} every answer to {plan.queries:,} questions of this session is within its error")
-    if (number := told["estimated"]) > 0:
+    if (number := kinds["estimated"]) > 0:
         lines = "1 line is an estimate" if number == 1 else f"{number:,} lines are estimates"
         parts.append(f"{lines}, without a promise")
     return "; ".join(parts) + "."

@@ -66,12 +66,12 @@ def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
 
     budget = _epsilon(epsilon)
     times = _whole(repetitions, "repetitions", 10**7)
-    found = differences(budget, repetitions=times)
+    attacks = differences(budget, repetitions=times)
     if as_json:
-        click.echo(json.dumps({"epsilon": budget, "repetitions": times, "attacks": [_data(one) for one in found]}))
+        click.echo(json.dumps({"epsilon": budget, "repetitions": times, "attacks": [_data(one) for one in attacks]}))
         return
     click.echo(f"Two counts that differ by one person, {times:,} times over; whose secret is it?\n")
-    click.echo(_table(("answers", *_MEASURED), [_row(one) for one in found]))
+    click.echo(_table(("answers", *_MEASURED), [_row(one) for one in attacks]))
     click.echo(_ABOUT_ROUNDING)
     click.echo(_ABOUT_ERRORS)
 
@@ -111,25 +111,25 @@ def reconstruct_command(
     table = {"rows": size, "queries": asked, "repetitions": times}
     with stages(Console(stderr=True)) as work:
         work.begin("attacking")
-        found = reconstructions(budget, leak, **table)
-        between = [] if plot is None else noisy_reconstructions(_noises(found), **table)
+        attacks = reconstructions(budget, leak, **table)
+        between = [] if plot is None else noisy_reconstructions(_noises(attacks), **table)
     if as_json:
         about = {**table, "epsilon": budget, "delta": leak}
-        click.echo(json.dumps({**about, "attacks": [_data(one) for one in found]}))
+        click.echo(json.dumps({**about, "attacks": [_data(one) for one in attacks]}))
     else:
         click.echo(f"{asked:,} counts over random subsets of {size:,} rows; which rows have the secret bit?\n")
-        lines = [(one.answers, f"{one.noise:,.3g}", *_row(one)[1:]) for one in found]
+        lines = [(one.answers, f"{one.noise:,.3g}", *_row(one)[1:]) for one in attacks]
         click.echo(_table(("answers", "noise", *_MEASURED), lines))
         click.echo("\nNoise: the standard deviation of an answer's error.")
         click.echo(_ABOUT_ERRORS)
     if plot is not None:
-        _draw(between, found[-1], size, asked, plot)
+        _draw(between, attacks[-1], size, asked, plot)
         click.echo(f"Picture: {plot}", err=as_json)
 
 
-def _noises(found: list[Reconstructed]) -> list[float]:
+def _noises(attacks: list[Reconstructed]) -> list[float]:
     """From the least noise of a table to twice that of private answers, in even steps of a logarithmic axis."""
-    least, most = min(one.noise for one in found if one.noise > 0), 2 * found[-1].noise
+    least, most = min(one.noise for one in attacks if one.noise > 0), 2 * attacks[-1].noise
     return [least * (most / least) ** (step / _STEPS) for step in range(_STEPS + 1)]
 
 

@@ -19,7 +19,7 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.errors import FarthingError, InvalidValue
-from farthing.numerics.bounds import shown, shown_down
+from farthing.numerics.bounds import rounded_down_text, rounded_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,13 +131,13 @@ def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
         cells = [
             Text(outcome.check.name),
             Text(_claimed(report)),
-            Text(shown_down(report.epsilon_lower, 3)),
+            Text(rounded_down_text(report.epsilon_lower, 3)),
             Text(outcome.verdict, style=_style(outcome)),
         ]
         if not planted:
-            cells.append(Text(shown(report.detectable, 3) if math.isfinite(report.detectable) else "-"))
+            cells.append(Text(rounded_text(report.detectable, 3) if math.isfinite(report.detectable) else "-"))
         if wide:
-            cells += [Text(f"{report.samples:,}"), Text(shown(report.seconds, 2)), Text(report.event)]
+            cells += [Text(f"{report.samples:,}"), Text(rounded_text(report.seconds, 2)), Text(report.event)]
         table.add_row(*cells)
     return table
 
@@ -149,8 +149,8 @@ def _style(outcome: Outcome) -> str:
 
 
 def _claimed(report: AuditReport) -> str:
-    at = f", {shown(report.delta, 3)}" if report.delta else ""
-    return f"{shown(report.claimed_epsilon, 3)}{at}"
+    at = f", {rounded_text(report.delta, 3)}" if report.delta else ""
+    return f"{rounded_text(report.claimed_epsilon, 3)}{at}"
 
 
 WAY_OUT = "write module:function, and run in the directory of module.py"
@@ -216,14 +216,14 @@ def _not_imported(target: str, module: str, problem: BaseException) -> InvalidVa
 def _place_of(problem: BaseException) -> str:
     """File and line: of bad syntax, or of the innermost frame in the user's own files."""
     if isinstance(problem, SyntaxError) and problem.filename and problem.lineno:
-        return _shown(problem.filename, problem.lineno)
+        return _location(problem.filename, problem.lineno)
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith("<")][
         1:
     ]  # the first is the call in this file
     frames = [frame for frame in frames if Path(frame.filename).parent != Path(importlib.__file__).parent]
     own = [frame for frame in frames if _is_own(frame.filename)]
     for frame in (own or frames)[-1:]:
-        return _shown(frame.filename, frame.lineno or 1)
+        return _location(frame.filename, frame.lineno or 1)
     return ""
 
 
@@ -232,7 +232,7 @@ def _is_own(file: str) -> bool:
     return path.is_relative_to(Path.cwd()) and "site-packages" not in path.parts
 
 
-def _shown(file: str, line: int) -> str:
+def _location(file: str, line: int) -> str:
     path = Path(file)
     short = os.path.relpath(path) if _is_own(file) else str(path)
     return f"{short}, line {line}"

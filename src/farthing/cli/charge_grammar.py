@@ -228,10 +228,10 @@ def _block_of_numbers(block: list[str], columns: tuple[str, ...]) -> Charges | N
     if table.shape[1] > len(columns) or (table.size and "epsilon" not in columns[: table.shape[1]]):
         return None
     rows = table.shape[0]
-    found = dict(zip(columns, table.T, strict=False))
-    epsilons = found.get("epsilon", np.zeros(rows))
-    deltas = found.get("delta", np.zeros(rows))
-    counts = found.get("count", np.ones(rows))
+    fields_by_name = dict(zip(columns, table.T, strict=False))
+    epsilons = fields_by_name.get("epsilon", np.zeros(rows))
+    deltas = fields_by_name.get("delta", np.zeros(rows))
+    counts = fields_by_name.get("count", np.ones(rows))
     # Comparisons that NaN fails; what is refused here is looked at again, line by line, for its message.
     valid = np.isfinite(epsilons) & (epsilons >= 0) & (deltas >= 0) & (deltas < 1)
     valid &= (counts >= 0) & (counts <= LARGEST_COUNT) & (counts == np.floor(counts))
@@ -256,11 +256,11 @@ def _charge_of_line(fields: list[str], columns: tuple[str, ...], name: str) -> t
     way_out = f"write {','.join(columns)} or a charge word such as 0.1x100"
     if len(fields) > len(columns):
         raise InvalidValue(name, line, f"has {len(fields)} fields and at most {len(columns)} are known", way_out)
-    found = dict(zip(columns, fields, strict=False))
+    fields_by_name = dict(zip(columns, fields, strict=False))
     try:
-        epsilon = decimal_number(found.get("epsilon", ""), "epsilon")
-        delta = decimal_number(found.get("delta") or "0", "delta")
-        count = whole_number(found.get("count") or "1", "count")
+        epsilon = decimal_number(fields_by_name.get("epsilon", ""), "epsilon")
+        delta = decimal_number(fields_by_name.get("delta") or "0", "delta")
+        count = whole_number(fields_by_name.get("count") or "1", "count")
         return ApproxDP(epsilon, delta), count
     except InvalidValue as refusal:
         raise InvalidValue(name, line, f"{refusal.name} {refusal.rule}", way_out) from None

@@ -14,7 +14,7 @@ from farthing.accounting.comparison import Charges, charges_of_pairs
 from farthing.cli.charge_grammar import GRAMMAR, charge_of, decimal_number
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.numerics.bounds import as_typed, interval, shown, shown_down, shown_up
+from farthing.numerics.bounds import as_typed, interval, rounded_down_text, rounded_text, rounded_up_text
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     if comparison.reason:
         say(f"Optimum: epsilon = inf, no finite epsilon exists: {comparison.reason}.")
     else:
-        say(f"Optimum: epsilon = {shown_up(comparison.optimal.upper, 7)}, {_interval(comparison.optimal)}")
+        say(f"Optimum: epsilon = {rounded_up_text(comparison.optimal.upper, 7)}, {_interval(comparison.optimal)}")
     if comparison.at_epsilon is not None:
         epsilon, bounds = comparison.at_epsilon
-        say(f"At epsilon = {as_typed(epsilon)}: delta = {shown_up(bounds.upper, 7)}, {_interval(bounds)}")
+        say(f"At epsilon = {as_typed(epsilon)}: delta = {rounded_up_text(bounds.upper, 7)}, {_interval(bounds)}")
     if not comparison.k:
         say("Nothing is composed, so nothing is lost.")
     elif any(line.applies and math.isfinite(line.epsilon) for line in comparison.lines):
@@ -51,7 +51,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for note in comparison.notes:
         say(note)
     say(f"Engine: {comparison.engine}, because {comparison.engine_reason}.")
-    say(f"Time: {shown(comparison.seconds, 2)} s for the optimum, {shown(comparison.seconds_in_all, 2)} s in all.")
+    optimum, everything = (rounded_text(each, 2) for each in (comparison.seconds, comparison.seconds_in_all))
+    say(f"Time: {optimum} s for the optimum, {everything} s in all.")
 
 
 def json_of(comparison: Comparison) -> dict[str, Any]:
@@ -88,10 +89,10 @@ def _table(comparison: Comparison, *, wide: bool) -> Any:
     table.add_column("source or remark", overflow="fold", style="dim")
     best = comparison.optimal
     word = "proven" if best.proven else "not proven"
-    table.add_row(Text("optimal", style="bold"), Text(shown_up(best.upper, 7), style="bold"), "", "", Text(word))
+    table.add_row(Text("optimal", style="bold"), Text(rounded_up_text(best.upper, 7), style="bold"), "", "", Text(word))
     for line in comparison.lines:
         if line.applies:
-            cells = (shown_up(line.epsilon, 7), _waste(line.waste), _percent(line.waste_percent))
+            cells = (rounded_up_text(line.epsilon, 7), _waste(line.waste), _percent(line.waste_percent))
         else:
             cells = ("-", "", "")
         # Where room is short, a source is enough for a theorem that applies; JSON has everything.
@@ -105,14 +106,14 @@ def _interval(bounds: Bounds) -> str:
     if bounds.lower == bounds.upper:
         return f"{word} exactly"
     if math.isinf(bounds.upper):
-        return f"{word} to be at least {shown_down(bounds.lower, 7)}"
-    return f"{word} in {interval(bounds.lower, bounds.upper)} ({shown(bounds.width, 2)} wide)"
+        return f"{word} to be at least {rounded_down_text(bounds.lower, 7)}"
+    return f"{word} in {interval(bounds.lower, bounds.upper)} ({rounded_text(bounds.width, 2)} wide)"
 
 
 def _waste(waste: float | None) -> str:
     if waste is None:
         return ""
-    return f"+{_three_digits(waste)}" if 0 < waste < math.inf else shown(waste)
+    return f"+{_three_digits(waste)}" if 0 < waste < math.inf else rounded_text(waste)
 
 
 def _percent(percent: float | None) -> str:
@@ -122,7 +123,7 @@ def _percent(percent: float | None) -> str:
 
 
 def _three_digits(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= value < 1e9 else shown(value, 3)
+    return f"{value:,.0f}" if 1000 <= value < 1e9 else rounded_text(value, 3)
 
 
 def _bounds_as_data(bounds: Bounds) -> dict[str, Any]:
@@ -251,7 +252,7 @@ def compose_command(
 def _draw(comparison: Comparison, path: str) -> None:
     from farthing.plots import save, theorem_bars
 
-    subtitle = f"{comparison.k:,} mechanisms at delta = {shown(comparison.delta)}; percentages are waste."
+    subtitle = f"{comparison.k:,} mechanisms at delta = {rounded_text(comparison.delta)}; percentages are waste."
     save(theorem_bars(comparison.lines, comparison.optimal, subtitle), path)
 
 

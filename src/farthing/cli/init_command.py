@@ -137,7 +137,7 @@ def _unit_lines(names: list[str]) -> list[str]:
     if people:
         more = f" So may {_listed(people[1:])}." if people[1:] else ""
         return [
-            f"# By its name, {_shown(people[0])} may say whose row it is; only the name was read.{more}",
+            f"# By its name, {_title(people[0])} may say whose row it is; only the name was read.{more}",
             f"# unit = {_quoted(people[0])}",
         ]
     if others:
@@ -153,11 +153,11 @@ def _unit_lines(names: list[str]) -> list[str]:
 
 def _listed(names: list[str]) -> str:
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
-    *first, last = [*map(_shown, names[:3]), *more]
+    *first, last = [*map(_title, names[:3]), *more]
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _shown(name: str) -> str:
+def _title(name: str) -> str:
     """On one line of a comment, whatever is in it."""
     return _quoted(name if len(name) <= 60 else name[:60] + "...")
 

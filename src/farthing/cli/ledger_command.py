@@ -182,12 +182,12 @@ def verify_command(
 
     from farthing.cli.ledger_table import json_of_verifications, print_verifications, without_secrets
 
-    found = _verified(place, key, receipts)
+    verifications = _verified(place, key, receipts)
     if as_json:
-        _print_json(json_of_verifications(without_secrets(place), found))
+        _print_json(json_of_verifications(without_secrets(place), verifications))
     else:
-        print_verifications(without_secrets(place), found, click.echo)
-    if not all(verification.ok for _, verification in found):
+        print_verifications(without_secrets(place), verifications, click.echo)
+    if not all(verification.ok for _, verification in verifications):
         click.get_current_context().exit(1)
 
 
@@ -342,13 +342,13 @@ def _verified(
     from farthing.errors import LedgerTampered
     from farthing.ledger import Verification
 
-    found = []
+    verifications = []
     try:
         with _opened(place, key, "auditor") as ledger, stages(Console(stderr=True)) as work:
             for path, receipt in receipts:
                 work.begin(f"verifying {path}", measured=True)
-                found.append((path, ledger.verify(receipt, lambda done, total: work.share(done / total))))
-            return found or [("", ledger.opening)]
+                verifications.append((path, ledger.verify(receipt, lambda done, total: work.share(done / total))))
+            return verifications or [("", ledger.opening)]
     except LedgerTampered as problem:
         return [("", Verification(False, 0, "", (problem.problem,), problem.sequence))]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.numerics.bounds import shown, shown_down, shown_up
+from farthing.numerics.bounds import rounded_down_text, rounded_text, rounded_up_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,9 +110,10 @@ def budget_line(budget: Budget) -> str:
     epsilon 1, delta 1e-09; spent 0.3, left 0.7
     """
     aside = set_aside(budget)
-    kept = f", set aside {shown_up(aside)}" if aside else ""
-    total = f"epsilon {shown(budget.total.epsilon)}, delta {shown(budget.total.delta)}"
-    return f"{total}; spent {shown_up(budget.spent_upper)}{kept}, left {shown_down(budget.remaining.epsilon)}"
+    kept = f", set aside {rounded_up_text(aside)}" if aside else ""
+    total = f"epsilon {rounded_text(budget.total.epsilon)}, delta {rounded_text(budget.total.delta)}"
+    spent, left = rounded_up_text(budget.spent_upper), rounded_down_text(budget.remaining.epsilon)
+    return f"{total}; spent {spent}{kept}, left {left}"
 
 
 def without_secrets(place: str) -> str:
@@ -138,31 +139,33 @@ def set_aside(budget: Budget) -> float:
     return math.fsum(amount.epsilon for amount in budget.withheld.values())
 
 
-def json_of_verifications(place: str, found: Sequence[tuple[str, Verification]]) -> dict[str, Any]:
+def json_of_verifications(place: str, verifications: Sequence[tuple[str, Verification]]) -> dict[str, Any]:
     """What was verified, as JSON-ready data."""
-    last = found[-1][1]
+    last = verifications[-1][1]
     return {
         "place": place,
-        "ok": all(verification.ok for _, verification in found),
+        "ok": all(verification.ok for _, verification in verifications),
         "entries": last.entries,
         "head": last.head,
-        "problems": [problem for _, verification in found for problem in verification.problems],
+        "problems": [problem for _, verification in verifications for problem in verification.problems],
         "notes": list(last.notes),
         "receipts": [
             {"file": path, "ok": verification.ok, "problems": list(verification.problems)}
-            for path, verification in found
+            for path, verification in verifications
             if path
         ],
     }
 
 
-def print_verifications(place: str, found: Sequence[tuple[str, Verification]], say: Callable[[str], object]) -> None:
+def print_verifications(
+    place: str, verifications: Sequence[tuple[str, Verification]], say: Callable[[str], object]
+) -> None:
     """A line for the ledger, and one for each receipt."""
-    good = all(verification.ok for _, verification in found)
-    last = found[-1][1]
+    good = all(verification.ok for _, verification in verifications)
+    last = verifications[-1][1]
     if good:
         say(f"{place}: {_entries_in_all(last.entries)}, verified; head {last.head}")
-    for path, verification in found:
+    for path, verification in verifications:
         if verification.ok and path:
             say(f"{path}: in the ledger, with everything before it")
         for problem in verification.problems:
@@ -174,12 +177,12 @@ def print_verifications(place: str, found: Sequence[tuple[str, Verification]], s
 def _budgets(budgets: Sequence[Budget], narrow: bool) -> Any:
     columns: dict[str, list[str]] = {
         "budget": [_name(each) for each in budgets],
-        "epsilon": [shown(each.total.epsilon) for each in budgets],
-        "delta": [shown(each.total.delta) for each in budgets],
-        "spent": [shown_up(each.spent_upper) for each in budgets],
-        "waiting": [shown_up(each.reserved) for each in budgets],
-        "set aside": [shown_up(set_aside(each)) for each in budgets],
-        "left": [shown_down(each.remaining.epsilon) for each in budgets],
+        "epsilon": [rounded_text(each.total.epsilon) for each in budgets],
+        "delta": [rounded_text(each.total.delta) for each in budgets],
+        "spent": [rounded_up_text(each.spent_upper) for each in budgets],
+        "waiting": [rounded_up_text(each.reserved) for each in budgets],
+        "set aside": [rounded_up_text(set_aside(each)) for each in budgets],
+        "left": [rounded_down_text(each.remaining.epsilon) for each in budgets],
         "charges": [f"{each.count:,}" for each in budgets],
         "unit": [each.unit or "not stated" for each in budgets],
     }
@@ -197,9 +200,9 @@ def _beside(budgets: Sequence[Budget]) -> list[str]:
     for each in budgets:
         parts = [] if each.analyst else [f"protects {each.unit or 'an unstated unit'}"]
         if each.reserved:
-            parts.append(f"{shown_up(each.reserved)} of what is spent waits for its answer")
+            parts.append(f"{rounded_up_text(each.reserved)} of what is spent waits for its answer")
         if set_aside(each):
-            parts.append(f"{shown_up(set_aside(each))} is set aside")
+            parts.append(f"{rounded_up_text(set_aside(each))} is set aside")
         if parts:
             lines.append(f" {_name(each)}: {', '.join(parts)}")
     return lines
@@ -280,11 +283,11 @@ def _epsilon(entry: Entry) -> str:
     if entry.kind in ("released", "forfeited"):
         return ""
     if "epsilon" in entry.body:
-        return shown(entry.body["epsilon"])
+        return rounded_text(entry.body["epsilon"])
     nano = entry.body.get("nano")
     if not isinstance(nano, int):
         return ""
-    return "inf" if nano < 0 else shown_up(nano / 1e9)
+    return "inf" if nano < 0 else rounded_up_text(nano / 1e9)
 
 
 def _entries_in_all(count: int) -> str:

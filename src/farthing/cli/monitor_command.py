@@ -108,15 +108,15 @@ def monitor_command(
         decimal_number(confidence, "confidence"),
     )
     pause, most = _pace(watch, looks)
-    found = read_study(file, statistics=False)
+    study_file = read_study(file, statistics=False)
     if plan_only:
-        with found.looked_at() as study:
+        with study_file.looked_at() as study:
             if as_json:  # a plan in words says it itself
                 warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
             plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
-    study = found.study()
+    study = study_file.study()
     warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
     watching = _opened(study, asked, session, agreed=yes, as_json=as_json)
     given = _watch(watching, pause, most, as_json)
@@ -131,14 +131,14 @@ def read_thresholds(words: Sequence[str]) -> Any:
     >>> read_thresholds(["500"]), read_thresholds(["90", "north=200"])
     (500, {None: 90, 'north': 200})
     """
-    found: dict[str | None, int] = {}
+    thresholds: dict[str | None, int] = {}
     for word in words:
         name, equals, number = word.rpartition("=")
         key = name.strip() if equals else None
-        if key in found or key == "":
+        if key in thresholds or key == "":
             raise InvalidValue("threshold", word, "must be N or NAME=N, each once")
-        found[key] = whole_number(number.strip(), "threshold")
-    return found[None] if list(found) == [None] else found
+        thresholds[key] = whole_number(number.strip(), "threshold")
+    return thresholds[None] if list(thresholds) == [None] else thresholds
 
 
 def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | None]:

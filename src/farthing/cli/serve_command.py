@@ -67,7 +67,7 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option("--open/--no-open", "open_page", default=False, show_default=True, help="Open the page in a browser.")
 @click.option("--quiet", is_flag=True, help="No line per request.")
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as one line of JSON.")
-def serve_command(**told: Any) -> None:
+def serve_command(**options: Any) -> None:
     """Read the options, then serve until told to stop."""
     try:
         from farthing.server.server_process import log_on_stderr, serve
@@ -76,31 +76,31 @@ def serve_command(**told: Any) -> None:
         raise MissingExtra("servers", str(problem.name), "server") from None
 
     settings = Settings(
-        ledger=told["ledger"],
-        data=_folder(told["data"]),
-        host=told["host"],
-        port=PORT if told["port"] is None else told["port"],
-        public_url=told["public_url"],
-        allowed_hosts=told["allow_host"],
-        tls_certificate=_path(told["tls_certificate"]),
-        tls_key=_path(told["tls_key"]),
-        proxy=told["behind_proxy"],
-        oidc=_oidc(told),
-        ledger_key=_path(told["key"]),
-        metrics_open=told["metrics_open"],
-        workers=told["workers"],
-        log_requests=not told["quiet"],
+        ledger=options["ledger"],
+        data=_folder(options["data"]),
+        host=options["host"],
+        port=PORT if options["port"] is None else options["port"],
+        public_url=options["public_url"],
+        allowed_hosts=options["allow_host"],
+        tls_certificate=_path(options["tls_certificate"]),
+        tls_key=_path(options["tls_key"]),
+        proxy=options["behind_proxy"],
+        oidc=_oidc(options),
+        ledger_key=_path(options["key"]),
+        metrics_open=options["metrics_open"],
+        workers=options["workers"],
+        log_requests=not options["quiet"],
     )
 
     def started(facts: Started) -> None:
-        click.echo(_json(facts) if told["as_json"] else _words(facts))
+        click.echo(_json(facts) if options["as_json"] else _words(facts))
         sys.stdout.flush()
-        if told["open_page"]:
+        if options["open_page"]:
             _open(facts)
 
     with log_on_stderr():
-        serve(settings, exact_port=told["port"] is not None, started=started)
-    if not told["as_json"]:
+        serve(settings, exact_port=options["port"] is not None, started=started)
+    if not options["as_json"]:
         click.echo("stopped")
 
 
@@ -115,19 +115,24 @@ def _path(name: str | None) -> Path | None:
     return None if name is None else Path(name)
 
 
-def _oidc(told: dict[str, Any]) -> OidcSettings | None:
+def _oidc(options: dict[str, Any]) -> OidcSettings | None:
     from farthing.server.settings import OidcSettings
 
-    issuer, client = told["oidc_issuer"], told["oidc_client_id"]
+    issuer, client = options["oidc_issuer"], options["oidc_client_id"]
     if (issuer is None) != (client is None):
         name = "oidc_issuer" if client is None else "oidc_client_id"
         raise InvalidValue(name, issuer or client, "needs the other", "give --oidc-issuer and --oidc-client-id")
     if issuer is None:
         return None
-    if told["public_url"] is None:
+    if options["public_url"] is None:
         raise InvalidValue("oidc_issuer", issuer, "sends people back to an address it knows", "give --public-url, too")
     return OidcSettings(
-        issuer, client, _secret(told["oidc_secret_file"]), told["oidc_claim"], told["oidc_create"], told["oidc_name"]
+        issuer,
+        client,
+        _secret(options["oidc_secret_file"]),
+        options["oidc_claim"],
+        options["oidc_create"],
+        options["oidc_name"],
     )
 
 

@@ -178,7 +178,7 @@ def weighed_strategies(workload: Workload, epsilon: float, delta: float, *, quic
     from farthing.matrix.strategy_candidates import Weighed, optimised_at_best, table_of, weighed
 
     names = [name for name in suitable(workload) if name != "optimised"]
-    found: dict[str, Any] = {}
+    strategies: dict[str, Any] = {}
     refused: dict[str, str] = {}
     seconds: dict[str, float] = {}
     for name in names if quick else [*names, "optimised"]:
@@ -189,15 +189,15 @@ def weighed_strategies(workload: Workload, epsilon: float, delta: float, *, quic
                 refused[name] = "not looked for: marginals have a strategy of their own"
             else:
                 try:
-                    found[name] = optimised_at_best(workload, epsilon, delta, work.share)
+                    strategies[name] = optimised_at_best(workload, epsilon, delta, work.share)
                 except InvalidValue as error:
                     refused[name] = error.rule
         else:
             one = weighed(workload, epsilon, delta, [name])
-            found |= one.prices
+            strategies |= one.prices
             refused |= one.refused
         seconds[name] = time.perf_counter() - start
-    if not found:
+    if not strategies:
         raise InvalidValue("workload", workload.cells, "suits no strategy", "; ".join(refused.values()))
-    best = min(found, key=lambda name: found[name].total_variance(workload))
-    return StrategyTable(workload, epsilon, delta, table_of(Weighed(found, refused), workload, best), seconds)
+    best = min(strategies, key=lambda name: strategies[name].total_variance(workload))
+    return StrategyTable(workload, epsilon, delta, table_of(Weighed(strategies, refused), workload, best), seconds)

@@ -117,9 +117,9 @@ def check_command(file: str, as_json: bool) -> None:
     from farthing.data import check
     from farthing.data.declaration_file import read_declaration
 
-    found = check(read_declaration(file))
-    click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
-    if not found.ok:
+    report = check(read_declaration(file))
+    click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else str(report))
+    if not report.ok:
         raise SystemExit(1)
 
 
@@ -228,8 +228,8 @@ def _released(
         click.echo(f"note: {plan.opening}", err=True)
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
-        found = plan.release(request_id, progress=work.share, fresh=fresh)
-    return _said(study, found, asked)
+        release = plan.release(request_id, progress=work.share, fresh=fresh)
+    return _said(study, release, asked)
 
 
 def _planned(asked: StudyFile, study: Study) -> Plan:

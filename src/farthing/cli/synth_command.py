@@ -103,18 +103,18 @@ def synth_command(
             plan = _plan(asked, study, options, known, count, request_id)
             click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
-    found = _synthetic(asked, options, known, count, request_id, agreed=yes, as_json=as_json)
+    synthetic = _synthetic(asked, options, known, count, request_id, agreed=yes, as_json=as_json)
     assert output is not None
-    found.save(output)
+    synthetic.save(output)
     if as_json:
-        click.echo(found.to_json())
+        click.echo(synthetic.to_json())
     else:
-        _print(found)
-    for warning in found.quality.warnings:
+        _print(synthetic)
+    for warning in synthetic.quality.warnings:
         click.echo(f"WARNING: {warning}.", err=True)
     click.echo(f"Written: {output}", err=as_json)
     if report is not None:
-        found.report(report)
+        synthetic.report(report)
         click.echo(f"Written: {report}", err=as_json)
 
 
@@ -124,14 +124,14 @@ def read_cuts(words: tuple[str, ...]) -> dict[str, Any]:
     >>> read_cuts(("income=20", "age=18,65", "born=1950-01-01,2000-01-01"))
     {'income': 20, 'age': [18, 65], 'born': [datetime.date(1950, 1, 1), datetime.date(2000, 1, 1)]}
     """
-    found: dict[str, Any] = {}
+    cuts: dict[str, Any] = {}
     for word in words:
         column, equals, cells = word.rpartition("=")
         if not (column and equals and cells):
             raise InvalidValue("bins", word, "must be COLUMN=N or COLUMN=EDGE,EDGE,...", "such as --bins income=20")
         edges = [_edge(word, edge.strip()) for edge in cells.split(",")]
-        found[column] = edges[0] if len(edges) == 1 and isinstance(edges[0], int) else edges
-    return found
+        cuts[column] = edges[0] if len(edges) == 1 and isinstance(edges[0], int) else edges
+    return cuts
 
 
 def _edge(word: str, text: str) -> Any:
@@ -205,15 +205,15 @@ def _synthetic(
         return plan.release(request_id, progress=work.share)
 
 
-def _print(found: Synthetic) -> None:
+def _print(synthetic: Synthetic) -> None:
     from farthing.numerics.bounds import number_text
 
-    if found.repeated:
+    if synthetic.repeated:
         click.echo("Made again from the ledger: it was paid for before; nothing was spent now.\n")
-    _print_quality(found.quality)
-    click.echo(f"{found.sentence}: {found.quality.sentence}.")
-    when = "paid before" if found.repeated else "spent"
-    click.echo(f"{when}: epsilon {number_text(found.cost, 6)}; request {found.request_id}")
+    _print_quality(synthetic.quality)
+    click.echo(f"{synthetic.sentence}: {synthetic.quality.sentence}.")
+    when = "paid before" if synthetic.repeated else "spent"
+    click.echo(f"{when}: epsilon {number_text(synthetic.cost, 6)}; request {synthetic.request_id}")
 
 
 def _print_quality(quality: Quality) -> None:

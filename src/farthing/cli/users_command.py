@@ -99,14 +99,14 @@ def list_command(ledger: str, as_json: bool) -> None:
     from farthing.server.store.user_rows import everybody
 
     with _store(ledger) as store, store.reading() as connection:
-        found = everybody(connection)
+        users = everybody(connection)
     if as_json:
-        _print_json({"users": [_facts(user) for user in found]})
+        _print_json({"users": [_facts(user) for user in users]})
         return
-    if not found:
+    if not users:
         click.echo("nobody yet; add a curator with: farthing users add NAME --role curator")
-    width = max((len(user.name) for user in found), default=0)
-    for user in found:
+    width = max((len(user.name) for user in users), default=0)
+    for user in users:
         click.echo(f"{user.name:<{width}}  {user.role:<7}  {_ways(user)}")
 
 

@@ -286,7 +286,7 @@ class Curator:
                     "ask again later",
                 )
             if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
-                found = self.recorded(asking.request_id, asking.patience)
+                answered = self.recorded(asking.request_id, asking.patience)
                 if self.is_of_other_table(dataset, asking.request_id):
                     raise InvalidValue(
                         "request_id",
@@ -294,7 +294,7 @@ class Curator:
                         "was charged before for another table with this name",
                         "use a new request id",
                     )
-                return _finished(question, found)
+                return _finished(question, answered)
             self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
             return _finished(question, self._run(question, dataset, charge, marks, asking.timeout, progress))
 

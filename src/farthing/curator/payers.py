@@ -105,17 +105,17 @@ def meanings_of(budget: Budget, columns: Collection[str]) -> list[Unit] | None:
     if parts is None:
         return []
     who, rest = parts
-    found = [rest] if who == "row" else []
+    meanings = [rest] if who == "row" else []
     pieces = who.split(" + ")
     if len(pieces) > _MOST_PIECES:
-        return found
+        return meanings
     for cuts in range(len(pieces)):
         for places in combinations(range(1, len(pieces)), cuts):
             ends = [0, *places, len(pieces)]
             names = [" + ".join(pieces[start:end]) for start, end in pairwise(ends)]
             if set(names) <= set(columns):
-                found.append(replace(rest, columns=tuple(names)))
-    return list(dict.fromkeys(found))
+                meanings.append(replace(rest, columns=tuple(names)))
+    return list(dict.fromkeys(meanings))
 
 
 def rate_of(budget: Budget) -> float | None:
@@ -199,12 +199,12 @@ class Register:
 
     def of_older_version(self, source: Source) -> set[str]:
         """Accounts that were opened for it by name, before tables were written down: of such a file, or of several."""
-        found = set()
+        names = set()
         for name, known in self._marks.items():
             several = _MORE.fullmatch(name)
             if known is None and (several[1] if several else name) in source.earlier_names:
-                found.add(name)
-        return found
+                names.add(name)
+        return names
 
 
 def account_name(ledger: Ledger, dataset: Dataset, name: str | None = None) -> str:
@@ -221,12 +221,12 @@ def account_name(ledger: Ledger, dataset: Dataset, name: str | None = None) -> s
     holders = set().union(*map(register.holders, pieces_of(source)))
     if own in holders or (not holders and own in register.names):
         return own
-    found = sorted(holders or register.of_older_version(source))
-    if len(found) > 1:
+    names = sorted(holders or register.of_older_version(source))
+    if len(names) > 1:
         raise InvalidValue(
-            "name", None, f"must say which budget pays: {_listed(found)} all cover {own!r}", "pass name="
+            "name", None, f"must say which budget pays: {_listed(names)} all cover {own!r}", "pass name="
         )
-    return found[0] if found else own
+    return names[0] if names else own
 
 
 def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None) -> Accounts:

@@ -45,10 +45,10 @@ class PrivateCells:
 
     def __call__(self) -> NDArray[np.int64]:
         """The counts, one dimension for each axis."""
-        found: list[NDArray[np.int64]] = []
+        counts: list[NDArray[np.int64]] = []
 
         def work(tell: Progress) -> str:
-            found.append(self._counted(tell))
+            counts.append(self._counted(tell))
             return ""
 
         outcome = run_apart(work, self._timeout, self._progress)
@@ -56,7 +56,7 @@ class PrivateCells:
             raise outcome.error or FarthingError(
                 f"the rows were not read: {outcome.reason}; nothing was used up, ask again."
             )
-        return found[0]
+        return counts[0]
 
     def _counted(self, tell: Progress) -> NDArray[np.int64]:
         shape = tuple(len(axis) for axis in self._axes)

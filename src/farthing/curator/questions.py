@@ -310,9 +310,9 @@ def digest_of(question: Question, dataset: Dataset) -> str:
     return _hashed([*facts, schema, stability.group, str(stability.exact_probability)])
 
 
-def _refuse_further(found: Sensitivity, designed: Sensitivity, name: str) -> None:
+def _refuse_further(sensitivity: Sensitivity, designed: Sensitivity, name: str) -> None:
     for norm in ("l0", "l1", "l2_squared", "linf"):
-        least, stated = getattr(found, norm), getattr(designed, norm)
+        least, stated = getattr(sensitivity, norm), getattr(designed, norm)
         if not stated >= least:
             raise InvalidValue(
                 f"{norm} sensitivity of {name!r}",

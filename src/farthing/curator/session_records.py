@@ -252,28 +252,28 @@ class LedgerJournal:
         One look at many rounds takes a while, in which an early round may be recorded behind a late one. So looks are
         repeated until one finds nothing: whatever is recorded after that stands further on in the ledger.
         """
-        found: dict[int, tuple[int, str]] = {}
-        while new := self._recorded(found.keys()):
-            found |= new
+        rounds: dict[int, tuple[int, str]] = {}
+        while new := self._recorded(rounds.keys()):
+            rounds |= new
         # Only now, and both at once: a look that fails half way must not take for shown what it found.
-        recorded = [(number, text) for number, (_, text) in sorted(found.items(), key=lambda item: item[1])]
-        self._open, self._history = self._open - found.keys(), self._history + recorded
+        recorded = [(number, text) for number, (_, text) in sorted(rounds.items(), key=lambda item: item[1])]
+        self._open, self._history = self._open - rounds.keys(), self._history + recorded
 
     def _recorded(self, known: Set[int]) -> dict[int, tuple[int, str]]:
         """Place in the ledger and record of rounds that are open here and recorded there, but for those known."""
-        ledger, found = self._curator.ledger, {}
+        ledger, rounds = self._curator.ledger, {}
         for number in sorted(self._open - known):
             stored = ledger.stored(self._request(number))
             if stored is not None and stored.answer is not None:
-                found[number] = (stored.receipt.sequence, stored.answer)
+                rounds[number] = (stored.receipt.sequence, stored.answer)
         while self._begun < self._session.rounds:
             stored = ledger.stored(self._request(self._begun + 1))
             if stored is None:
                 break
             self._note(self._begun + 1)
             if stored.answer is not None:
-                found[self._begun] = (stored.receipt.sequence, stored.answer)
-        return found
+                rounds[self._begun] = (stored.receipt.sequence, stored.answer)
+        return rounds
 
     def _note(self, number: int) -> None:
         if number > self._begun:
@@ -340,10 +340,10 @@ def stored_session(curator: Curator, request_id: str) -> Record | None:
     """
     if curator.ledger.stored(request_id) is None:
         return None
-    found = curator.recorded(request_id, PATIENCE).finished
-    if "opening" not in found:
+    session = curator.recorded(request_id, PATIENCE).finished
+    if "opening" not in session:
         raise InvalidValue("request_id", request_id, "is that of something else in the ledger", "choose another")
-    facts: Record = found["session"]
+    facts: Record = session["session"]
     return facts
 
 

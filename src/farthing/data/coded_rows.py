@@ -39,7 +39,7 @@ class CodedAxis:
     """The cells of one column: its values, or the ranges between `edges`; with `missing`, one more for missing values.
 
     >>> axis = CodedAxis("age", Integers(0, 110), (0, 18, 65, 110), missing=True)
-    >>> len(axis), axis.labels, axis.shown
+    >>> len(axis), axis.labels, axis.cell_names
     (4, None, ((0, 18), (18, 65), (65, 110), None))
     """
 
@@ -59,7 +59,7 @@ class CodedAxis:
         return len(self.edges) - 1 if self.edges is not None else len(self.labels or ())
 
     @property
-    def shown(self) -> tuple[Any, ...]:
+    def cell_names(self) -> tuple[Any, ...]:
         """What the cells are called: values, pairs of edges, and None for a missing value."""
         cells = self.labels if self.edges is None else tuple(zip(self.edges, self.edges[1:], strict=False))
         assert cells is not None

@@ -98,9 +98,9 @@ def layout(path: str) -> Layout:
     return read_safely(path, lambda: _layout(_blocks(path), ord(separator)))
 
 
-def refuse_broken(path: str, found: Layout) -> None:
+def refuse_broken(path: str, scan: Layout) -> None:
     """Refuse a file whose quotes are not in place; the line is not named, since rows decide it."""
-    if found.fault is not None:
+    if scan.fault is not None:
         raise InvalidData(
             f"source {os.path.basename(path)!r}",
             "a quote is not closed, or stands where no cell begins or ends, so one row could swallow others",
@@ -215,10 +215,10 @@ _NEVER_CLOSED = "a quote is never closed"
 
 
 def _is_one_of(values: Any, wanted: tuple[int, ...]) -> Any:
-    found = values == wanted[0]
+    matches = values == wanted[0]
     for value in wanted[1:]:
-        found = found | (values == value)
-    return found
+        matches = matches | (values == value)
+    return matches
 
 
 def _layout(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -> Layout:

@@ -255,15 +255,15 @@ class Dataset:
         >>> people.derive(bmi=("weight / (height * height)", (10.0, 60.0))).schema["bmi"]
         Reals(lower=10.0, upper=60.0)
         """
-        found = []
+        derived = []
         for name, wanted in columns.items():
             declared: Domain | None = None
             if isinstance(wanted, tuple):
                 if len(wanted) != 2:
                     raise InvalidValue(name, wanted, "must be an expression, or one with its bounds")
                 wanted, declared = wanted[0], read_domain(name, wanted[1])
-            found.append((name, read(wanted, self.schema, declared)))
-        return self._then(Derive(tuple(found)))
+            derived.append((name, read(wanted, self.schema, declared)))
+        return self._then(Derive(tuple(derived)))
 
     def select(self, *columns: str) -> Dataset:
         """Only these columns.
@@ -304,12 +304,12 @@ class Dataset:
         >>> people.clip(income=(0, 100_000)).schema["income"]
         Integers(lower=0, upper=100000)
         """
-        found = []
+        domains = []
         for name, pair in bounds.items():
             domain = domain_of(name, self.schema)
             wanted = _ranged(name, domain, pair)
-            found.append((name, narrowed(domain, wanted)))
-        return self._then(Clip(tuple(found)))
+            domains.append((name, narrowed(domain, wanted)))
+        return self._then(Clip(tuple(domains)))
 
     def bin(self, **edges: int | Sequence[Any]) -> Dataset:
         """Numbers or dates turned into categories.
@@ -328,13 +328,13 @@ class Dataset:
         >>> people.bin(age=[0, 18, 65, 110]).schema["age"].values
         ('0 to 17', '18 to 64', '65 to 110')
         """
-        found = []
+        cuts = []
         for name, wanted in edges.items():
             domain = domain_of(name, self.schema)
             equal = isinstance(wanted, int)
             cut: Any = equal_edges if equal else checked_edges
-            found.append((name, cut(name, domain, wanted), domain))
-        return self._then(Bin(tuple(found)))
+            cuts.append((name, cut(name, domain, wanted), domain))
+        return self._then(Bin(tuple(cuts)))
 
     def explode(self, column: str, *, limit: int) -> Dataset:
         """One row for each of the first elements of a column of lists.
@@ -565,13 +565,13 @@ class Dataset:
             raise InvalidValue("aggregates", aggregates, "must be a mapping", 'name it: {"people": Count()}')
         parts = self._gatherings(aggregates)
         self.prepare()
-        found: dict[str, np.ndarray[Any, Any]] = {}
+        answers: dict[str, np.ndarray[Any, Any]] = {}
         for number, gathering in enumerate(parts):
             sql = self._sql(gathering, fresh_key())
             share = None if progress is None else _part_of(progress, number, len(parts))
-            found.update(gathering.answers(rows_of(self._base.source.engine, sql, share)))
+            answers.update(gathering.answers(rows_of(self._base.source.engine, sql, share)))
         self.confirm()
-        return {name: found[name] for name in aggregates}
+        return {name: answers[name] for name in aggregates}
 
     def prepare(self) -> None:
         """Read changed CSV files to their end and refuse broken ones (`csv_files`), before a curator charges."""

@@ -63,15 +63,15 @@ def columns_of(path: str) -> list[tuple[str, str | None]]:
     """Names of the columns of a file, each with what its type says it holds; None where only rows could tell."""
     first = paths_of(path)[0]
     parquet = first.lower().endswith(PARQUET)
-    found = parquet_schema(first) if parquet else [(name, None) for name in header(first)[0]]
-    names = [name for name, _ in found]
+    columns = parquet_schema(first) if parquet else [(name, None) for name in header(first)[0]]
+    names = [name for name, _ in columns]
     # A text file without a header starts with a person's row, which must be neither written down nor shown.
     if not names or not all(map(_can_be_declared, names)) or len(set(map(folded, names))) != len(names):
         fault = "must have columns with names, each once"
     elif not parquet and any(map(_is_number, names)):
         fault = "must start with a line of column names, and numbers are none"
     else:
-        return [(name, _holds(kind) if parquet else None) for name, kind in found]
+        return [(name, _holds(kind) if parquet else None) for name, kind in columns]
     raise InvalidValue("source", first, fault, "rename the columns" if parquet else "add a header line")
 
 
@@ -92,10 +92,10 @@ def _is_number(name: str) -> bool:
 
 
 def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = facts.get(name)
-    if not isinstance(found, dict) or not found:
-        raise InvalidValue(name, found, "must be a table of the file", f"write [{name}] and its lines below")
-    return dict(found)
+    table = facts.get(name)
+    if not isinstance(table, dict) or not table:
+        raise InvalidValue(name, table, "must be a table of the file", f"write [{name}] and its lines below")
+    return dict(table)
 
 
 def domain_of_entry(name: str, entry: Any) -> Any:

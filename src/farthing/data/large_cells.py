@@ -37,10 +37,10 @@ def refuse_large_cells(engine: Engine, table: Any, names: Sequence[str]) -> None
     for path in files_of_view(engine, table.op().name):
         if not path.lower().endswith((".parquet", ".pq")):
             continue
-        found = {name for name, _ in parquet_schema(path)}
+        columns = {name for name, _ in parquet_schema(path)}
         # A view may call its columns otherwise; then all of them count.
-        wanted = names if found.issuperset(names) else ()
-        refuse_large_blocks(path, wanted, shown=Path(path).name)
+        wanted = names if columns.issuperset(names) else ()
+        refuse_large_blocks(path, wanted, title=Path(path).name)
 
 
 def _is_text(kind: Any) -> bool:
@@ -54,10 +54,10 @@ def _bytes_at_a_time(engine: Engine, table: Any, name: str) -> float:
     column = '"' + name.replace('"', '""') + '"'
     try:
         # The facts are those of all rows, but the first cells are read for them.
-        found = rows_of(engine, f"SELECT stats({column}) FROM ({engine.sql(table)}) AS t LIMIT 1")
+        statistics = rows_of(engine, f"SELECT stats({column}) FROM ({engine.sql(table)}) AS t LIMIT 1")
     except EngineError as problem:
         return math.inf if "OutOfMemory" in problem.kind else 0
-    facts = found[0][0] if found else None
+    facts = statistics[0][0] if statistics else None
     while isinstance(facts, dict) and "child_stats" in facts:
         facts = facts["child_stats"]
     if not isinstance(facts, dict):

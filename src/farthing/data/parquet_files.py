@@ -38,7 +38,7 @@ def refuse_other_footer(path: str, footer: tuple[Any, ...]) -> None:
     raise InvalidValue("source", Path(path).name, rule, way_out)
 
 
-def refuse_large_blocks(path: str, names: Sequence[str], *, shown: str | None = None) -> None:
+def refuse_large_blocks(path: str, names: Sequence[str], *, title: str | None = None) -> None:
     """Refuse a block of text or bytes that DuckDB may not have the memory to unpack: one cell can be all of it.
 
     The sizes stand in the footer. Numbers, dates and flags have no cells of any size, and so blocks of any size.
@@ -59,12 +59,12 @@ def refuse_large_blocks(path: str, names: Sequence[str], *, shown: str | None = 
             if large and (not names or column in names):
                 refusal = InvalidValue(
                     "source",
-                    shown or path,
+                    title or path,
                     f"has a row group with more than {LARGEST_BLOCK >> 20} MiB in column {column!r}",
                     "write it with fewer rows in a group, and shorten large cells in the source",
                 )
     except Exception as problem:  # Arrow's errors are of many classes
-        refusal = _unreadable(shown or path, problem)
+        refusal = _unreadable(title or path, problem)
     if refusal is not None:
         raise refusal
 

@@ -72,7 +72,7 @@ class Source:
             self.csv.prepare()
         for path in self.files if self.csv is None else ():
             refuse_other_footer(path, self.footer)
-            refuse_large_blocks(path, self.used, shown=Path(path).name)
+            refuse_large_blocks(path, self.used, title=Path(path).name)
         if self.used and not self.files and self.engine.name == "duckdb":
             refuse_large_cells(self.engine, self.table, self.used)
 
@@ -120,9 +120,9 @@ class CsvFiles:
                     continue
                 if _header(path) != (self._names, self._separator):
                     raise InvalidValue("source", path, "has other columns now", "make the dataset again")
-                now, found = _layout_of(path)
-                refuse_broken(path, found)
-                plain = found.is_plain and self._can_unpack(path)
+                now, scan = _layout_of(path)
+                refuse_broken(path, scan)
+                plain = scan.is_plain and self._can_unpack(path)
                 self._read[path] = path if plain else self._copy(path)
                 self._seen[path] = now
             if self._read != before:
@@ -190,7 +190,7 @@ def open_source(source: Any, names: Sequence[str] = (), name: str | None = None)
 def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """The files that a path, a glob or a list of paths stands for, in order."""
     parts = [source] if isinstance(source, str | os.PathLike) else list(source)
-    found: list[str] = []
+    paths: list[str] = []
     for part in (os.fspath(given) for given in parts):
         if "://" in part:
             # An address may hold a password, so it is not shown whole.
@@ -201,8 +201,8 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         matches = [part] if os.path.exists(part) else sorted(glob.glob(part, recursive=True))
         if not matches:
             raise InvalidValue("source", part, "does not exist", "check the path or the pattern")
-        found.extend(matches)
-    for path in found:
+        paths.extend(matches)
+    for path in paths:
         if os.path.isdir(path):
             raise InvalidValue("source", path, "is a directory", f"write {path}/*.parquet")
         if not path.lower().endswith(CSV + PARQUET):
@@ -211,7 +211,7 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         if not os.access(path, os.R_OK):
             raise InvalidValue("source", path, "cannot be read", "check its permissions")
     seen: dict[tuple[int, int], str] = {}
-    for path in found:
+    for path in paths:
         facts = os.stat(path)
         # By device and file number: every row in it would be there twice, and be taken for two people's.
         number = (facts.st_dev, facts.st_ino)
@@ -219,7 +219,7 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
             same = "" if seen[number] == path else f": it is the same file as {seen[number]}"
             raise InvalidValue("source", path, f"must not be given twice{same}", "correct the list or the patterns")
         seen[number] = path
-    return found
+    return paths
 
 
 def declared_name(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> str:
@@ -376,9 +376,9 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
     engine = engine_of(ibis.get_backend(table))
     _refuse_text_scan(table, engine)
     place = (operation.namespace.catalog, operation.namespace.database, operation.name)
-    found = Source(operation.name, table, engine, declared=".".join(filter(None, place)), used=names)
-    found.prepare()
-    return found
+    source = Source(operation.name, table, engine, declared=".".join(filter(None, place)), used=names)
+    source.prepare()
+    return source
 
 
 def _refuse_text_scan(table: Any, engine: Engine) -> None:

@@ -159,8 +159,8 @@ def check(dataset: Dataset) -> Check:
     base = dataset._base
     csv = base.source.csv
     files = tuple(
-        FileCheck(Path(path).name, found.rows, found.fault, found.line)
-        for path, found in (csv.layouts().items() if csv is not None else ())
+        FileCheck(Path(path).name, layout.rows, layout.fault, layout.line)
+        for path, layout in (csv.layouts().items() if csv is not None else ())
     )
     if any(file.fault is not None for file in files):
         return Check(dataset.name, None, files)
@@ -176,8 +176,8 @@ def _columns(base: Base) -> tuple[int, tuple[ColumnCheck, ...]]:
     for place, look in enumerate(looked.values()):
         sums |= {f"{kind}{place}": flags.cast("int64").sum() for kind, flags in look.flags().items()}
     # Every needed cell is read in this query, so that the rows are those that a release reads.
-    (found,) = rows_of(engine, engine.sql(raw.aggregate(**sums)))
-    numbers = dict(zip(sums, found, strict=True))
+    (totals,) = rows_of(engine, engine.sql(raw.aggregate(**sums)))
+    numbers = dict(zip(sums, totals, strict=True))
     checks = []
     for place, (name, look) in enumerate(looked.items()):
         counts = {kind: int(numbers.get(f"{kind}{place}") or 0) for kind in _COUNTED}
@@ -207,17 +207,17 @@ class _Look:
 
     def flags(self) -> Mapping[str, Any]:
         """What is counted."""
-        found = {"missing": self.missing, "unread": self.unread}
+        flags = {"missing": self.missing, "unread": self.unread}
         if isinstance(self.domain, Integers | Reals | Dates):
             import ibis
 
             low, high = (ibis.literal(end) for end in (self.domain.lower, self.domain.upper))
             seen = ~self.missing & ~self.unread
-            found |= {"below": seen & (self.typed < low), "above": seen & (self.typed > high)}
+            flags |= {"below": seen & (self.typed < low), "above": seen & (self.typed > high)}
             if isinstance(self.domain, Integers) and not self.typed.type().is_integer():
                 inside = seen & self.typed.between(low, high)  # what is clipped is told already
-                found["rounded"] = inside & (self.typed != self.typed.floor())
-        return found
+                flags["rounded"] = inside & (self.typed != self.typed.floor())
+        return flags
 
     def examples(self) -> tuple[tuple[str, int], ...]:
         """The most frequent cells that are not read."""
@@ -274,17 +274,17 @@ def _unit(base: Base, rows: int) -> UnitCheck:
     named = keys.filter(*(keys[name].notnull() for name in keys.columns))
     each = named.group_by(list(keys.columns)).agg(number=named.count())
     sizes = each.group_by("number").agg(units=each.count())
-    found = sorted((int(size), int(units)) for size, units in rows_of(engine, engine.sql(sizes)))
-    total = sum(size * units for size, units in found)
+    sizes_of_units = sorted((int(size), int(units)) for size, units in rows_of(engine, engine.sql(sizes)))
+    total = sum(size * units for size, units in sizes_of_units)
 
     def kept(bound: int) -> int:
-        return sum(min(size, bound) * units for size, units in found)
+        return sum(min(size, bound) * units for size, units in sizes_of_units)
 
-    most = found[-1][0] if found else 0
+    most = sizes_of_units[-1][0] if sizes_of_units else 0
     keeps = tuple((share, _least(kept, share * total, most)) for share in _SHARES) if total else ()
     return UnitCheck(
         base.unit,
-        sum(units for _, units in found),
+        sum(units for _, units in sizes_of_units),
         most,
         rows - total,
         base.max_rows,

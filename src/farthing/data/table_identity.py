@@ -108,11 +108,11 @@ def _arrow(table: Any) -> str:
 class Piece(NamedTuple):
     """One file, or one table of an engine.
 
-    `shown` is what people call it. It is the same as another one that kept one of the texts in `known_by`; `kept` are
+    `title` is what people call it. It is the same as another one that kept one of the texts in `known_by`; `kept` are
     those that it leaves behind.
     """
 
-    shown: str
+    title: str
     known_by: tuple[str, ...]
     kept: tuple[str, ...]
 
@@ -174,7 +174,7 @@ def _duckdb(source: Source) -> list[Piece]:
     if catalog in files:
         # DuckDB finds a table whatever the case of its name.
         inside = f" {(schema or 'main').lower()} {named.lower()}"
-        pieces.append(_file(str(files[catalog]), inside)._replace(shown=named))
+        pieces.append(_file(str(files[catalog]), inside)._replace(title=named))
     pieces += _duckdb_tables(source, files)
     pieces += [_file(path) for path in files_of_view(source.engine, named)]
     return _each_once(pieces)
@@ -191,7 +191,7 @@ def _duckdb_tables(source: Source, files: dict[str, str]) -> Iterator[Piece]:
         for catalog, path in files.items():
             if isinstance(scanned, str) and scanned.startswith(f"{catalog}."):
                 schema, _, table = scanned.removeprefix(f"{catalog}.").partition(".")
-                yield _file(str(path), f" {schema.lower()} {table.lower()}")._replace(shown=table)
+                yield _file(str(path), f" {schema.lower()} {table.lower()}")._replace(title=table)
 
 
 def _each_once(pieces: list[Piece]) -> list[Piece]:
@@ -222,9 +222,9 @@ def _postgres(source: Source) -> list[Piece]:
     named: Any = source.table.op().name
     spelled = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, named) if part)
     ((server,),) = source.engine.rows("SELECT system_identifier::text FROM pg_catalog.pg_control_system()")
-    found = source.engine.rows(_POSTGRES_TABLE.format(name=_quoted(spelled)))
+    rows = source.engine.rows(_POSTGRES_TABLE.format(name=_quoted(spelled)))
     pieces = []
-    for database, number, space, table in found:
+    for database, number, space, table in rows:
         names = (
             f"postgres {server} {database} number {number}",
             f"postgres {server} {database} name {space} {table}",
@@ -250,9 +250,9 @@ def _spark(source: Source) -> list[Piece]:
     return _each_once(pieces)
 
 
-def _spark_piece(text: str, shown: str) -> Piece:
+def _spark_piece(text: str, title: str) -> Piece:
     names = (f"spark {text}",)
-    return Piece(shown, names, names)
+    return Piece(title, names, names)
 
 
 _SPARK_TABLE = re.compile(r"(?m)^\(\d+\) (?:Scan [^\s.]+|BatchScan) ([^\s.]+\.[^\s.]+\.\S+)")

@@ -285,8 +285,8 @@ def sampled(table: Any, engine: Engine, units: int, probability: Fraction, key: 
     # Bytes, not digits: a database may have a collation of its own for the order of digits and letters.
     digest = engine.sha256(engine.bytes_of(ibis.literal(key) + text))
     kept = digest < engine.constant_bytes(threshold.to_bytes(_BITS // 8))
-    found = table.filter(kept)
-    return found if names else found.drop("__farthing_token")
+    sample = table.filter(kept)
+    return sample if names else sample.drop("__farthing_token")
 
 
 def _digits(unit: Any, engine: Engine) -> Any:

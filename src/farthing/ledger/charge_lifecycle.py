@@ -170,7 +170,7 @@ class Limit:
         left = f"the {_amount(self.remaining)} left in {self._called}"
         if any(self.withheld):
             left = (
-                f"the {_amount(self.remaining)} (beside the {_shown(epsilon_up(self.withheld[0]), ROUND_CEILING)} "
+                f"the {_amount(self.remaining)} (beside the {_digits(epsilon_up(self.withheld[0]), ROUND_CEILING)} "
                 f"set aside) left in {self._called}"
             )
         if self.holding is None:
@@ -193,9 +193,9 @@ def refusal(limits: Iterable[Limit], request: Request, place: str) -> BudgetExce
     first, price = reached[0], reached[0].price
     epsilon = None if price.epsilon_nano is None else epsilon_up(price.epsilon_nano)
     delta = delta_up(price.delta_units)
-    asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_shown(epsilon, ROUND_CEILING)}"
+    asked = "an unbounded epsilon" if epsilon is None else f"epsilon={_digits(epsilon, ROUND_CEILING)}"
     if delta:
-        asked += f", delta={_shown(delta, ROUND_CEILING)}"
+        asked += f", delta={_digits(delta, ROUND_CEILING)}"
     lefts, ways = zip(*(limit.words(request, place) for limit in reached), strict=True)
     left = [limit.remaining for limit in reached]
     least = ApproxDP(min(each.epsilon for each in left), min(each.delta for each in left))
@@ -314,11 +314,11 @@ def _delta_holding(units: int) -> float:
 
 
 def _amount(amount: ApproxDP) -> str:
-    text = f"epsilon={_shown(amount.epsilon, ROUND_FLOOR)}"
-    return text + f", delta={_shown(amount.delta, ROUND_FLOOR)}" if amount.delta else text
+    text = f"epsilon={_digits(amount.epsilon, ROUND_FLOOR)}"
+    return text + f", delta={_digits(amount.delta, ROUND_FLOOR)}" if amount.delta else text
 
 
-def _shown(amount: float, rounding: str) -> str:
+def _digits(amount: float, rounding: str) -> str:
     """Three significant digits, rounded so that what is said is true."""
     return f"{float(Context(prec=3, rounding=rounding).create_decimal(repr(amount))):.3g}"
 
@@ -348,11 +348,11 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
         quote = quoted(request, whole, own, others)
     keep: dict[Whose, Holding] = {}
     limits: list[Limit] = []
-    for name, found, part, spare in [
+    for name, holding, part, spare in [
         (request.dataset, (whole, own), quote, reserve),
         *((name, others[name], quote.others[name], "") for name in request.others),
     ]:
-        limits += _charged(request, name, found, part, spare, keep)
+        limits += _charged(request, name, holding, part, spare, keep)
     if limits:
         _refuse(tx, request, limits[0])
         return tuple(limits)
@@ -376,13 +376,13 @@ def _accounts(tx: Transaction, dataset: str) -> tuple[Holding, Holding | None]:
 def _charged(
     request: Request,
     dataset: str,
-    found: tuple[Holding, Holding | None],
+    holdings: tuple[Holding, Holding | None],
     quote: Quote,
     reserve: str,
     keep: dict[Whose, Holding],
 ) -> list[Limit]:
     """Put the accounts of one dataset after the charge into `keep`; those that refuse it."""
-    whole, own = found
+    whole, own = holdings
     limits = []
     after = whole.admitted(quote.price, reserve)
     if after is None:
@@ -431,12 +431,12 @@ def settle(tx: Transaction, kind: str, charge: Charge, words: dict[str, Any], an
 def _settled(
     made: Entry,
     dataset: str,
-    found: tuple[Holding, Holding | None],
+    holdings: tuple[Holding, Holding | None],
     terms: Mapping[str, Any],
     keep: dict[Whose, Holding],
 ) -> dict[str, Any]:
     """Put the accounts of one dataset after an outcome into `keep`; what the entry says about them."""
-    whole, own = found
+    whole, own = holdings
     body = {"nano": terms["nano"]}
     keep[dataset, ""] = whole.settled(body["nano"])
     if made.analyst:

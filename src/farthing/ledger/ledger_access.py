@@ -16,7 +16,7 @@ from farthing.ledger.entries import APPEND, ROLES, Entry, checked_choice, checke
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.ledger_store import Link, Run, Store
 from farthing.ledger.ledger_tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
-from farthing.ledger.postgres_store import PostgresStore, shown
+from farthing.ledger.postgres_store import PostgresStore, public_address
 from farthing.ledger.sqlite_store import SQLiteStore
 from farthing.ledger.tamper_evidence import (
     GENESIS,
@@ -105,7 +105,7 @@ def has_ledger(url: str | os.PathLike[str], timeout: float = 10.0) -> bool:
     """
     store = store_of(url, timeout)
     try:
-        return _found(store) is not None
+        return _identity_in(store) is not None
     finally:
         store.close()
 
@@ -139,13 +139,13 @@ def _addressed(url: str, timeout: float) -> Store:
         raise InvalidValue("url", "...", "must have one @", "write @ in a password as %40")
     if system in ("postgresql", "postgres"):
         return PostgresStore(parsed.set(drivername="postgresql+psycopg"), timeout)
-    raise InvalidValue("url", shown(parsed), "must name an SQLite file or a PostgreSQL server", _FORMS)
+    raise InvalidValue("url", public_address(parsed), "must name an SQLite file or a PostgreSQL server", _FORMS)
 
 
 def _opened(
     store: Store, secret: bytes | Path | None, actor: str, role: str, create: bool, progress: Progress | None
 ) -> Ledger:
-    ledger = _found(store)
+    ledger = _identity_in(store)
     if ledger is None:
         if not create:
             raise LedgerUnavailable(
@@ -177,7 +177,7 @@ def _opened(
     return Ledger(store, chain, witness, memory, actor, role, verification, notes)
 
 
-def _found(store: Store) -> str | None:
+def _identity_in(store: Store) -> str | None:
     """The identity of the ledger in a store, or None if there is no ledger."""
     if isinstance(store, SQLiteStore) and not _has_content(store.path):
         return None

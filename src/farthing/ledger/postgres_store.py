@@ -62,7 +62,7 @@ class PostgresStore(Store):
     def __init__(self, url: Any, timeout: float) -> None:
         super().__init__(timeout)
         self._url = url
-        self.name = shown(url)
+        self.name = public_address(url)
 
     @property
     def patience(self) -> float:
@@ -215,7 +215,7 @@ class PostgresStore(Store):
         run(f"SELECT pg_advisory_xact_lock({_MAKING})")
 
 
-def shown(url: Any) -> str:
+def public_address(url: Any) -> str:
     """An address for messages: without the password, and without the settings, which may hold one."""
     text: str = url.set(query={}).render_as_string(hide_password=True)
     return text

@@ -2,7 +2,7 @@
 
 `Bounds` encloses a number that cannot be computed exactly. Balls (Arb) compute such numbers, at a precision of their
 own in every thread. `exact` reads a double as the decimal that was typed; `float_up`, `rounded_up` and their
-counterparts go back to a double on the safe side. `shown_up`, `shown_down` and `ceiling` print one.
+counterparts go back to a double on the safe side. `rounded_up_text`, `rounded_down_text` and `ceiling` print one.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from flint import arb, fmpq
 from farthing.errors import InvalidValue
 
 
-def shown(value: float, digits: int = 6) -> str:
+def rounded_text(value: float, digits: int = 6) -> str:
     """`value` to the nearest `digits` significant digits.
 
-    >>> shown(1e-6), shown(4.7745680811), shown(float("inf")), shown(3.0)
+    >>> rounded_text(1e-6), rounded_text(4.7745680811), rounded_text(float("inf")), rounded_text(3.0)
     ('1e-06', '4.77457', 'inf', '3')
     """
     return _digits_rounded(value, digits, ROUND_HALF_EVEN)
 
 
-def shown_up(value: float, digits: int = 6) -> str:
+def rounded_up_text(value: float, digits: int = 6) -> str:
     """`value` rounded up, so that the text is still an upper bound.
 
     An excess of a few units in the last place of the double is dropped: 100 x 0.1 reads 10, not 10.0001.
 
-    >>> shown_up(4.77456808), shown_up(1e-6), shown_up(10.000000000000002)
+    >>> rounded_up_text(4.77456808), rounded_up_text(1e-6), rounded_up_text(10.000000000000002)
     ('4.77457', '1e-06', '10')
     """
-    nearest = float(shown(value, digits))
+    nearest = float(rounded_text(value, digits))
     close = math.isfinite(value) and abs(value - nearest) <= _UNREADABLE * abs(value)
-    return shown(value, digits) if close else ceiling(value, digits)
+    return rounded_text(value, digits) if close else ceiling(value, digits)
 
 
 def ceiling(value: float, digits: int = 6) -> str:
@@ -55,10 +55,10 @@ def ceiling(value: float, digits: int = 6) -> str:
     return _digits_rounded(value, digits, ROUND_CEILING)
 
 
-def shown_down(value: float, digits: int = 6) -> str:
+def rounded_down_text(value: float, digits: int = 6) -> str:
     """`value` rounded down, so that the text is still a lower bound.
 
-    >>> shown_down(4.77456808), shown_down(0.3)
+    >>> rounded_down_text(4.77456808), rounded_down_text(0.3)
     ('4.77456', '0.3')
     """
     return _digits_rounded(value, digits, ROUND_FLOOR)
@@ -73,7 +73,7 @@ def interval(lower: float, upper: float) -> str:
     width = upper - lower
     digits = math.ceil(math.log10(upper / width)) + 1 if 0 < width < upper else 15
     digits = min(max(digits, 7), 15)
-    return f"[{shown_down(lower, digits)}, {ceiling(upper, digits)}]"
+    return f"[{rounded_down_text(lower, digits)}, {ceiling(upper, digits)}]"
 
 
 def as_typed(value: float) -> str:
@@ -360,4 +360,4 @@ def error_text(number: float) -> str:
     >>> error_text(0.2541), error_text(41_201.0), error_text(3.0)
     ('0.255', '41,300', '3')
     """
-    return number_text(float(shown_up(number, 3)))
+    return number_text(float(rounded_up_text(number, 3)))

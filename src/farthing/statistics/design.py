@@ -93,8 +93,8 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
 def _within_bounds(statistic: Statistic, domain: Domain) -> tuple[tuple[Any, Any], ...]:
     """The listed ranges, none of which ends after the column does."""
     assert not isinstance(domain, Categories | Flags)
-    found = tuple(within_bound(pair, domain) for pair in statistic.ranges)
-    for pair, given in zip(found, statistic.ranges, strict=True):
+    ranges = tuple(within_bound(pair, domain) for pair in statistic.ranges)
+    for pair, given in zip(ranges, statistic.ranges, strict=True):
         try:
             good = domain.lower <= pair[0] < pair[1] <= domain.upper
         except TypeError:
@@ -108,18 +108,18 @@ def _within_bounds(statistic: Statistic, domain: Domain) -> tuple[tuple[Any, Any
                 f"must lie within the bounds of {statistic.column!r}, {domain.lower} to {domain.upper}",
                 PAIRS,
             )
-    if len(set(found)) != len(found):
+    if len(set(ranges)) != len(ranges):
         raise InvalidValue("ranges", statistic.ranges, "must not hold the same range twice", PAIRS)
-    return found
+    return ranges
 
 
 def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statistic, ...]:
     """Statistics of one plan: each checked, no two of one name."""
     if not statistics:
         raise InvalidValue("statistics", [], "must be one or more", 'for example count() or mean("income")')
-    found = tuple(checked(statistic, schema) for statistic in statistics)
+    asked = tuple(checked(statistic, schema) for statistic in statistics)
     seen: set[str] = set()
-    for statistic in found:
+    for statistic in asked:
         if statistic.name in seen:
             raise InvalidValue(
                 "name",
@@ -128,7 +128,7 @@ def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statis
                 "give one of them name=",
             )
         seen.add(statistic.name)
-    return found
+    return asked
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -249,11 +249,11 @@ def design_of(
             own += [statistic for statistic in asked if statistic.name in by_strategy]
         if not own:
             continue
-        found = family(own, facts)
-        slots.extend(found[0])
-        outputs.update((output.name, output) for output in found[1])
-        derived.update(found[2])
-        assumptions.extend(found[3])
+        parts = family(own, facts)
+        slots.extend(parts[0])
+        outputs.update((output.name, output) for output in parts[1])
+        derived.update(parts[2])
+        assumptions.extend(parts[3])
     ordered = tuple(outputs[statistic.name] for statistic in asked)
     return Design(
         tuple(slots),

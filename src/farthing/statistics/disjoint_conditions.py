@@ -42,16 +42,16 @@ def disjoint_sets(wheres: Sequence[Any], schema: Schema, most: int = MOST_CELLS)
     [[0, 2], [1, 3]]
     """
     conditions = _conditions(wheres, schema)
-    found: list[list[int]] = []
+    sets: list[list[int]] = []
     for place, own in enumerate(conditions):
-        for members in found:
+        for members in sets:
             others = [conditions[member] for member in members]
             if len(members) < most and _is_short((*others, own)) and all(map(own.is_apart, others)):
                 members.append(place)
                 break
         else:
-            found.append([place])
-    return found
+            sets.append([place])
+    return sets
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def _conditions(wheres: Sequence[Any], schema: Schema) -> list[_Condition]:
     for question in questions:
         for name, own in question.plain_atoms.items():
             atoms.setdefault(name, {}).update(dict.fromkeys(own))
-    for name, found in atoms.items():
-        pieces.append(pieces_of(name, schema[name], tuple(found), (), missing=True))
+    for name, conditions in atoms.items():
+        pieces.append(pieces_of(name, schema[name], tuple(conditions), (), missing=True))
     for atom in dict.fromkeys(atom for question in questions for atom in question.conditions):
         pieces.append(pieces_of_condition(atom))
     place = {atom: number for number, piece in enumerate(pieces) for atom in piece.truths}

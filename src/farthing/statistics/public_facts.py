@@ -162,7 +162,7 @@ class DerivedColumns:
     >>> columns = DerivedColumns(Schema.read({"moment_1": (0, 9)}), "moment")
     >>> columns.named(("moment_1 - 5", (-5, 5))), columns.named(("moment_1 - 5", (-5, 5)))
     ('moment_2', 'moment_2')
-    >>> columns.found
+    >>> columns.expressions
     {'moment_2': ('moment_1 - 5', (-5, 5))}
     """
 
@@ -170,13 +170,13 @@ class DerivedColumns:
         self._taken = {folded(name) for name in schema}
         self._stem, self._number = stem, 0
         self._names: dict[Any, str] = {}
-        self.found: dict[str, Any] = {}
+        self.expressions: dict[str, Any] = {}
 
     def named(self, derived: tuple[str, tuple[int, int]]) -> str:
         """The name under which an expression with its bounds is derived."""
         if derived not in self._names:
             self._names[derived] = name = self._fresh()
-            self.found[name] = derived
+            self.expressions[name] = derived
         return self._names[derived]
 
     def _fresh(self) -> str:

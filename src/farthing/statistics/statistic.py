@@ -152,37 +152,37 @@ class Statistic:
     @property
     def arguments(self) -> Mapping[str, Any]:
         """What its constructor was called with: positional ones under the names of its parameters."""
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if self.kind in ("contingency", "marginals"):
-            found["columns"] = list(self.columns)
+            arguments["columns"] = list(self.columns)
             if self.way:
-                found["way"] = self.way
+                arguments["way"] = self.way
             if self.bins:
-                found["bins"] = {name: _plain(bins) for name, bins in self.bins}
+                arguments["bins"] = {name: _plain(bins) for name, bins in self.bins}
         elif self.kind == "linear_regression":
-            found["target"], found["features"] = self.target, list(self.features)
+            arguments["target"], arguments["features"] = self.target, list(self.features)
         elif self.columns:
-            found["column"] = self.column
+            arguments["column"] = self.column
             if self.bins:
-                found["bins"] = _plain(self.bins[0][1])
+                arguments["bins"] = _plain(self.bins[0][1])
         if self.kind == "quantile":
-            found["probability"] = self.probabilities[0]
+            arguments["probability"] = self.probabilities[0]
         elif self.kind == "quantiles":
-            found["probabilities"] = list(self.probabilities)
+            arguments["probabilities"] = list(self.probabilities)
         if self.where is not None:
-            found["where"] = text_of(self.where)
+            arguments["where"] = text_of(self.where)
         if self.by:
-            found["by"] = self.by[0] if len(self.by) == 1 else list(self.by)
+            arguments["by"] = self.by[0] if len(self.by) == 1 else list(self.by)
         if self.name != self.default_name:
-            found["name"] = self.name
+            arguments["name"] = self.name
         for flag in ("for_population", "rounded", "nonnegative"):
             if getattr(self, flag):
-                found[flag] = True
+                arguments[flag] = True
         if self.ranges:
-            found["ranges"] = list(self.ranges)
+            arguments["ranges"] = list(self.ranges)
         if self.strategy != "auto":
-            found["strategy"] = self.strategy
-        return found
+            arguments["strategy"] = self.strategy
+        return arguments
 
     def __repr__(self) -> str:
         by_place = ("column", "columns", "target", "features", "probability", "probabilities")
@@ -322,7 +322,7 @@ def _read_ranges(ranges: Any) -> tuple[tuple[Any, Any], ...]:
         ranges = ranges.tolist()
     if not isinstance(ranges, list | tuple) or not ranges:
         raise InvalidValue("ranges", ranges, "must be a list of pairs (lower, upper)", example)
-    found = []
+    pairs = []
     for pair in ranges:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InvalidValue("ranges", pair, "must be pairs (lower, upper)", example)
@@ -332,14 +332,14 @@ def _read_ranges(ranges: Any) -> tuple[tuple[Any, Any], ...]:
             rising = False
         if not rising:
             raise InvalidValue("ranges", tuple(pair), "must have its lower end first", example)
-        found.append((pair[0], pair[1]))
+        pairs.append((pair[0], pair[1]))
     try:
-        sorted(edge for pair in found for edge in pair)
+        sorted(edge for pair in pairs for edge in pair)
     except TypeError:
         raise InvalidValue("ranges", ranges, "must have ends of one kind", example) from None
-    if len(set(found)) != len(found):
+    if len(set(pairs)) != len(pairs):
         raise InvalidValue("ranges", ranges, "must not hold the same range twice", "each once")
-    return tuple(found)
+    return tuple(pairs)
 
 
 def _read_way(way: Any, columns: int) -> int:

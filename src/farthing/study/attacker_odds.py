@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from farthing.errors import InvalidValue
-from farthing.numerics.bounds import number_text, shown_up
+from farthing.numerics.bounds import number_text, rounded_up_text
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
 
 PRIORS = (0.01, 0.1, 0.5, 0.9)
@@ -92,10 +92,10 @@ def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None
     Delta 1e-05 is more than 1 in 200,000, the number of rows: a release may reveal everything about 1 in 100,000 of the
     people. Use less than 1 in the number of people, such as 1e-6.
     """
-    found = []
+    cautions = []
     if epsilon is not None and epsilon > _WEAK_EPSILON:
         sure = _percent(0.001, epsilon)
-        found.append(
+        cautions.append(
             f"Epsilon {epsilon:g} protects almost nobody: odds can grow by a factor of {factor_words(epsilon)}. "
             f"Somebody who thought it 1 in 1,000 that a person is in the table can be up to {sure}% sure "
             "afterwards. Most budgets are 1 to 5."
@@ -104,11 +104,11 @@ def budget_cautions(epsilon: float | None, delta: float | None, rows: int | None
     if delta is not None and delta > min(_WEAK_DELTA, share):
         size = f"more than 1 in {rows:,}, the number of rows" if delta > share else "large"
         less = "1e-6" if share > 1e-6 else f"{share / 10:.0e}"
-        found.append(
+        cautions.append(
             f"Delta {delta:g} is {size}: a release may reveal everything about {chance_words(delta)} of the people. "
             f"Use less than 1 in the number of people, such as {less}."
         )
-    return found
+    return cautions
 
 
 def factor_words(epsilon: float) -> str:
@@ -118,7 +118,7 @@ def factor_words(epsilon: float) -> str:
     ('up to 2.72', 'up to 22,100', 'more than a million', 'more than a million')
     """
     factor = factor_of(epsilon)
-    return "more than a million" if factor > MOST_ODDS else f"up to {number_text(float(shown_up(factor, 3)))}"
+    return "more than a million" if factor > MOST_ODDS else f"up to {number_text(float(rounded_up_text(factor, 3)))}"
 
 
 def chance_words(chance: float) -> str:

@@ -487,9 +487,9 @@ class Plan:
             changes.update(self._reserving(reserve))
         problem = replace(self.problem, **changes)
         with self._with_hints():
-            found = self._allocated(problem, None if start is None else start.allocation, quick=quick)
+            allocation = self._allocated(problem, None if start is None else start.allocation, quick=quick)
         request = with_controls(self.request, weights, requirements, reserve)
-        return replace(self, problem=problem, request=request, lines=(*self.code, *lines), _given=found)
+        return replace(self, problem=problem, request=request, lines=(*self.code, *lines), _given=allocation)
 
     def fitted(self, requirements: Mapping[str, Requirement], start: Plan | None = None) -> Plan:
         """The least epsilon that meets these requirements; see `Study.fit`.
@@ -562,11 +562,11 @@ class Plan:
         word, *details = control
         with self._with_hints():
             if word == "fit":
-                found = self._fit(required_by(control), start)
+                allocation = self._fit(required_by(control), start)
             else:
                 problem = replace(self.problem, **self._changes(word, *details))
-                found = self._allocated(problem, self.allocation)
-        return replace(self, problem=found.problem, request=self.request.then(*control), _given=found)
+                allocation = self._allocated(problem, self.allocation)
+        return replace(self, problem=allocation.problem, request=self.request.then(*control), _given=allocation)
 
     def _allocated(self, problem: Problem, start: Allocation | None = None, *, quick: bool = False) -> Allocation:
         """The noises that the ledger would admit now; it is not asked about what was released, or is only looked at."""
@@ -596,16 +596,16 @@ class Plan:
 
     def _fit(self, requirements: Mapping[str, Requirement], start: Plan | None) -> Allocation:
         problem = replace(self.problem, requirements=dict(requirements))
-        found = fit(problem, (start or self).allocation)
-        share = found.problem.epsilon / problem.epsilon
+        allocation = fit(problem, (start or self).allocation)
+        share = allocation.problem.epsilon / problem.epsilon
         if problem.delta > 0 and share < 1:
             # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
-            found = fit(replace(problem, delta=problem.delta * share), found)
-        refuse_over(found.problem.epsilon, problem.epsilon, tuple(requirements))
-        admits = admitting(self.study, found.problem.delta)
-        if admits is not None and not admits(found.event):
-            refuse_over(found.problem.epsilon, 0.0, tuple(requirements))
-        return found
+            allocation = fit(replace(problem, delta=problem.delta * share), allocation)
+        refuse_over(allocation.problem.epsilon, problem.epsilon, tuple(requirements))
+        admits = admitting(self.study, allocation.problem.delta)
+        if admits is not None and not admits(allocation.event):
+            refuse_over(allocation.problem.epsilon, 0.0, tuple(requirements))
+        return allocation
 
     @contextmanager
     def _with_hints(self) -> Iterator[None]:

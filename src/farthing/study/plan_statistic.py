@@ -193,9 +193,9 @@ class PlannedStatistic:
         """
         if at_once:
             return float(np.max(self.distribution.errors(self.level_at_once(confidence)), initial=0.0))
-        if confidence not in self._found:  # a root of a sum of tails: a page shows it in four places
-            self._found[confidence] = float(self.distribution.error(confidence))
-        return self._found[confidence]
+        if confidence not in self._errors:  # a root of a sum of tails: a page shows it in four places
+            self._errors[confidence] = float(self.distribution.error(confidence))
+        return self._errors[confidence]
 
     @property
     def _all(self) -> dict[str, Noise]:
@@ -203,7 +203,7 @@ class PlannedStatistic:
         return {**self.others, **dict(self.noises)}
 
     @cached_property
-    def _found(self) -> dict[float, float]:
+    def _errors(self) -> dict[float, float]:
         return {}
 
     @cached_property
@@ -431,13 +431,13 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     condition = f", {statistic.output.condition}" if statistic.output.condition else ""
     if math.isinf(statistic.error(confidence)):
         return f"its interval is likely to be unbounded{condition}"
-    found = f"{times} within ±{error} of the true value{condition}"
+    sentence = f"{times} within ±{error} of the true value{condition}"
     if statistic.cells > 1:
-        found = f"{times} a cell is within ±{error} of its true value{condition}"
+        sentence = f"{times} a cell is within ±{error} of its true value{condition}"
     if statistic.depends_on:
         best = error_text(statistic.at_best.error(confidence))
-        found += f"; at best within ±{best}, depending on {statistic.depends_on}"
-    return found
+        sentence += f"; at best within ±{best}, depending on {statistic.depends_on}"
+    return sentence
 
 
 def required_sentence(statistic: PlannedStatistic) -> str:
@@ -446,12 +446,12 @@ def required_sentence(statistic: PlannedStatistic) -> str:
     if asked is None or not statistic.noises:
         return ""
     every = "every cell " if statistic.cells > 1 else ""
-    found = f"{every}within ±{number_text(asked.within, 6)} ({100 * asked.confidence:g}%) {statistic.output.holds}"
+    sentence = f"{every}within ±{number_text(asked.within, 6)} ({100 * asked.confidence:g}%) {statistic.output.holds}"
     clauses = statistic.rests_on
     if not clauses:
-        return f"{found}, whatever the data"
+        return f"{sentence}, whatever the data"
     listed = f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
-    return f"{found}, if {listed}"
+    return f"{sentence}, if {listed}"
 
 
 def _asked(statistic: Statistic) -> dict[str, Any]:

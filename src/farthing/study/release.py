@@ -253,11 +253,11 @@ def release_of_plan(
         if request_id is None and (stored.answer is None or changed):
             # What was drawn anew is of a later day, and is paid for.
             stored = fresh_answer(study, plan.request) or stored
-        found = _recorded(plan, stored)
-        if found is not None:
+        release = _recorded(plan, stored)
+        if release is not None:
             if changed and not plan.from_file:  # a command says it in its own way
-                warn_if_changed(study, found.receipt, "release(fresh=True)")
-            return found
+                warn_if_changed(study, release.receipt, "release(fresh=True)")
+            return release
     if plan.earlier is not None and not plan.earlier.exact:
         raise InvalidValue(
             "plan",
@@ -290,10 +290,10 @@ def release_of_plan(
         stored = awaited_answer(study, name)
         if stored is None or fresh:
             raise
-        found = _recorded(plan, stored)
-        if found is None:
+        release = _recorded(plan, stored)
+        if release is None:
             raise
-        return found
+        return release
     return _read(answered)
 
 
@@ -331,19 +331,19 @@ def _recorded(plan: PlanFacts, stored: Stored) -> Release | None:
     """What the ledger has for the words of a plan; None where it was written before words were kept with answers."""
     if stored.answer is None:
         raise without_answer(stored, _ANEW_FILE if plan.from_file else _ANEW)
-    found = stored_release(plan.study.ledger, stored.charge.request_id)
-    asked = found.plan.get("asked")
+    release = stored_release(plan.study.ledger, stored.charge.request_id)
+    asked = release.plan.get("asked")
     if asked is None:
         return None
-    other = plan.study.curator.is_of_other_table(plan.study.dataset, found.request_id)
+    other = plan.study.curator.is_of_other_table(plan.study.dataset, release.request_id)
     if other or not plan.request.is_that_of(asked):
         raise InvalidValue(
             "request_id",
-            found.request_id,
+            release.request_id,
             "was charged before for something else",
             "use a new request id for a new request, or none",
         )
-    return found
+    return release
 
 
 def _predicted(plan: PlanFacts) -> dict[str, Any]:
@@ -434,7 +434,7 @@ def _is_release(answered: Answered) -> bool:
 
 
 def _read(answered: Answered) -> Release:
-    found = answered.finished
+    record = answered.finished
     if not _is_release(answered):
         raise InvalidValue(
             "request_id",
@@ -442,10 +442,10 @@ def _read(answered: Answered) -> Release:
             "must be that of a release of statistics",
             "a session, a monitor or a synthetic table is resumed by the call that made it",
         )
-    answers = [restored(entry) for entry in found["answers"]]
+    answers = [restored(entry) for entry in record["answers"]]
     return Release(
         {answer.name: answer for answer in answers},
-        found["plan"],
+        record["plan"],
         answered.receipt,
         answered.request_id,
         answered.repeated,

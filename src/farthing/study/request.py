@@ -174,7 +174,7 @@ def earlier_request(study: StudyAccount, request: Request) -> Earlier | None:
 
     It reads through the ledger, so it is for those whom the budget has refused.
     """
-    found: Earlier | None = None
+    match: Earlier | None = None
     for request_id, waits in _charged(study):
         if waits and not request_id.startswith(_PREFIX):
             continue
@@ -183,9 +183,9 @@ def earlier_request(study: StudyAccount, request: Request) -> Earlier | None:
         if stored is None or stored.answer is None or request.base not in stored.answer:
             continue
         earlier = _earlier(study, request, request_id)
-        if earlier is not None and (found is None or earlier.exact or not found.exact):
-            found = earlier  # the last one, of the exact ones if there are any
-    return found
+        if earlier is not None and (match is None or earlier.exact or not match.exact):
+            match = earlier  # the last one, of the exact ones if there are any
+    return match
 
 
 def fresh_name(study: StudyAccount, request: Request) -> str:
@@ -195,15 +195,15 @@ def fresh_name(study: StudyAccount, request: Request) -> str:
 
 def fresh_answer(study: StudyAccount, request: Request) -> Stored | None:
     """The last answer that was drawn anew for these words; it reads through the ledger."""
-    found: Stored | None = None
+    latest: Stored | None = None
     name = own_name(study, request.name)
     for request_id, waits in _charged(study):
         stored = None
         if not waits and request_id.startswith(f"{name}-"):
             stored = _stored(study, request_id)
         if stored is not None and stored.answer is not None:
-            found = stored
-    return found
+            latest = stored
+    return latest
 
 
 def awaited_answer(study: StudyAccount, request_id: str) -> Stored | None:
@@ -341,7 +341,7 @@ def changes_of(request: Request, problem: Problem) -> dict[str, Any]:
     """What the controls of a request change in a problem, but for what is held."""
     weights: dict[str, float] = {}
     requirements: dict[str, Requirement] = {}
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for word, *details in request.controls:
         if word == "weight":
             weights[details[0]] = details[1]
@@ -351,8 +351,8 @@ def changes_of(request: Request, problem: Problem) -> dict[str, Any]:
             requirements = required_by((word, *details))
         elif word == "reserve":
             share = 1 - details[0] / problem.epsilon
-            found = {"reserved": details[0], "delta": problem.delta * share}
-    return {**found, "weights": weights, "requirements": requirements}
+            changes = {"reserved": details[0], "delta": problem.delta * share}
+    return {**changes, "weights": weights, "requirements": requirements}
 
 
 def refuse_over(needed: float, limit: float, names: tuple[str, ...]) -> None:

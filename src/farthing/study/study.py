@@ -633,9 +633,9 @@ class Study:
         options = SynthesisOptions(columns, bins, missing, epsilon, known)
         made = earlier_synthesis(self, request_id or synthesis_name(self, options), options)
         if made is not None:
-            found = made.table(rows)
-            warn_if_changed(self, found.receipt, "synthesise(request_id=...) with a new id", stacklevel=3)
-            return found
+            synthetic = made.table(rows)
+            warn_if_changed(self, synthetic.receipt, "synthesise(request_id=...) with a new id", stacklevel=3)
+            return synthetic
         return synthesis_offer(self, options, rows).release(request_id, progress)
 
     def synthetic(self, request_id: str, rows: int | None = None) -> Synthetic:

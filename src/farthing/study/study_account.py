@@ -20,7 +20,7 @@ from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.ledger import Budget
 from farthing.ledger.charge_lifecycle import all_of, command_for_more, command_to_free
 from farthing.mechanisms import DiscreteLaplace
-from farthing.numerics.bounds import shown_down
+from farthing.numerics.bounds import rounded_down_text
 from farthing.planner import Admits, Problem
 from farthing.planner.planning_problem import NANO
 from farthing.privacy import ApproxDP
@@ -108,11 +108,11 @@ def left_of(budget: Budget, whole: Budget | None = None) -> tuple[ApproxDP, bool
 
 def allowances_of(budgets: Iterable[tuple[Budget, Budget | None]], epsilon: float | None = None) -> list[Allowance]:
     """What each account that pays allows; all that allow too little are named in one refusal."""
-    found = [_allowance(budget, epsilon, whole) for budget, whole in budgets]
-    short = {_id(each): each for part in found if isinstance(part, list) for each in part}
+    allowances = [_allowance(budget, epsilon, whole) for budget, whole in budgets]
+    short = {_id(each): each for part in allowances if isinstance(part, list) for each in part}
     if short:
         raise _exceeded(list(short.values()), epsilon)
-    return [part for part in found if isinstance(part, Allowance)]
+    return [part for part in allowances if isinstance(part, Allowance)]
 
 
 def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> Allowance | list[Budget]:
@@ -162,8 +162,10 @@ def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
         spent = " and ".join(f"{_called(each)} (epsilon={each.total.epsilon:g})" for each in short)
         message = f"nothing is left of {spent}{crumb}; {ways}."
     else:
-        lefts = " and ".join(f"the {shown_down(each.remaining.epsilon)} left of {_called(each)}" for each in short)
-        most = "that" if len(short) == 1 else shown_down(left.epsilon)
+        lefts = " and ".join(
+            f"the {rounded_down_text(each.remaining.epsilon)} left of {_called(each)}" for each in short
+        )
+        most = "that" if len(short) == 1 else rounded_down_text(left.epsilon)
         lower = f"plan with no more than {most}, or " if left.epsilon > 0 else ""
         message = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
     return BudgetExceeded(message, requested=epsilon, remaining=left, budget_id=_id(least))
@@ -263,15 +265,15 @@ def stored_count(study: StudyAccount, *, wait: bool = False) -> RowCount:
     A count that was lost is made again under another name; so is a fresh one. One that another process makes just now
     is left alone, or waited for.
     """
-    found: RowCount | None = None
+    latest: RowCount | None = None
     for request_id, stored in _attempts(study):
         if stored is None:
-            return found or RowCount(request_id)
+            return latest or RowCount(request_id)
         own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.payer)
         own = own and not study.curator.is_of_other_table(study.dataset, request_id)
         if own and (stored.state == "released" or (wait and stored.state == "reserved")):
             try:
-                found = _read(study, request_id) or found
+                latest = _read(study, request_id) or latest
             except AnswerForfeited:
                 continue
     raise AssertionError("the last attempt is one that nobody made")
@@ -294,13 +296,13 @@ def count_rows(
             "holds for one release, and a count of rows would be it",
             "say about how many rows there are: expected={'rows': ...}",
         )
-    found = stored_count(study, wait=True)
-    if found.answer is not None and not fresh:
-        return found
+    earlier = stored_count(study, wait=True)
+    if earlier.answer is not None and not fresh:
+        return earlier
     if fresh:
         *_, (request_id, _) = _attempts(study)
     else:
-        request_id = found.request_id
+        request_id = earlier.request_id
     study.register()
     mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
     question = _Counting(NAME, Count(), mechanism, study.dataset.probability)

@@ -178,10 +178,10 @@ class Gathering:
 
     def answers(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, np.ndarray[Any, Any]]:
         """Each aggregate's integers; a cell that no row fell into is 0."""
-        found = list(rows)
+        table = list(rows)
         width = len(self.axes)
-        places = [[axis.places.get(row[number]) for row in found] for number, axis in enumerate(self.axes)]
-        sums = [[int(row[width + number] or 0) for row in found] for number in range(len(self.features))]
+        places = [[axis.places.get(row[number]) for row in table] for number, axis in enumerate(self.axes)]
+        sums = [[int(row[width + number] or 0) for row in table] for number in range(len(self.features))]
         return {name: self._answer(aggregate, places, sums) for name, aggregate in self.aggregates.items()}
 
     def _answer(

@@ -37,24 +37,24 @@ def equal_edges(name: str, domain: Domain, count: int) -> tuple[Any, ...]:
 def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any, ...]:
     """Edges that rise and reach from bound to bound; a bound that is not among them is added."""
     lower, upper = bounds_of(name, domain)
-    found = list(edges)
+    values = list(edges)
     fits = int if isinstance(domain, Integers) else type(lower) if isinstance(domain, Dates) else int | float
-    if any(isinstance(edge, bool) or not isinstance(edge, fits) for edge in found):
+    if any(isinstance(edge, bool) or not isinstance(edge, fits) for edge in values):
         raise InvalidValue("edges", edges, f"must be values of the kind of column {name!r}")
-    if any(not lower <= edge <= upper for edge in found):
+    if any(not lower <= edge <= upper for edge in values):
         raise InvalidValue("edges", edges, f"must lie within the bounds of {name!r}, {lower} to {upper}")
-    if not found or found[0] != lower:
-        found.insert(0, lower)
-    if found[-1] != upper or len(found) == 1:
-        found.append(upper)
-    rising = all(a < b for a, b in pairwise(found))
-    if not rising and not (len(found) == 2 and lower == upper):
+    if not values or values[0] != lower:
+        values.insert(0, lower)
+    if values[-1] != upper or len(values) == 1:
+        values.append(upper)
+    rising = all(a < b for a, b in pairwise(values))
+    if not rising and not (len(values) == 2 and lower == upper):
         raise InvalidValue("edges", edges, "must rise, each once", "use fewer cells")
-    if len(found) > MOST_EDGES:
-        raise InvalidValue("number of edges", len(found), f"must be at most {MOST_EDGES:,}", "use fewer cells")
+    if len(values) > MOST_EDGES:
+        raise InvalidValue("number of edges", len(values), f"must be at most {MOST_EDGES:,}", "use fewer cells")
     if isinstance(domain, Reals):
-        found = [float(edge) for edge in found]
-    return tuple(found)
+        values = [float(edge) for edge in values]
+    return tuple(values)
 
 
 def place_of(value: Any, edges: Sequence[Any], domain: Domain) -> Any:

@@ -364,15 +364,15 @@ class Moments(Aggregate):
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         grid = self.grid_of(schema)
         lower, upper, _ = on_grid(self.column, grid, schema)
-        found = []
+        features = []
         for power in self.powers:
             low, high = sorted((lower**power, upper**power))
             if power and power % 2 == 0 and lower < 0 < upper:
                 low = 0
             _refuse_large(max(abs(low), abs(high)), self.column)
             key = ("power", self.column, grid, power)
-            found.append(Feature(key, (self.column,), low, high, self._power(grid, schema, power)))
-        return tuple(found)
+            features.append(Feature(key, (self.column,), low, high, self._power(grid, schema, power)))
+        return tuple(features)
 
     def _power(self, grid: float, schema: Schema, power: int) -> Any:
         name, (_, _, value) = self.column, on_grid(self.column, grid, schema)
@@ -441,7 +441,7 @@ class CrossProducts(Aggregate):
         for name in self.columns:
             grids.append(self.grid_of(name, schema))
             factors[name] = on_grid(name, grids[-1], schema)
-        found = []
+        features = []
         for left, right in self.pairs():
             (a, b, first), (c, d, second) = factors[left], factors[right]
             corners = [x * y for x in (a, b) for y in (c, d)]
@@ -450,8 +450,8 @@ class CrossProducts(Aggregate):
                 lower = 0
             _refuse_large(max(abs(lower), abs(upper)), right or left or "")
             key = ("product", self.columns, tuple(grids), left, right)
-            found.append(Feature(key, tuple(self.columns), lower, upper, self._product(first, second)))
-        return tuple(found)
+            features.append(Feature(key, tuple(self.columns), lower, upper, self._product(first, second)))
+        return tuple(features)
 
     def _product(self, first: Any, second: Any) -> Any:
         def of(table: Any) -> Any:

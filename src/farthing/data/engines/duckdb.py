@@ -70,8 +70,8 @@ class DuckDBEngine:
         self._refuse_elsewhere()
         with self._turn:
             self._refuse_collation()
-            found = self.backend.con.execute(sql)
-            while part := found.fetchmany(PART):
+            result = self.backend.con.execute(sql)
+            while part := result.fetchmany(PART):
                 take(part)
 
     def open(self, opening: Callable[[Any], T]) -> T:
@@ -242,7 +242,7 @@ def private_folder() -> str:
 def files_of_view(engine: Any, name: str) -> list[str]:
     """The files that the text of a view of DuckDB names, or that of a view in it: its constants that are paths."""
     views = dict(engine.rows("SELECT lower(view_name), string_agg(sql, ' ') FROM duckdb_views() GROUP BY ALL"))
-    found: list[str] = []
+    files: list[str] = []
     waiting = [name.lower()] if name.lower() in views else []
     seen = set(waiting)
     while waiting:
@@ -252,8 +252,8 @@ def files_of_view(engine: Any, name: str) -> list[str]:
                 waiting.append(text.lower())
                 seen.add(text.lower())
             elif token[0] in "'\"" and ("/" in text or "." in text):
-                found += [path for path in glob.glob(text, recursive=True) if os.path.isfile(path)]
-    return sorted(set(found))
+                files += [path for path in glob.glob(text, recursive=True) if os.path.isfile(path)]
+    return sorted(set(files))
 
 
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")

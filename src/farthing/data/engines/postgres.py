@@ -228,7 +228,7 @@ def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:
     raise refusal  # outside of the handler, so that nothing of the driver's error travels along
 
 
-def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
+def _table(backend: Any, schema: str | None, name: str, title: str) -> Any:
     from ibis.common.exceptions import TableNotFound
 
     rule, way_out = "must be a table that this role may read", "ask its owner for GRANT SELECT"
@@ -244,7 +244,7 @@ def _table(backend: Any, schema: str | None, name: str, shown: str) -> Any:
         RuntimeError,
     ):
         rule, way_out = UNKNOWN_TYPE
-    raise InvalidValue("table", shown, rule, way_out)
+    raise InvalidValue("table", title, rule, way_out)
 
 
 def _address(url: str) -> dict[str, Any]:
@@ -256,14 +256,14 @@ def _address(url: str) -> dict[str, Any]:
     database = unquote(parts.path.lstrip("/"))
     if parts.query or parts.fragment or "/" in database:
         raise InvalidValue("url", "postgresql://...", "must end with the name of the database", way_out)
-    found = {
+    address = {
         "host": parts.hostname,
         "port": port or 5432,
         "user": unquote(parts.username) if parts.username else None,
         "password": unquote(parts.password) if parts.password else None,
         "database": database or None,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in address.items() if value is not None}
 
 
 def _table_name(table: str) -> tuple[str | None, str]:

@@ -81,13 +81,13 @@ class SparkEngine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a sum of decimals comes back as a Python integer."""
-        return self._fetched(sql, lambda found: exact_rows(found.collect()))
+        return self._fetched(sql, lambda frame: exact_rows(frame.collect()))
 
     def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
         """Run, fetch as Arrow, and turn that into Python values in parts."""
 
-        def parts(found: Any) -> None:
-            for batch in found.toArrow().to_batches(max_chunksize=PART):
+        def parts(frame: Any) -> None:
+            for batch in frame.toArrow().to_batches(max_chunksize=PART):
                 take(exact_rows(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
 
         self._fetched(sql, parts)

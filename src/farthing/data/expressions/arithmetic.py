@@ -311,10 +311,10 @@ def clipped(part: Meaning, lower: float, upper: float) -> Meaning:
 
 
 def _grain_of(bound: float) -> int:
-    found = value_ranges.range_of_constant(float(bound))
-    if not isinstance(found, Real):
+    value_range = value_ranges.range_of_constant(float(bound))
+    if not isinstance(value_range, Real):
         raise OutOfRange("a bound is a number")
-    return found.grain
+    return value_range.grain
 
 
 NUMERIC_RULES: dict[str, Rule] = {

@@ -57,12 +57,12 @@ class _Checker(Coercion):
             if node.operator == CONSTANT:
                 return meaning(CONSTANT, (), value_ranges.range_of_constant(node.value), node.value)
             arguments = [self.check(argument, above + 1) for argument in node.arguments]
-            found = self.rule(node)(node, arguments)
+            result = self.rule(node)(node, arguments)
         except OutOfRange as error:
             raise self.fault(node, *error.args) from None
-        if found.depth > DEEPEST_MEANING or found.weight > HEAVIEST:
+        if result.depth > DEEPEST_MEANING or result.weight > HEAVIEST:
             raise self.fault(node, "the expression becomes too long when it is written out", "derive a column first")
-        return folded(found)
+        return folded(result)
 
     def rule(self, node: Node) -> Callable[[Node, list[Meaning]], Meaning]:
         if node.operator in _ORDER | {"=", "<>"}:
@@ -230,12 +230,12 @@ def folded(part: Meaning) -> Meaning:
     if any(argument.operator != CONSTANT for argument in part.arguments):
         return part
     value = evaluate(part, {})
-    found: Range = part.range
-    if value is not None and not isinstance(found, Nothing):
-        found = value_ranges.range_of_constant(value) if not isinstance(found, Real) else found
-    if isinstance(found, Real) and isinstance(value, float):
-        found = Real(value, value, found.grain)
-    return meaning(CONSTANT, (), found, value)
+    value_range: Range = part.range
+    if value is not None and not isinstance(value_range, Nothing):
+        value_range = value_ranges.range_of_constant(value) if not isinstance(value_range, Real) else value_range
+    if isinstance(value_range, Real) and isinstance(value, float):
+        value_range = Real(value, value, value_range.grain)
+    return meaning(CONSTANT, (), value_range, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,29 +351,29 @@ def read(source: object, schema: Schema, declared: Domain | None = None) -> Expr
         text, node = source, parse(source)
     else:
         text, node = node_of_deferred(source, schema)
-    found = check(node, schema, text)
+    result = check(node, schema, text)
     try:
-        domain, found = _result(found, schema, declared, text)
+        domain, result = _result(result, schema, declared, text)
     except (OutOfRange, InvalidValue) as error:
         rule, way_out = error.args if isinstance(error, OutOfRange) else (error.rule, error.way_out)
         raise InvalidExpression(text, None, rule, way_out) from None
-    return Expression(written(node), domain, schema, found)
+    return Expression(written(node), domain, schema, result)
 
 
-def _result(found: Meaning, schema: Schema, declared: Domain | None, text: str) -> tuple[Domain, Meaning]:
+def _result(result: Meaning, schema: Schema, declared: Domain | None, text: str) -> tuple[Domain, Meaning]:
     """The domain of the whole, and the meaning clipped to it where bounds are declared."""
     if declared is None:
         # A column by itself keeps the domain it was declared with.
-        named = schema[str(found.value)] if found.operator == COLUMN else None
-        return named or value_ranges.domain_of_range(found.range), found
-    if not (isinstance(declared, Integers | Reals) and isinstance(found.range, Whole | Real)):
+        named = schema[str(result.value)] if result.operator == COLUMN else None
+        return named or value_ranges.domain_of_range(result.range), result
+    if not (isinstance(declared, Integers | Reals) and isinstance(result.range, Whole | Real)):
         raise InvalidExpression(
             text,
             None,
             f"bounds of kind {type(declared).__name__} do not fit the result",
             "declare a pair of numbers for a number, and nothing for anything else",
         )
-    if isinstance(found.range, Whole) and isinstance(declared, Integers):
-        return declared, clipped(found, declared.lower, declared.upper)
+    if isinstance(result.range, Whole) and isinstance(declared, Integers):
+        return declared, clipped(result, declared.lower, declared.upper)
     bounds = Reals(declared.lower, declared.upper)
-    return bounds, clipped(Coercion(text).real(found), bounds.lower, bounds.upper)
+    return bounds, clipped(Coercion(text).real(result), bounds.lower, bounds.upper)

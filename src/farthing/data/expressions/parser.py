@@ -108,7 +108,7 @@ def tokens(text: str) -> list[Token]:
         raise InvalidExpression(
             text, LONGEST_TEXT, f"must be at most {LONGEST_TEXT} characters long", "derive a column for a part of it"
         )
-    found: list[Token] = []
+    read: list[Token] = []
     position = 0
     while position < len(text):
         match = _PATTERN.match(text, position)
@@ -118,15 +118,15 @@ def tokens(text: str) -> list[Token]:
         if kind == "comment":
             raise InvalidExpression(text, position, "comments are not allowed", "for a double minus write a - (-b)")
         if kind != "space":
-            found.append(_token(text, kind, piece, position))
+            read.append(_token(text, kind, piece, position))
         position = match.end()
         if kind == "number" and re.match(r"[\w.]", text[position : position + 1]):
             raise InvalidExpression(text, position, "a number ends here", "write it as 1000, 2.5 or 1e-3")
-        if len(found) > MOST_TOKENS:
+        if len(read) > MOST_TOKENS:
             raise InvalidExpression(
                 text, position, f"must have at most {MOST_TOKENS} words", "derive a column for a part of it"
             )
-    return [*found, Token("end", "", len(text))]
+    return [*read, Token("end", "", len(text))]
 
 
 def _token(text: str, kind: str, piece: str, position: int) -> Token:
@@ -428,13 +428,13 @@ class _Parser:
         return Node(name, arguments, None, token.position)
 
     def arguments(self) -> tuple[Node, ...]:
-        found: list[Node] = []
+        arguments: list[Node] = []
         if self.take_symbol(")"):
             return ()
         while True:
-            found.append(self.nested())
+            arguments.append(self.nested())
             if self.take_symbol(")"):
-                return tuple(found)
+                return tuple(arguments)
             if not self.take_symbol(","):
                 raise self.unexpected("',' or ')'")
 

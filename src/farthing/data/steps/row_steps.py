@@ -92,7 +92,7 @@ class Clip:
 
     def link(self, rows: int) -> Link:
         """A map is 1-stable."""
-        text = ", ".join(f"{name} to {_shown(domain)}" for name, domain in self.bounds)
+        text = ", ".join(f"{name} to {_bounds_text(domain)}" for name, domain in self.bounds)
         return Link(f"clip {text}", "x 1", rows, EACH_ROW)
 
     def needs(self, after: Set[str]) -> set[str]:
@@ -193,7 +193,7 @@ class Lookup:
         import ibis
 
         matches = [_matches(table, self.keys, values) for values, _ in self.entries]
-        found = {}
+        columns = {}
         for place, (name, domain) in enumerate(self.columns):
             if name not in run.columns:
                 continue
@@ -202,11 +202,11 @@ class Lookup:
                 (match, ibis.null(kind) if entry[place] is None else literal(entry[place]))
                 for match, (_, entry) in zip(matches, self.entries, strict=True)
             ]
-            found[name] = ibis.cases(*branches, else_=ibis.null(kind))
+            columns[name] = ibis.cases(*branches, else_=ibis.null(kind))
         if not self.keep:
             known = ibis.cases(*((match, ibis.literal(True)) for match in matches), else_=ibis.literal(False))
-            found["__farthing_known"] = known
-        joined = table.mutate(**found)
+            columns["__farthing_known"] = known
+        joined = table.mutate(**columns)
         return joined if self.keep else joined.filter(joined["__farthing_known"]).drop("__farthing_known")
 
 
@@ -260,7 +260,7 @@ def _kind(domain: Domain) -> str:
     return "boolean"
 
 
-def _shown(domain: Domain) -> str:
+def _bounds_text(domain: Domain) -> str:
     return f"[{domain.lower}, {domain.upper}]"  # type: ignore[union-attr]
 
 

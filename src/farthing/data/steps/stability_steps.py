@@ -78,8 +78,8 @@ class Explode:
         Where an engine can cut a list it has been cut before (`Base.table`); that this is enough is not relied on.
         """
         each = table.unnest(self.column, offset=_PLACE)
-        found = each.filter(each[_PLACE] < self.limit).drop(_PLACE)
-        return found.mutate(**{self.column: self.read(found[self.column])})
+        elements = each.filter(each[_PLACE] < self.limit).drop(_PLACE)
+        return elements.mutate(**{self.column: self.read(elements[self.column])})
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 from farthing.accounting.comparison import Comparison, charges_of_pairs, comparison_of
 from farthing.accounting.region_boundaries import GRID, epsilons_of_equals, lower_boundaries
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
-from farthing.numerics.bounds import shown, shown_up
+from farthing.numerics.bounds import rounded_text, rounded_up_text
 from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise
 
 SECONDS = 8.0  # that an answer may take
@@ -229,14 +229,15 @@ def _sentence(comparison: Comparison) -> str:
     several = "1 mechanism costs" if comparison.k == 1 else f"{comparison.k:,} mechanisms together cost"
     if comparison.reason:
         return f"No finite epsilon exists: {comparison.reason}."
-    whole = f"{several} epsilon {shown_up(comparison.optimal.upper, 4)} at delta {shown(comparison.delta, 3)}"
+    optimum, delta = rounded_up_text(comparison.optimal.upper, 4), rounded_text(comparison.delta, 3)
+    whole = f"{several} epsilon {optimum} at delta {delta}"
     plain = next((line for line in comparison.lines if line.name == "basic sum" and line.applies), None)
     if plain is None or not math.isfinite(plain.epsilon) or not plain.waste_percent:
         return f"{whole}; adding up gains or loses nothing here."
     if plain.waste_percent < 1:
-        return f"{whole}; adding up says {shown_up(plain.epsilon, 4)}: no gain yet (less than 1 %)."
+        return f"{whole}; adding up says {rounded_up_text(plain.epsilon, 4)}: no gain yet (less than 1 %)."
     more = f"{plain.waste_percent:,.0f} % more" if plain.waste_percent < 1e6 else "more than 10,000 times as much"
-    return f"{whole}; adding up says {shown_up(plain.epsilon, 4)}, {more}."
+    return f"{whole}; adding up says {rounded_up_text(plain.epsilon, 4)}, {more}."
 
 
 def _folds(k: int, most: int = 32) -> list[int]:

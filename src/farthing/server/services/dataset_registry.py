@@ -46,7 +46,7 @@ def table_list(state: State, only: str | None) -> dict[str, Any]:
     """The tables of the data folder: names and types of columns, never a row."""
     folder = state.plans.folder
     return {
-        "folder_shown": folder.shown,
+        "folder_shown": folder.display_name,
         "files": [
             {
                 "name": each.name,

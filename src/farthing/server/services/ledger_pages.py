@@ -12,7 +12,7 @@ from typing import Any
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Entry, Ledger, Receipt, Verification
 from farthing.ledger.ledger_replay import Moment
-from farthing.numerics.bounds import shown, shown_down, shown_up
+from farthing.numerics.bounds import rounded_down_text, rounded_text, rounded_up_text
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.entry_schema import (
     BurnDownView,
@@ -245,8 +245,8 @@ def _amount(epsilon: float | None, delta: float | None, spent: bool) -> str:
         return "nothing"
     if math.isinf(epsilon):
         return "an unbounded epsilon"
-    figure = shown_up(epsilon, 4) if spent else shown(epsilon, 6)
-    return f"epsilon {figure}" + (f" and delta {shown(delta, 3)}" if delta else "")
+    figure = rounded_up_text(epsilon, 4) if spent else rounded_text(epsilon, 6)
+    return f"epsilon {figure}" + (f" and delta {rounded_text(delta, 3)}" if delta else "")
 
 
 def _where(entry: Entry) -> str:
@@ -259,4 +259,4 @@ def _where(entry: Entry) -> str:
 
 def _left(body: dict[str, Any]) -> str:
     left = body.get("remaining") or {}
-    return f"epsilon {shown_down(float(left.get('epsilon', 0.0)), 4)}"
+    return f"epsilon {rounded_down_text(float(left.get('epsilon', 0.0)), 4)}"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError, RequestRefused, SessionEnded
-from farthing.numerics.bounds import shown_up
+from farthing.numerics.bounds import rounded_up_text
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
 from farthing.server.schemas.session_schema import (
@@ -277,7 +277,7 @@ def quote_view(offer: Offer) -> QuoteView:
         left_out=list(offer.left_out),
         notes=notes,
         sentence=(
-            f"Opening it costs epsilon {shown_up(offer.plan.epsilon, 3)}, once. {several} may be a surprise; "
+            f"Opening it costs epsilon {rounded_up_text(offer.plan.epsilon, 3)}, once. {several} may be a surprise; "
             "all others are free."
         ),
     )

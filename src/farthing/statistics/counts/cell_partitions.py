@@ -87,9 +87,9 @@ def groups_of(facts: Facts, questions: Sequence[RefinedQuestion]) -> tuple[Group
         alone = Group((asked,), asked.refinement, replaces)
         gain, place, merged = 0.0, -1, alone
         for number, group in enumerate(groups):
-            found = _merged(group, alone, facts.pure)
-            if found is not None and found[0] > gain:
-                (gain, merged), place = found, number
+            candidate = _merged(group, alone, facts.pure)
+            if candidate is not None and candidate[0] > gain:
+                (gain, merged), place = candidate, number
         if place >= 0:
             groups[place] = merged
         else:
@@ -104,9 +104,9 @@ def _settled(groups: list[Group], pure: bool) -> list[Group]:
     while number < len(groups):
         for other in range(number + 1, len(groups)):
             pairs += 1
-            found = _merged(groups[number], groups[other], pure) if pairs <= _MOST_PAIRS else None
-            if found is not None:
-                groups[number] = found[1]
+            merged = _merged(groups[number], groups[other], pure) if pairs <= _MOST_PAIRS else None
+            if merged is not None:
+                groups[number] = merged[1]
                 del groups[other]
                 number = -1
                 break
@@ -119,10 +119,10 @@ def _merged(one: Group, other: Group, pure: bool) -> tuple[float, Group] | None:
     apart = one.share(pure) + other.share(pure)
     if not one.sources & other.sources and _bound(one, other, pure) >= apart:
         return None
-    found = joined(one.refinement, other.refinement)
-    if found is None:
+    refinement = joined(one.refinement, other.refinement)
+    if refinement is None:
         return None
-    merged = Group((*one.asked, *other.asked), found, one.replaces)
+    merged = Group((*one.asked, *other.asked), refinement, one.replaces)
     gain = apart - merged.share(pure)
     return (gain, merged) if gain > 1e-12 * apart else None
 

@@ -28,7 +28,7 @@ def outputs_of(
 ) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
     """Slots and outputs of counts, histograms, cdfs and contingency tables; nothing is derived for them."""
     asked = [RefinedQuestion.of(facts, question_of(statistic, facts.schema)) for statistic in statistics]
-    exact = [found for each in asked if (found := _public(facts, each)) is not None]
+    exact = [public for each in asked if (public := _public(facts, each)) is not None]
     known = {output.name for output in exact}
     measured = [each for each in asked if each.question.statistic.name not in known]
     groups = groups_of(facts, measured)

@@ -151,14 +151,14 @@ class RememberedDistribution(ErrorDistribution):
     """A distribution that finds the error at a confidence once."""
 
     @cached_property
-    def _found(self) -> dict[float, float]:
+    def _errors(self) -> dict[float, float]:
         return {}
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""
-        if confidence not in self._found:
-            self._found[confidence] = super().error(confidence)
-        return self._found[confidence]
+        if confidence not in self._errors:
+            self._errors[confidence] = super().error(confidence)
+        return self._errors[confidence]
 
     @cached_property
     def _largest(self) -> dict[float, float]:

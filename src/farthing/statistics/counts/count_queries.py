@@ -49,11 +49,11 @@ class Question:
     @cached_property
     def plain_atoms(self) -> dict[str, list[Atom]]:
         """For each column, the atoms that pieces of it decide."""
-        found: dict[str, list[Atom]] = {}
+        atoms: dict[str, list[Atom]] = {}
         for atom in self.atoms:
             if self.decides(atom):
-                found.setdefault(atom.columns[0], []).append(atom)
-        return found
+                atoms.setdefault(atom.columns[0], []).append(atom)
+        return atoms
 
     @cached_property
     def conditions(self) -> tuple[Atom, ...]:

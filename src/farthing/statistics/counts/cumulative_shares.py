@@ -28,14 +28,14 @@ Floats = NDArray[np.float64]
 class CdfAssumptions(Output):
     """What the predicted errors of a cdf rest on, however its cells are measured."""
 
-    told: bool
+    is_expected: bool
     expected: Floats  # rows in each cell: groups x cells
 
     @property
     def fewer(self) -> float:
         """The part of the expected rows that errors are predicted for, where nobody said how many have a value."""
         part = SMALLER if self.statistic.by or self.statistic.where is not None else 1.0
-        return 1.0 if self.told else PRESENT * part
+        return 1.0 if self.is_expected else PRESENT * part
 
     @property
     def _least_rows(self) -> str:
@@ -48,18 +48,18 @@ class CdfAssumptions(Output):
     @property
     def clause(self) -> str:
         """Where nobody said how many rows there are: for how many the error is predicted. Fewer have a larger one."""
-        return "" if self.told else self._least_rows
+        return "" if self.is_expected else self._least_rows
 
     @property
     def short_condition(self) -> str:
         """The same in few words."""
         fewest = math.floor(self.fewer * float(self.expected.sum(axis=1).min()))
-        return "" if self.told else f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
+        return "" if self.is_expected else f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
 
     @property
     def depends_on(self) -> str:
         """How the rows lie, where nothing is expected."""
-        return "" if self.told else "how the rows are distributed and on how many have a value"
+        return "" if self.is_expected else "how the rows are distributed and on how many have a value"
 
     @property
     def sized(self) -> bool:
@@ -70,7 +70,7 @@ class CdfAssumptions(Output):
     def rests_on(self) -> tuple[str, ...]:
         """How the rows lie, where that is expected; otherwise that most of them have a value."""
         asked = self.statistic
-        if not self.told:
+        if not self.is_expected:
             return (self._least_rows,)
         groups = ("groups have as many rows as expected",) if asked.by else ()
         return (*groups, f"{asked.column} is distributed as expected")
@@ -83,7 +83,7 @@ class CdfOutput(CdfAssumptions):
     members: NDArray[np.int64] = field(kw_only=True)
     expected: Floats = field(kw_only=True)  # rows in each cell
     rows_per_unit: int = field(kw_only=True, default=1)
-    told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
+    is_expected: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
 
     @classmethod
     def of(
@@ -94,12 +94,12 @@ class CdfOutput(CdfAssumptions):
         members: NDArray[np.int64],
         expected: Floats,
         rows_per_unit: int = 1,
-        told: bool = True,
+        is_expected: bool = True,
     ) -> CdfOutput:
         """The output of a question about a cdf."""
         return cls(
             question.statistic, cdf_labels(question), (slot,), reference, members=members,
-            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit, told=told,
+            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit, is_expected=is_expected,
         )  # fmt: skip
 
     @cached_property
@@ -121,7 +121,7 @@ class CdfOutput(CdfAssumptions):
     def _predicted_shares(self) -> tuple[Floats, Floats]:
         """The same where they are told; else the share at which noise does most, and fewer rows."""
         shares, rows = self._expected_shares
-        if self.told:
+        if self.is_expected:
             return shares, rows
         below, above = self._below_and_above
         worst = np.where(above == 0, 1.0, np.where(below > above, 0.0, 1.0))
@@ -142,7 +142,9 @@ class CdfOutput(CdfAssumptions):
         """The distribution of the linear part of the error at the expected shares, or at the worst."""
         shares, rows = self._predicted_shares
         if self.statistic.for_population:
-            return self._distribution(noises, shares, rows, np.full_like(shares, 0.5) if not self.told else shares)
+            return self._distribution(
+                noises, shares, rows, np.full_like(shares, 0.5) if not self.is_expected else shares
+            )
         # A plan is made anew many times with other noise: the same distribution each time, in another scale.
         (slot,) = self.slots
         noise = noises[slot.name]
@@ -155,7 +157,7 @@ class CdfOutput(CdfAssumptions):
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Where noise below and above an edge cancels best."""
-        if self.told:
+        if self.is_expected:
             return self.predicted(noises)
         (below, above), (_, rows) = self._below_and_above, self._expected_shares
         whole = np.maximum(below + above, 1)

@@ -66,10 +66,10 @@ class Refinement:
 
 def refinement_of(questions: Sequence[Question]) -> Refinement | None:
     """The common refinement of questions about one table; None when its product has too many cells."""
-    found: Refinement | None = own_refinement(questions[0])
+    refinement: Refinement | None = own_refinement(questions[0])
     for question in questions[1:]:
-        found = None if found is None else joined(found, own_refinement(question))
-    return found
+        refinement = None if refinement is None else joined(refinement, own_refinement(question))
+    return refinement
 
 
 def own_refinement(question: Question) -> Refinement:
@@ -98,16 +98,16 @@ def joined(one: Refinement, other: Refinement) -> Refinement | None:
         return None
     schema = one.questions[0].schema
     mine, theirs = ({axis.key: axis for axis in each.axes} for each in (one, other))
-    found = []
+    cells = []
     for key in dict.fromkeys((*mine, *theirs)):
         domain = None if key[0] == "condition" else schema[key[1]]
-        found.append(joined_axis(mine.get(key), theirs.get(key), domain))
-        if math.prod(axis.size for axis, _, _ in found) > MOST_CELLS:
+        cells.append(joined_axis(mine.get(key), theirs.get(key), domain))
+        if math.prod(axis.size for axis, _, _ in cells) > MOST_CELLS:
             return None
-    axes = tuple(axis for axis, _, _ in found)
+    axes = tuple(axis for axis, _, _ in cells)
     places = {axis.key: number for number, axis in enumerate(axes)}
-    left = _carried(one, axes, [(places[axis.key], found[places[axis.key]][1]) for axis in one.axes])
-    right = _carried(other, axes, [(places[axis.key], found[places[axis.key]][2]) for axis in other.axes])
+    left = _carried(one, axes, [(places[axis.key], cells[places[axis.key]][1]) for axis in one.axes])
+    right = _carried(other, axes, [(places[axis.key], cells[places[axis.key]][2]) for axis in other.axes])
     merge, first = _numbered((left + 1) * (other.cells + 1) + right + 1, (one.cells + 1) * (other.cells + 1))
     members = [*_members(one, left[first]), *_members(other, right[first])]
     return Refinement((*one.questions, *other.questions), axes, merge, tuple(members))
@@ -152,7 +152,7 @@ def _places(question: Question, pieces: Sequence[Pieces], try_condition: bool) -
     """The cell of a question that each cell of the product lies in; -1 for none."""
     dimension = len(pieces)
     truths: dict[Atom, Truths] = {}
-    found: Any = np.zeros((1,) * dimension, dtype=np.int64)
+    cells: Any = np.zeros((1,) * dimension, dtype=np.int64)
     outside: Any = np.zeros((1,) * dimension, dtype=bool)
     for number, piece in enumerate(pieces):
         shape = [-1 if n == number else 1 for n in range(dimension)]
@@ -162,11 +162,11 @@ def _places(question: Question, pieces: Sequence[Pieces], try_condition: bool) -
         number = next(number for number, piece in enumerate(pieces) if axis in piece.places)
         places = pieces[number].places[axis].reshape([-1 if n == number else 1 for n in range(dimension)])
         outside = outside | (places < 0)
-        found = found * len(axis) + places
+        cells = cells * len(axis) + places
     if question.formula is not None and try_condition:
         outside = outside | (question.formula.truth(_looked_up(truths)) != TRUE)
     shape = [len(piece) for piece in pieces]
-    return np.broadcast_to(np.where(outside, -1, found), shape).reshape(-1).astype(np.int64)
+    return np.broadcast_to(np.where(outside, -1, cells), shape).reshape(-1).astype(np.int64)
 
 
 def _looked_up(truths: dict[Atom, Truths]) -> Callable[[Atom], Truths]:
@@ -202,11 +202,11 @@ def expected_counts(facts: Facts, question: Question, cells: Refinement | None =
     given = facts.expected.get(question.statistic.name)
     if given is not None and question.statistic.kind != "cdf":
         return checked_expectation(question.statistic.name, given, question.cells)
-    found = cells or own_refinement(question)
-    share = 0.5 if found.by_itself else 1.0  # of a condition about which nothing better is known
+    refinement = cells or own_refinement(question)
+    share = 0.5 if refinement.by_itself else 1.0  # of a condition about which nothing better is known
     grows = question.statistic.for_population and question.statistic.kind != "cdf"
-    amounts = (facts.most_rows if grows else facts.rows) * share * refined_shares(facts, found)
-    return _added_up(found.members[0], amounts, question.cells)
+    amounts = (facts.most_rows if grows else facts.rows) * share * refined_shares(facts, refinement)
+    return _added_up(refinement.members[0], amounts, question.cells)
 
 
 def sizes_expected(facts: Facts, where: Any, by: Sequence[str]) -> bool:
@@ -292,14 +292,14 @@ def _shares_below(facts: Facts, name: str, domain: Domain, values: Sequence[Any]
 
 def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[Assumption, ...]:
     """What is assumed about rows and columns, in words."""
-    found = list(facts.row_assumptions)
+    assumptions = list(facts.row_assumptions)
     for name in columns:
         if name in facts.expected:
             continue
         domain = facts.schema[name]
         how = "over its categories" if isinstance(domain, Categories | Flags) else "between its bounds"
-        found.append(Assumption(f"{name} is assumed uniform {how}", name))
-    return tuple(found)
+        assumptions.append(Assumption(f"{name} is assumed uniform {how}", name))
+    return tuple(assumptions)
 
 
 def _added_up(places: NDArray[np.int64], amounts: Floats, cells: int) -> Floats:

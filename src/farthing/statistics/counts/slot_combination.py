@@ -80,10 +80,10 @@ class CombinedOutput(CountOutput):
 
     def weights(self, noises: Mapping[str, Noise]) -> Floats:
         """By how much every measured number of the combination enters into each count."""
-        found = np.zeros((len(self.reference), sum(slot.cells for slot in self.combination.slots)))
+        weights = np.zeros((len(self.reference), sum(slot.cells for slot in self.combination.slots)))
         own = self.combination.squares(noises).coefficients_of(self.places)
-        found[: len(own)] = np.where(np.abs(own) > 1e-12, own.round(12), 0.0)
-        return found
+        weights[: len(own)] = np.where(np.abs(own) > 1e-12, own.round(12), 0.0)
+        return weights
 
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The least-squares estimates, none of them below zero, whole where that was asked for."""
@@ -120,16 +120,16 @@ def combinations_of(groups: Sequence[Group], slots: Sequence[Slot]) -> list[Comb
     """Groups that have sums in common, together; those that have none are in no combination."""
     if not 2 <= len(groups) <= _MOST_GROUPS:
         return []
-    found: list[list[int]] = []
+    sets: list[list[int]] = []
     for number, group in enumerate(groups):
-        for together in found:
+        for together in sets:
             if _have_sums_in_common([groups[other] for other in together], group):
                 together.append(number)
                 break
         else:
-            found.append([number])
+            sets.append([number])
     combinations = []
-    for together in found:
+    for together in sets:
         common = _common_cells([groups[number] for number in together])
         if len(together) > 1 and common is not None:
             combinations.append(Combination(tuple(slots[number] for number in together), common))
@@ -154,12 +154,12 @@ def _common_cells(groups: Sequence[Group]) -> tuple[Places, ...] | None:
         replace(each, questions=each.questions[:1], members=(np.arange(each.cells),))
         for each in (group.refinement for group in groups)
     ]
-    found = own[0]
+    common = own[0]
     for refinement in own[1:]:
-        if max(found.cells, refinement.cells) > MOST_COMMON_CELLS:
+        if max(common.cells, refinement.cells) > MOST_COMMON_CELLS:
             return None
-        both = joined(found, refinement)
+        both = joined(common, refinement)
         if both is None or both.cells > MOST_COMMON_CELLS:
             return None
-        found = both
-    return found.members
+        common = both
+    return common.members

@@ -103,10 +103,10 @@ class MarginalsOutput(StrategyOutput):
         if (totals < 0).any():
             spread = max(deviation * math.sqrt(transform.fit.variance_per_cell(())), 1e-9)
             totals = counts_of_total(totals, max(0.0, float(totals.sum())), np.full(len(totals), spread))
-        found = [
+        nearest = [
             nonnegative_marginals(tables, total=total) for tables, total in zip(groups, totals.tolist(), strict=True)
         ]
-        return [rounded_marginals(tables) if self.statistic.rounded else tables for tables in found]
+        return [rounded_marginals(tables) if self.statistic.rounded else tables for tables in nearest]
 
     def _blurred(self, unit: ShapedErrors, deviation: float, counts: Floats) -> ShapedErrors:
         sampling = self.rows_per_unit * np.maximum(counts, 0.0)
@@ -175,7 +175,7 @@ def _transforms(cells: MarginalCells, pure: bool) -> dict[Kind, MarginalTransfor
     kinds: tuple[Kind, ...] = ("laplace",) if pure else ("laplace", "gaussian")
     if not pure and len(cells.subsets) > _FEW_TABLES:
         kinds = ("gaussian",)
-    found: dict[Kind, MarginalTransform] = {}
+    transforms: dict[Kind, MarginalTransform] = {}
     for kind in kinds:
         plan = plan_marginals(
             cells.sizes,
@@ -184,12 +184,12 @@ def _transforms(cells: MarginalCells, pure: bool) -> dict[Kind, MarginalTransfor
             largest_table=MOST_CELLS // cells.group_count,
         )
         made = MarginalTransform.weighted(plan)
-        if found:
-            first = next(iter(found.values()))
+        if transforms:
+            first = next(iter(transforms.values()))
             losses = [float(_cell_variances(each, cells.subsets) @ cells.lengths) for each in (made, first)]
             made = made.scaled(math.sqrt(losses[0] / losses[1]))
-        found[kind] = made
-    return found
+        transforms[kind] = made
+    return transforms
 
 
 def _cell_variances(transform: MarginalTransform, subsets: Sequence[Subset]) -> Floats:

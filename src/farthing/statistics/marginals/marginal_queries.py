@@ -128,10 +128,10 @@ def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalAsking
     )
 
 
-def restored_asking(form: Mapping[str, Any], centre: Any = None, shown: Any = None) -> Asking:
-    """The questions of a stored answer; `centre` is what its intervals lie around, `shown` its values."""
+def restored_asking(form: Mapping[str, Any], centre: Any = None, values: Any = None) -> Asking:
+    """The questions of a stored answer; `centre` is what its intervals lie around, `values` its own."""
     if form.get("kind") == "ranges":
-        return restored_ranges(form, shown)
+        return restored_ranges(form, values)
     if form.get("kind") == "marginals":
         return restored_marginals(form, centre)
     raise InvalidData("stored answer", "is of a kind that this farthing does not know", "use a newer one")

@@ -74,11 +74,11 @@ class MarginalCells:
         ('sex = F, age = 0 to 18', 'sex = F, age = 18 to 99')
         """
         words = {axis.column: _words(axis) for axis in (*self.groups, *self.axes)}
-        found: list[str] = []
+        labels: list[str] = []
         for subset in self.subsets:
             chosen = [*self.groups, *(self.axes[column] for column in subset)]
-            found += [", ".join(parts) for parts in itertools.product(*(words[axis.column] for axis in chosen))]
-        return tuple(found)
+            labels += [", ".join(parts) for parts in itertools.product(*(words[axis.column] for axis in chosen))]
+        return tuple(labels)
 
 
 def _words(axis: CellAxis) -> list[str]:
@@ -159,14 +159,14 @@ class MarginalTransform:
         counted: Sequence[Any] = exact if isinstance(exact, list) else [exact]
         shapes = [tuple(self.plan.sizes[column] for column in table) for table in self.tables]
         given = [np.asarray(table).reshape(self.groups, *shape) for table, shape in zip(counted, shapes, strict=True)]
-        found = []
+        totals = []
         for group in range(self.groups):
             own = {subset: table[group] for subset, table in zip(self.tables, given, strict=True)}
             for weight, numbers in zip(self.weights, self.plan.measure_exact(own), strict=True):
                 # So that no number leaves 64 bits; cutting off moves no two of them further apart.
                 most = _LARGEST // weight
-                found.append(weight * np.clip(numbers, -most, most))
-        return np.concatenate(found)
+                totals.append(weight * np.clip(numbers, -most, most))
+        return np.concatenate(totals)
 
     @cached_property
     def fit(self) -> MarginalFit:
@@ -175,12 +175,12 @@ class MarginalTransform:
 
     def estimate(self, numbers: Integers) -> list[dict[Subset, Floats]]:
         """For each group the tables of all marginals asked for."""
-        found = []
+        tables = []
         for own in np.asarray(numbers, dtype=float).reshape(self.groups, -1):
             parts = np.split(own, np.cumsum(self._sizes)[:-1])
             levels = [part / weight for part, weight in zip(parts, self.weights, strict=True)]
-            found.append(self.fit.estimate(levels))
-        return found
+            tables.append(self.fit.estimate(levels))
+        return tables
 
 
 def _whole(ideal: Floats, least: float) -> tuple[int, ...]:

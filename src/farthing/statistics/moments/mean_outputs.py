@@ -44,14 +44,14 @@ Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
 class MomentOutput(Output):
     """A function of N, S1 and S2. To first order its error is a sum of their noises, each times a weight.
 
-    `mean` and `variance` are what is expected of the column, in every cell; where they are not `told`, they are a guess
-    that only relative errors are relative to, and errors are predicted for the worst that they can be.
+    `mean` and `variance` are what is expected of the column, in every cell; unless `is_expected`, they are a guess that
+    only relative errors are relative to, and errors are predicted for the worst that they can be.
     """
 
     shared: Shared
     mean: Floats
     variance: Floats
-    told: bool = True
+    is_expected: bool = True
 
     @property
     def independent(self) -> bool:
@@ -65,16 +65,16 @@ class MomentOutput(Output):
     @property
     def depends_on(self) -> str:
         """The true values, or how many rows there are of them."""
-        shared, found = self.shared, []
+        shared, unknowns = self.shared, []
         if self.shared.known_rows is not None:
-            return "" if self.told or self._told_enough else f"the true {self._subject}"
-        if not self.told:
-            found.append(f"the true {self._subject}")
+            return "" if self.is_expected or self._expectation_suffices else f"the true {self._subject}"
+        if not self.is_expected:
+            unknowns.append(f"the true {self._subject}")
         if not shared.sizes_expected:
-            found.append("how many rows there are")
-        elif not self.told:
-            found.append("how many values are missing")
-        return " and on ".join(found)
+            unknowns.append("how many rows there are")
+        elif not self.is_expected:
+            unknowns.append("how many values are missing")
+        return " and on ".join(unknowns)
 
     @property
     def sized(self) -> bool:
@@ -84,15 +84,15 @@ class MomentOutput(Output):
     @property
     def rests_on(self) -> tuple[str, ...]:
         """The sizes of groups and the values of the column, as far as anybody told them."""
-        shared, asked, found = self.shared, self.statistic, []
+        shared, asked, clauses = self.shared, self.statistic, []
         if self._least_rows:
-            found.append(self._least_rows)
+            clauses.append(self._least_rows)
         elif shared.known_rows is None and (asked.by or asked.where is not None):
             part = "groups have" if asked.by else "the condition holds for"
-            found.append(f"{part} as many rows as expected")
-        if self.told:
-            found.append(f"{asked.column} is as expected")
-        return tuple(found)
+            clauses.append(f"{part} as many rows as expected")
+        if self.is_expected:
+            clauses.append(f"{asked.column} is as expected")
+        return tuple(clauses)
 
     @property
     def clause(self) -> str:
@@ -111,10 +111,10 @@ class MomentOutput(Output):
     def _least_rows(self) -> str:
         """How many rows must have a value for the error to be as predicted, where nobody said how many have."""
         shared, asked = self.shared, self.statistic
-        if shared.known_rows is not None or (self.told and shared.sizes_expected):
+        if shared.known_rows is not None or (self.is_expected and shared.sizes_expected):
             return ""
         if np.ptp(self._rows) > 0:  # groups that differ: each has its own number
-            share = (1.0 if shared.sizes_expected else SMALLER) * (1.0 if self.told else PRESENT)
+            share = (1.0 if shared.sizes_expected else SMALLER) * (1.0 if self.is_expected else PRESENT)
             return f"every group has at least {100 * share:.3g}% of the rows expected of it with {asked.column}"
         fewest = f"at least {math.floor(float(self._rows[0])):,} rows"
         if asked.by:
@@ -134,7 +134,7 @@ class MomentOutput(Output):
         return "share" if (self.shared.centred.lower, self.shared.centred.upper) == (0, 1) else "mean"
 
     @property
-    def _told_enough(self) -> bool:
+    def _expectation_suffices(self) -> bool:
         """Whether what nobody said does not matter, as the number of rows is known."""
         return True
 
@@ -143,7 +143,7 @@ class MomentOutput(Output):
         """The rows that errors are predicted for: as expected, or fewer."""
         if self.shared.known_rows is not None:
             return self.shared.rows
-        share = (1.0 if self.shared.sizes_expected else SMALLER) * (1.0 if self.told else PRESENT)
+        share = (1.0 if self.shared.sizes_expected else SMALLER) * (1.0 if self.is_expected else PRESENT)
         return np.maximum(self.shared.rows * share, 1.0)
 
     @property
@@ -179,9 +179,9 @@ class MomentOutput(Output):
         """The exact distribution of the weighted noises; where their first order is not enough, that of many cases."""
         plain = self._linear(noises, self._rows, *self.worst)
         if self.statistic.for_population or not self._curved(noises, plain):
-            return plain if self.told else WorstDistribution([plain], self.most)
+            return plain if self.is_expected else WorstDistribution([plain], self.most)
         cases = [self._sampled(noises, self._rows, *truth, plain) for truth in self.tried]
-        return cases[0] if self.told else WorstDistribution([*cases, plain], self.most)
+        return cases[0] if self.is_expected else WorstDistribution([*cases, plain], self.most)
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The distribution where the truth is what suits the statistic best, and nothing is missing."""
@@ -203,11 +203,11 @@ class MomentOutput(Output):
     def _widest(self, noises: Mapping[str, Noise], level: float, errors: Floats) -> Floats:
         first, place = self._kinds
         kept = np.argsort(errors[first])[::-1][:_MOST_KINDS]
-        cells, found = first[kept], np.zeros(len(first))
+        cells, widest = first[kept], np.zeros(len(first))
         for mean, variance in self.tried:
             reach = self._reach(noises, level, self._rows[cells], mean[cells], variance[cells])
-            found[kept] = np.maximum(found[kept], reach)
-        return np.maximum(errors, found[place])
+            widest[kept] = np.maximum(widest[kept], reach)
+        return np.maximum(errors, widest[place])
 
     def _reach(self, noises: Mapping[str, Noise], level: float, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """How far the intervals of cells reach in all but a few releases, when the truth is as given."""
@@ -246,17 +246,17 @@ class MomentOutput(Output):
         by_width = np.argsort(-widths, axis=0)
         share = np.cumsum(np.take_along_axis(stands_for, by_width, axis=0), axis=0)
         last = np.argmax(share > wider / 2, axis=0)  # half of it: few cases stand for many
-        found = np.take_along_axis(widths, by_width, axis=0)[last, np.arange(len(last))]
-        return np.asarray(found if self._ranked else np.minimum(found * _ROOM, self.most))
+        reach = np.take_along_axis(widths, by_width, axis=0)[last, np.arange(len(last))]
+        return np.asarray(reach if self._ranked else np.minimum(reach * _ROOM, self.most))
 
     @property
     def _ranked(self) -> bool:
         """Whether intervals are as wide as `_likely_reach` ranks them; else a few of every rank are looked at."""
         return True
 
-    def _likely_reach(self, found: Estimate) -> Floats:
+    def _likely_reach(self, estimate: Estimate) -> Floats:
         """What rises and falls with the reach of its intervals, at once for many cells."""
-        return found[1]
+        return estimate[1]
 
     def _released(
         self,
@@ -273,7 +273,7 @@ class MomentOutput(Output):
     def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorDistribution:
         terms = self.terms(self.weights(rows, mean, variance), noises)
         if self.statistic.for_population:
-            known = self.told and self.shared.told
+            known = self.is_expected and self.shared.is_expected
             spread = self.sampling(rows, mean, variance) if known else self.largest_sampling(rows)
             terms.append(Term("normal", 1.0, np.sqrt(spread)))
         return ErrorDistribution(terms, len(rows))
@@ -289,7 +289,7 @@ class MomentOutput(Output):
             spread = math.sqrt(number.variance(noises[number.name]))
             if np.any(spread > _FEW_ROWS * self._rows):
                 return self._distinct is not None
-        return self.told and self._near_a_bound(plain) and self._distinct is not None
+        return self.is_expected and self._near_a_bound(plain) and self._distinct is not None
 
     def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         """Whether a bound cuts off much of what the noise does."""
@@ -366,10 +366,10 @@ class MomentOutput(Output):
         self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], *slots: Slot | None
     ) -> tuple[Measured, ...]:
         """N and the named sums, in the units of the data, each with its own noise."""
-        found = [Measured(self.number(measured), self._noise(self.shared.number, noises))]
+        parts = [Measured(self.number(measured), self._noise(self.shared.number, noises))]
         for slot in slots:
-            found.append(Measured(self.steps(slot, measured), self._noise(slot, noises)))
-        return tuple(found)
+            parts.append(Measured(self.steps(slot, measured), self._noise(slot, noises)))
+        return tuple(parts)
 
     def _noise(self, slot: Slot | None, noises: Mapping[str, Noise]) -> list[Term]:
         if slot is None:
@@ -390,17 +390,17 @@ class MeanOutput(MomentOutput):
     @property
     def worst(self) -> tuple[Floats, Floats]:
         """On a bound: there the noise of N matters as much as that of S1."""
-        return (self.mean if self.told else np.full_like(self.mean, self.shared.centred.upper)), self.variance
+        return (self.mean if self.is_expected else np.full_like(self.mean, self.shared.centred.upper)), self.variance
 
     @property
     def best(self) -> tuple[Floats, Floats]:
         """In the middle, where N does not matter."""
-        return (self.mean if self.told else np.full_like(self.mean, self.shared.centred.middle)), self.variance
+        return (self.mean if self.is_expected else np.full_like(self.mean, self.shared.centred.middle)), self.variance
 
     @property
     def tried(self) -> Sequence[tuple[Floats, Floats]]:
         """From the middle to a bound."""
-        if self.told:
+        if self.is_expected:
             return (self.worst,)
         middle, half = self.shared.centred.middle, self.shared.centred.half_width
         return tuple((np.full_like(self.mean, middle + half * away), self.variance) for away in (0.0, 0.5, 1.0))
@@ -429,10 +429,10 @@ class MeanOutput(MomentOutput):
         """To first order: (noise of S1 - (mean - middle) noise of N) / N."""
         shared = self.shared
         assert shared.first is not None
-        found = {shared.first.name: shared.first.step / rows}
+        weights = {shared.first.name: shared.first.step / rows}
         if shared.number is not None:
-            found[shared.number.name] = -(mean - shared.centred.middle) / rows
-        return found
+            weights[shared.number.name] = -(mean - shared.centred.middle) / rows
+        return weights
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The mean, between the bounds; its interval has its coverage however noisy the number of rows is."""

@@ -42,7 +42,7 @@ def outputs_of(
         conditions.setdefault(_condition(statistic), []).append(statistic)
     slots: list[Slot] = []
     assumptions: dict[Assumption, None] = {}
-    found: dict[tuple[str, tuple[str, ...], str], Shared] = {}
+    shared_sums: dict[tuple[str, tuple[str, ...], str], Shared] = {}
     derived = DerivedColumns(facts.schema, "moment")
     for (column, by), conditions in together.items():
         groups = math.prod(len(axis) for axis in group_axes(by, facts.schema)) if by else 1
@@ -54,17 +54,17 @@ def outputs_of(
             every = shared_slots([asked[place] for place in places], facts, derived)
             slots.extend(every[0].slots)
             for place, shared in zip(places, every, strict=True):
-                found[column, by, _condition(asked[place][0])] = shared
+                shared_sums[column, by, _condition(asked[place][0])] = shared
             if every[0].known_rows is not None:
                 fact = f"every row has {column}; a missing one counts as the middle of its bounds"
                 assumptions[Assumption(fact)] = None
         every_one = [statistic for statistics in asked for statistic in statistics]
         assumptions.update(dict.fromkeys(_assumed(facts, every_one, every[0].known_rows is not None)))
     outputs: list[Output] = [
-        _output(statistic, facts, found[statistic.column, statistic.by, _condition(statistic)])
+        _output(statistic, facts, shared_sums[statistic.column, statistic.by, _condition(statistic)])
         for statistic in statistics
     ]
-    return slots, outputs, derived.found, list(assumptions)
+    return slots, outputs, derived.expressions, list(assumptions)
 
 
 def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iterator[Assumption]:
@@ -113,7 +113,7 @@ def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:
         shared=shared,
         mean=mean,
         variance=variance,
-        told=shared.told or given is not None,
+        is_expected=shared.is_expected or given is not None,
     )
 
 

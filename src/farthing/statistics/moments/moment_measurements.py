@@ -179,7 +179,7 @@ class Shared:
 
     `known_rows` is the number of rows where it is public and `number` is therefore not measured. `rows` are the
     expected rows of every cell, which are a guess where no `sizes_expected`.
-    `mean` and `variance` are what is expected of the column, or a guess where it is not `told`. The slots may have the
+    `mean` and `variance` are what is expected of the column, or a guess unless `is_expected`. The slots may have the
     cells of other conditions too: those of this one begin at `start`.
     """
 
@@ -195,7 +195,7 @@ class Shared:
     known_rows: float | None = None
     rows_per_unit: int = 1
     start: int = 0
-    told: bool = True
+    is_expected: bool = True
     sizes_expected: bool = True
 
     @property
@@ -232,7 +232,7 @@ def shared_slots(conditions: Sequence[Sequence[Statistic]], facts: Facts, derive
         second=maker.sum("centred squares", centred.second) if kinds & {"variance", "std"} else None,
         known_rows=known,
         rows_per_unit=facts.dataset.rows_per_unit,
-        told=column in facts.expected,
+        is_expected=column in facts.expected,
     )
     return [
         replace(whole, start=number * maker.groups, **_sizes(facts, statistics[0], known))

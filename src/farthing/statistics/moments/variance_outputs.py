@@ -60,10 +60,10 @@ class SumOutput(MomentOutput):
         if shared.plain is not None:
             return {shared.plain.name: shared.plain.step * ones}
         assert shared.first is not None
-        found = {shared.first.name: shared.first.step * ones}
+        weights = {shared.first.name: shared.first.step * ones}
         if shared.number is not None:
-            found[shared.number.name] = shared.centred.middle * ones
-        return found
+            weights[shared.number.name] = shared.centred.middle * ones
+        return weights
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The noisy sum; where every value has the same sign, so has the sum."""
@@ -123,30 +123,30 @@ class VarianceOutput(MomentOutput):
         return "spread"
 
     @property
-    def _told_enough(self) -> bool:
+    def _expectation_suffices(self) -> bool:
         return False
 
     @property
-    def _told_mean(self) -> bool:
+    def _mean_expected(self) -> bool:
         """Whether the mean is told, and not only the variance itself."""
-        return self.shared.told
+        return self.shared.is_expected
 
     @property
     def worst(self) -> tuple[Floats, Floats]:
         """All values on one bound; with the variance told, as near to that as it allows."""
         centred = self.shared.centred
-        if self.told and self._told_mean:
+        if self.is_expected and self._mean_expected:
             return self.mean, self.variance
-        variance = self.variance if self.told else np.zeros_like(self.variance)
+        variance = self.variance if self.is_expected else np.zeros_like(self.variance)
         return centred.middle + np.sqrt(np.maximum(centred.half_width**2 - variance, 0.0)), variance
 
     @property
     def best(self) -> tuple[Floats, Floats]:
         """The mean in the middle, and a variance at which N does not matter."""
-        if self.told and self._told_mean:
+        if self.is_expected and self._mean_expected:
             return self.mean, self.variance
         middle = np.full_like(self.mean, self.shared.centred.middle)
-        return middle, self.variance if self.told else self._best_variance
+        return middle, self.variance if self.is_expected else self._best_variance
 
     @property
     def _best_variance(self) -> Floats:
@@ -155,7 +155,7 @@ class VarianceOutput(MomentOutput):
     @property
     def tried(self) -> Sequence[tuple[Floats, Floats]]:
         """Where values lie on one bound, on both, or in the middle."""
-        if self.told:
+        if self.is_expected:
             return (self.worst,)
         middle, square = self.shared.centred.middle, self.shared.centred.half_width**2
         flat, nothing = np.full_like(self.mean, middle), np.zeros_like(self.variance)
@@ -198,13 +198,13 @@ class VarianceOutput(MomentOutput):
         assert shared.first is not None
         assert shared.second is not None
         away, half = mean - shared.centred.middle, shared.centred.half_width
-        found = {
+        weights = {
             shared.first.name: -2 * away * shared.first.step / rows,
             shared.second.name: shared.second.step / rows,
         }
         if shared.number is not None:
-            found[shared.number.name] = (away**2 + half**2 / 2 - variance) / rows
-        return found
+            weights[shared.number.name] = (away**2 + half**2 / 2 - variance) / rows
+        return weights
 
     def variance_of(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Variance:
         """The variance with its noise."""
@@ -219,8 +219,8 @@ class VarianceOutput(MomentOutput):
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The variance, between 0 and h^2, with an interval of at least its coverage."""
-        found = self.variance_of(measured, noises)
-        return found.values, found.standard_errors, found
+        variance = self.variance_of(measured, noises)
+        return variance.values, variance.standard_errors, variance
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """What squared distances from the mean can vary by, over the number of rows."""
@@ -261,7 +261,7 @@ class DeviationOutput(VarianceOutput):
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As of the variance; with nothing told, the root of the variance's error, which holds for every spread."""
-        if self.told:
+        if self.is_expected:
             return super().predicted(noises)
         own = VarianceOutput(
             self.statistic,
@@ -275,9 +275,9 @@ class DeviationOutput(VarianceOutput):
         )
         return RootDistribution(own.predicted(noises), self.most)
 
-    def _likely_reach(self, found: Estimate) -> Floats:
+    def _likely_reach(self, estimate: Estimate) -> Floats:
         """The root of a variance less or plus its error: near zero the first order of a root says nothing."""
-        root = found[2]
+        root = estimate[2]
         assert isinstance(root, StandardDeviation)
         variance, error = root.variance.values, 2 * root.variance.standard_errors
         below = root.values - np.sqrt(np.maximum(variance - error, 0.0))
@@ -306,5 +306,5 @@ class DeviationOutput(VarianceOutput):
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The root, with the roots of the variance's interval."""
-        found = StandardDeviation(self.variance_of(measured, noises))
-        return found.values, found.standard_errors, found
+        deviation = StandardDeviation(self.variance_of(measured, noises))
+        return deviation.values, deviation.standard_errors, deviation

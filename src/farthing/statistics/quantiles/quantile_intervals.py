@@ -131,16 +131,16 @@ class QuantileDistribution:
 
     def curve(self, rows: float) -> VarianceCurve:
         """The variance of the error as a function of the pull, for quick look-ups."""
-        found = np.log(np.maximum(self._plain_table, 1e-300))
+        logarithms = np.log(np.maximum(self._plain_table, 1e-300))
         coarse = np.array([self._coarse(float(pull), rows) for pull in _PULLS])
         # Samples take longer and change the distribution slowly: an eighth of the pulls tell as much.
         if coarse.any():
             some = np.unique(np.append(np.flatnonzero(coarse)[::8], np.flatnonzero(coarse)[-1]))
             exact = [max(self.variance(float(_PULLS[place]), rows), 1e-300) for place in some]
-            found[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))
+            logarithms[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))
         # Never nothing: a point that is surely right today may be wrong by a step on other rows.
         floor = 2 * np.log(1e-6 * self.step)
-        return VarianceCurve(np.minimum.accumulate(np.maximum(found, floor)))
+        return VarianceCurve(np.minimum.accumulate(np.maximum(logarithms, floor)))
 
     def variance(self, pull: float, rows: float) -> float:
         """The mean squared error."""
@@ -252,10 +252,10 @@ def _rank_errors(cells: int, scale: float, sampling: float, probability: float, 
         Term("laplace", scale, probability, cells - rungs),
         Term("normal", sampling),
     ]
-    found = ErrorDistribution(terms, len(rungs)).errors(confidence)
+    errors = ErrorDistribution(terms, len(rungs)).errors(confidence)
     # More noise is wider, and the variance is a straight line from one end to the other.
     place = np.searchsorted(rungs, every)
-    return np.maximum(found[place], found[np.maximum(place - (rungs[place] > every), 0)])
+    return np.maximum(errors[place], errors[np.maximum(place - (rungs[place] > every), 0)])
 
 
 def in_order(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

@@ -85,18 +85,18 @@ class QuantileOutput(Output):
 
     def variance_curve(self, epsilon: float) -> Floats:
         """The expected squared error of every cell at this epsilon."""
-        found = self._curves.get(epsilon)
-        if found is None:
+        variances = self._curves.get(epsilon)
+        if variances is None:
             pulls = self._pulls(epsilon)[None, :] * self.rows[:, None]
-            found = np.empty_like(pulls)
+            variances = np.empty_like(pulls)
             for place, curves in enumerate(self._tables):
                 for rows, curve in curves.items():
                     own = self._like == rows
-                    found[own, place] = curve.at(pulls[own, place])
+                    variances[own, place] = curve.at(pulls[own, place])
             if len(self._curves) > 4096:
                 self._curves.clear()
-            found = self._curves[epsilon] = found.reshape(-1)
-        return found
+            variances = self._curves[epsilon] = variances.reshape(-1)
+        return variances
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The standard error of the value and the reach of its interval, if values are spread as expected."""
@@ -163,12 +163,12 @@ class QuantileOutput(Output):
         if key not in self._reaches:
             mechanism = self.slot.mechanism(noise)
             pulls = self._pulls(noise.parameter)
-            found = np.empty((len(self.rows), len(self.distributions)))
+            reaches = np.empty((len(self.rows), len(self.distributions)))
             for rows in set(self._like.tolist()):
-                found[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
+                reaches[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
             if len(self._reaches) > 4096:
                 self._reaches.clear()
-            self._reaches[key] = found.reshape(-1)
+            self._reaches[key] = reaches.reshape(-1)
         return self._reaches[key]
 
     def _expected_reach(self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float) -> Floats:
@@ -303,7 +303,7 @@ def outputs_of(
                     outputs[statistic.name] = _output(statistic, facts, grid, groups, slot, number)
     assumptions = [line for each in statistics for line in assumptions_of(facts, [each.column])]
     assumptions = list(dict.fromkeys([*assumptions, *spread_assumptions(statistics, facts)]))
-    return slots, [outputs[each.name] for each in statistics], derived.found, assumptions
+    return slots, [outputs[each.name] for each in statistics], derived.expressions, assumptions
 
 
 def _condition(statistic: Statistic) -> str:
@@ -330,7 +330,7 @@ def _slot(
     slot = QuantileSlot(
         name=f"choice of the {places} quantile of {column_text(first.column)}{cells.subject}",
         aggregate=aggregate,
-        sensitivity=facts.sensitivity(aggregate, columns.found or None),
+        sensitivity=facts.sensitivity(aggregate, columns.expressions or None),
         cells=groups * len(first.probabilities),
         kinds=("exponential",),
         probabilities=first.probabilities,

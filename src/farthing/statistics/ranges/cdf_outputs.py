@@ -40,7 +40,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
 
     expected: Floats = field(kw_only=True)  # rows in each cell: groups x cells
     rows_per_unit: int = field(kw_only=True, default=1)
-    told: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
+    is_expected: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
 
     @cached_property
     def _expected_shares(self) -> tuple[Floats, Floats]:
@@ -61,17 +61,17 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         """The distribution of the linear part of the error at the expected shares, or at the worst."""
         noise = noises[self.slot.name]
         deviation = float(np.sqrt(self.slot.variance(noise)))
-        unit = self._at_unit(noise.kind) if self.told else self._at_worst(noise.kind)
+        unit = self._at_unit(noise.kind) if self.is_expected else self._at_worst(noise.kind)
         if not self.statistic.for_population:
             return ShapedDistribution(unit, deviation)
         shares, rows = self._expected_shares
-        shares = shares if self.told else np.full_like(shares, 0.5)
+        shares = shares if self.is_expected else np.full_like(shares, 0.5)
         noisy = unit.deviations * deviation
         return ShapedDistribution(ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0)
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Where the noise of the whole takes off most."""
-        if self.told or self.statistic.for_population:
+        if self.is_expected or self.statistic.for_population:
             return self.predicted(noises)
         noise = noises[self.slot.name]
         transform = transform_of(self.slot, noise.kind)

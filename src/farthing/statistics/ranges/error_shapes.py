@@ -79,16 +79,16 @@ class ShapedErrors:
     shape: Shape
 
     @cached_property
-    def _found(self) -> dict[float, float]:
+    def _errors(self) -> dict[float, float]:
         return {}
 
     def error(self, confidence: float) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""
-        if confidence not in self._found:
+        if confidence not in self._errors:
             blocks = np.array_split(np.sort(self.deviations), min(_MOST_SIZES, len(self.deviations)))
             sizes = np.array([block[-1] for block in blocks])
-            self._found[confidence] = ErrorDistribution(self.shape.terms(sizes), len(sizes)).error(confidence)
-        return self._found[confidence]
+            self._errors[confidence] = ErrorDistribution(self.shape.terms(sizes), len(sizes)).error(confidence)
+        return self._errors[confidence]
 
 
 class ShapedDistribution(StatedDistribution):

@@ -55,18 +55,18 @@ def transforms_for(
     every measured number has noise of variance 1. The transforms of the kinds are scaled so that their losses are about
     the same: then one number says what noise does to the answers, whichever kind a planner chooses.
     """
-    found: dict[Kind, StrategyTransform] = {}
+    transforms: dict[Kind, StrategyTransform] = {}
     for kind in kinds:
         tried = [
             _weighted(strategy, workload, NORMS[kind])
             for workload in workloads
             for strategy in candidates(workload, NORMS[kind], name)
         ]
-        found[kind] = min(tried, key=lambda each: relative_loss(each, loss, kind))
-    least = min(loss(each) for each in found.values())
+        transforms[kind] = min(tried, key=lambda each: relative_loss(each, loss, kind))
+    least = min(loss(each) for each in transforms.values())
     return {
         kind: replace(_heavier(each, (loss(each) / least) ** 0.5), groups=groups, places=places)
-        for kind, each in found.items()
+        for kind, each in transforms.items()
     }
 
 
@@ -83,8 +83,8 @@ def candidates(workload: Workload, norm: Norm, name: str) -> tuple[Strategy, ...
         return (optimised(workload, norm),)
     if known != "auto":
         return (find(known, workload, norm),)
-    found = (*_quick(workload, norm), cached_optimum(workload, norm))
-    return tuple(strategy for strategy in found if strategy is not None)
+    strategies = (*_quick(workload, norm), cached_optimum(workload, norm))
+    return tuple(strategy for strategy in strategies if strategy is not None)
 
 
 @lru_cache(maxsize=512)
@@ -142,7 +142,7 @@ class Member:
         return self.asked.expected.reshape(-1, self.width)
 
     @property
-    def shown(self) -> Intervals:
+    def intervals(self) -> Intervals:
         """The ranges that are answered: those that were listed, else the cells."""
         column = self.statistic.column
         if not self.statistic.ranges:
@@ -158,7 +158,7 @@ class Member:
         """What strategies are made for."""
         if self.statistic.kind == "cdf":
             return (prefix(self.width), all_ranges(self.width))
-        return (self.shown,) if self.statistic.ranges else (all_ranges(self.width),)
+        return (self.intervals,) if self.statistic.ranges else (all_ranges(self.width),)
 
     def loss(self, transform: StrategyTransform) -> float:
         """The mean squared relative error at noise of variance 1."""
@@ -196,15 +196,15 @@ def cdfs_by_strategy(statistics: Sequence[Statistic], facts: Facts) -> frozenset
         for statistic in statistics
         if statistic.kind in COUNT_FAMILY and statistic.kind != "cdf"
     ]
-    found = set()
+    names = set()
     for member in wide:
         # Only counts that look at the same columns could share its cells.
         near = [each for each in others if each.question.sources & member.asked.question.sources]
         exact = replace(member.asked, loss=_cell_loss(member))
         apart, together = (_shares(facts, each) for each in (near, [*near, exact]))
         if _share(member, facts) + apart < together or member.statistic.strategy != "auto":
-            found.add(member.statistic.name)
-    return frozenset(found)
+            names.add(member.statistic.name)
+    return frozenset(names)
 
 
 def outputs_of(
@@ -266,9 +266,9 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     if statistic.kind == "cdf":
         return StrategyCdfOutput(
             statistic, cdf_labels(question), (slot,), member.asked.reference,
-            expected=member.expected, rows_per_unit=units, told=shares_expected(facts, question),
+            expected=member.expected, rows_per_unit=units, is_expected=shares_expected(facts, question),
         )  # fmt: skip
-    cells = member.shown
+    cells = member.intervals
     counts = np.concatenate([cells.answers(group) for group in member.expected])
     labels = question.labels
     if statistic.ranges:

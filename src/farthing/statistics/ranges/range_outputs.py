@@ -129,11 +129,11 @@ class RangesOutput(StrategyOutput):
 
     def _settled(self, cells: Floats, total: float) -> Floats:
         """The cells that are shown: cut off one by one, thousands of them would add up to far too many rows."""
-        found = nearest_in_answers(cells, self.workload) if self.statistic.ranges else _of_total(cells, total)
+        nearest = nearest_in_answers(cells, self.workload) if self.statistic.ranges else _of_total(cells, total)
         # Doubles from 2^52 on are whole already; so much noise is no reason to refuse what has been paid for.
-        if self.statistic.rounded and found.sum() < 2**52:
-            return rounded(found).astype(float)
-        return found
+        if self.statistic.rounded and nearest.sum() < 2**52:
+            return rounded(nearest).astype(float)
+        return nearest
 
     def _blurred(self, unit: ShapedErrors, deviation: float, counts: Floats) -> ShapedErrors:
         """With the variance of units that come and go by themselves, each with up to so many rows."""

@@ -100,8 +100,8 @@ class RangeAsking:
         return self._stored
 
 
-def restored_ranges(form: Mapping[str, Any], shown: Any) -> RangeAsking:
-    """The questions of a stored release of ranges; `shown` are the values of its answer.
+def restored_ranges(form: Mapping[str, Any], answers: Any) -> RangeAsking:
+    """The questions of a stored release of ranges; `answers` are the values that were released.
 
     Releases of older ledgers told sums of the estimate, and still do.
     """
@@ -109,7 +109,7 @@ def restored_ranges(form: Mapping[str, Any], shown: Any) -> RangeAsking:
     settled = form.get("settled", form["estimate"])
     estimate, cells = (
         np.array(values, dtype=float).reshape(transform.groups, -1)
-        for values in (form["estimate"], shown if settled == "as shown" else settled)
+        for values in (form["estimate"], answers if settled == "as shown" else settled)
     )
     return RangeAsking(
         form["name"],

@@ -40,15 +40,15 @@ class StrategySlot(Slot):
         strategy_names: Mapping[Kind, str],
     ) -> StrategySlot:
         """The slot with its sensitivity worked out."""
-        found = {
+        sensitivities = {
             kind: sensitivity_through(cells, transform.columns, transform.size)
             for kind, transform in transforms.items()
         }
-        one, other = found[next(iter(found))], found[next(reversed(found))]
+        one, other = sensitivities[next(iter(sensitivities))], sensitivities[next(reversed(sensitivities))]
         both = Sensitivity(
             l0=max(one.l0, other.l0),
-            l1=found.get("laplace", other).l1,
-            l2_squared=found.get("gaussian", one).l2_squared,
+            l1=sensitivities.get("laplace", other).l1,
+            l2_squared=sensitivities.get("gaussian", one).l2_squared,
             linf=max(one.linf, other.linf),
         )
         size = max(transform.size for transform in transforms.values())
@@ -66,8 +66,8 @@ class StrategySlot(Slot):
 
     def own(self, exact: Mapping[str, NDArray[Any]]) -> Any:
         """Its cells, or a list of its tables."""
-        found = [exact[name] for name in self.aggregates]
-        return found[0] if len(found) == 1 else found
+        arrays = [exact[name] for name in self.aggregates]
+        return arrays[0] if len(arrays) == 1 else arrays
 
     @property
     def counted(self) -> Sensitivity:

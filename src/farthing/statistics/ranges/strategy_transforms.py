@@ -149,10 +149,10 @@ class StrategyTransform:
         """Of everything that decides the numbers."""
         entries = entries_of(self.strategy)
         probe = np.arange(1, self.strategy.cells + 1, dtype=np.int64) ** 2
-        found = hashlib.sha256(repr((self.strategy.name, self.strategy.shape, self.weights, self.groups)).encode())
+        digest = hashlib.sha256(repr((self.strategy.name, self.strategy.shape, self.weights, self.groups)).encode())
         for level in [*self.strategy.exact(probe), () if entries is None else entries]:
-            found.update(np.asarray(level, dtype="<i8").tobytes())
-        return found.hexdigest()
+            digest.update(np.asarray(level, dtype="<i8").tobytes())
+        return digest.hexdigest()
 
     def apply(self, exact: Any) -> Integers:
         """The weighted levels of one group after the other."""
@@ -160,11 +160,11 @@ class StrategyTransform:
         cells[slice(None) if self.places is None else self.places] = np.asarray(exact).reshape(-1)
         # So that no sum leaves 64 bits, whatever an engine says; cutting off moves no two counts further apart.
         cells = np.clip(cells, 0, 2**62 // (max(self.weights) * max(1, self.strategy.reach)))
-        found = []
+        levels_measured = []
         for group in cells.reshape(self.groups, -1):
             levels = self.strategy.exact(group)
-            found += [self.weights[place] * np.asarray(levels[place]).reshape(-1) for place in self.measured]
-        return np.concatenate(found)
+            levels_measured += [self.weights[place] * np.asarray(levels[place]).reshape(-1) for place in self.measured]
+        return np.concatenate(levels_measured)
 
     @cached_property
     def estimator(self) -> Estimator:
@@ -174,10 +174,10 @@ class StrategyTransform:
 
     def estimate(self, numbers: Integers) -> Floats:
         """The least-squares cells: groups x cells."""
-        found = np.empty((self.groups, self.strategy.cells))
+        cells = np.empty((self.groups, self.strategy.cells))
         for group, own in enumerate(np.asarray(numbers, dtype=float).reshape(self.groups, -1)):
-            found[group] = self.estimator.estimate(self._levels(own)).reshape(-1)
-        return found
+            cells[group] = self.estimator.estimate(self._levels(own)).reshape(-1)
+        return cells
 
     def _levels(self, numbers: Floats) -> Sequence[Floats]:
         levels = [np.zeros(level.size) for level in self.strategy.levels]
@@ -196,13 +196,13 @@ class StrategyTransform:
             return np.full(queries.shape[1], math.nan)
         solved = self.estimator.covariance() @ queries
         scale = 2.0**40 / max(float(np.abs(solved).max()), 1e-300)
-        found = []
+        kurtoses = []
         for column in np.rint(solved.T * scale).astype(np.int64):
             levels = self.strategy.exact(column)
-            found.append(
+            kurtoses.append(
                 np.concatenate([self.weights[place] * levels[place].reshape(-1) / scale for place in self.measured])
             )
-        coefficients = np.array(found)
+        coefficients = np.array(kurtoses)
         squares = np.maximum((coefficients**2).sum(axis=1), 1e-300)
         return np.asarray((coefficients**4).sum(axis=1) / squares**2)
 

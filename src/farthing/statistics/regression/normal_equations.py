@@ -61,12 +61,12 @@ class Scaled:
             raise InvalidValue(
                 "column", column, "must have two categories or more to be in a regression", "leave it out"
             )
-        found = []
+        scaled = []
         for value in domain.values[1:]:
             test = f"{quoted(column)} = {written_constant(value)}"
             text = f"(case when {test} then 1.0 when not {test} then -1.0 end)"
-            found.append(cls(column, text, 0.5, 0.5, flag=True, category=value, compared=domain.values[0]))
-        return tuple(found)
+            scaled.append(cls(column, text, 0.5, 0.5, flag=True, category=value, compared=domain.values[0]))
+        return tuple(scaled)
 
     @classmethod
     def of(cls, column: str, facts: Facts) -> Scaled:
@@ -231,7 +231,7 @@ class _Maker:
         return Slot(
             name=name,
             aggregate=aggregate,
-            sensitivity=self.facts.sensitivity(aggregate, {derived: self.derived.found[derived]}),
+            sensitivity=self.facts.sensitivity(aggregate, {derived: self.derived.expressions[derived]}),
             cells=self.cells,
             step=step,
             kinds=("laplace",) if self.facts.pure else ("laplace", "gaussian"),

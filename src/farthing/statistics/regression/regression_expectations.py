@@ -68,8 +68,8 @@ def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquation
     if table is not None:
         design = np.column_stack((np.ones(len(table)), table[:, :-1]))
         gram = design.T @ design / len(table) + 1e-9 * np.eye(equations.size)
-        found = np.asarray(np.linalg.solve(gram, design.T @ table[:, -1] / len(table)), dtype=np.float64)
-        theta = found if given is None else given
+        coefficients = np.asarray(np.linalg.solve(gram, design.T @ table[:, -1] / len(table)), dtype=np.float64)
+        theta = coefficients if given is None else given
         return Expectation(gram, theta, (theta,), complete, table=True)
     means, covariance = expected_moments(columns, facts)
     variances = np.diag(covariance).copy()
@@ -97,13 +97,13 @@ def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquation
 
 def _steepest(mean: float, variance: float, means: Floats, variances: Floats) -> list[Floats]:
     """Level, and with each of the features explaining all of the target, rising or falling."""
-    found = [np.concatenate(([mean], np.zeros(len(means))))]
+    lines = [np.concatenate(([mean], np.zeros(len(means))))]
     for place, sign in itertools.product(range(len(means)), (-1.0, 1.0)):
-        line = found[0].copy()
+        line = lines[0].copy()
         line[place + 1] = sign * math.sqrt(variance / variances[place])
         line[0] -= line[place + 1] * means[place]
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def expected_moments(columns: Sequence[Scaled], facts: Facts) -> tuple[Floats, Floats]:
@@ -119,8 +119,8 @@ def expected_moments(columns: Sequence[Scaled], facts: Facts) -> tuple[Floats, F
         else:
             domain = facts.schema[one.column]
             assert isinstance(domain, Categories)
-            found = category_shares(facts, one.column, domain.values)
-            shares[place] = share = min(max(float(found[domain.values.index(one.category)]), 1e-6), 1 - 1e-6)
+            by_category = category_shares(facts, one.column, domain.values)
+            shares[place] = share = min(max(float(by_category[domain.values.index(one.category)]), 1e-6), 1 - 1e-6)
             means[place], variances[place] = 2 * share - 1, 4 * share * (1 - share)
     covariance = np.diag(variances)
     for i, left in enumerate(columns):
@@ -146,10 +146,10 @@ def _line(statistic: Statistic, facts: Facts, equations: NormalEquations) -> Flo
 
 def _public_rows(columns: Sequence[Scaled], facts: Facts) -> Floats | None:
     """Expected lists of equal length are read as the columns of one public table, of its complete rows."""
-    found = _public_lists(columns, facts)
-    if found is None:
+    public = _public_lists(columns, facts)
+    if public is None:
         return None
-    lists, complete = found
+    lists, complete = public
     if complete.sum() <= len(columns):
         return None
     return np.column_stack(
@@ -175,9 +175,9 @@ def _complete(columns: Sequence[Scaled], facts: Facts) -> float:
 
     Of a column of which nothing is expected a quarter of the rows may lack a value, as for every statistic.
     """
-    found = _public_lists(columns, facts)
-    if found is not None and found[1].any():
-        return float(found[1].mean())
+    public = _public_lists(columns, facts)
+    if public is not None and public[1].any():
+        return float(public[1].mean())
     names = dict.fromkeys(one.column for one in columns)
     return math.prod(facts.present(name) if name in facts.expected else PRESENT for name in names)
 
@@ -192,12 +192,12 @@ def way_out(one: Scaled, facts: Facts) -> str:
 
 def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) -> list[Assumption]:
     """What its predicted error rests on that nobody said."""
-    found, name, target = [], statistic.default_name, statistic.target
+    assumptions, name, target = [], statistic.default_name, statistic.target
     for column in dict.fromkeys(one.column for one in expected.unsaid):
         fact = f"nothing is known about {column} in {name!r}, so no error is predicted"
-        found.append(Assumption(fact, column))
+        assumptions.append(Assumption(fact, column))
     if not expected.joint and not expected.unsaid:
-        found.append(
+        assumptions.append(
             Assumption(
                 f"the features of {name!r} are assumed not to be related to each other; pass expected={{...}} with a "
                 "public list for every column"
@@ -205,11 +205,11 @@ def assumptions_about(statistic: Statistic, expected: Expectation, sizes: bool) 
         )
     if not expected.line_expected and not expected.table and not expected.unsaid:
         fact = f"errors of {name!r} are predicted for the steepest line"
-        found.append(Assumption(fact, statistic.name, "[intercept, ...]"))
+        assumptions.append(Assumption(fact, statistic.name, "[intercept, ...]"))
     if not expected.target_expected and not expected.unsaid and not expected.table:
-        found.append(Assumption(f"a quarter of the rows are assumed to lack {target}", target))
+        assumptions.append(Assumption(f"a quarter of the rows are assumed to lack {target}", target))
     if not sizes:
         count = Statistic("count", where=statistic.where, by=statistic.by).name
         fact = "errors of groups and conditions are predicted for half of an even share of the rows"
-        found.append(Assumption(fact, count))
-    return found
+        assumptions.append(Assumption(fact, count))
+    return assumptions

@@ -71,19 +71,19 @@ class NoisyLine:
         deviations, ratios = self._profile
         with np.errstate(invalid="ignore", divide="ignore"):
             wanted = np.where(deviations > 0, errors / deviations, np.inf)
-        found = np.empty((2, len(errors)))
+        reaches = np.empty((2, len(errors)))
         for side in range(2):
             for place in range(len(errors)):
                 own = ratios[side, place]
                 inside = np.flatnonzero(~(own > wanted[place]))
                 if deviations[place] == 0:
-                    found[side, place] = 0.0
+                    reaches[side, place] = 0.0
                 elif len(inside) and inside[-1] == len(_LADDER) - 1:
-                    found[side, place] = np.inf
+                    reaches[side, place] = np.inf
                 else:
                     rung = int(inside[-1]) if len(inside) else -1
-                    found[side, place] = deviations[place] * _between(own, rung, float(wanted[place]))
-        return found[0], found[1]
+                    reaches[side, place] = deviations[place] * _between(own, rung, float(wanted[place]))
+        return reaches[0], reaches[1]
 
     @cached_property
     def _profile(self) -> tuple[Floats, Floats]:

@@ -26,12 +26,12 @@ def rare_categories(equations: NormalEquations, gram: Floats, noises: Mapping[st
     variances = {
         entry.place: entry.slot.variance(noises[entry.slot.name]) * entry.slot.step**2 for entry in equations.entries
     }
-    total, found = variances[0, 0], []
+    total, rare = variances[0, 0], []
 
     def look(name: str, count: float, variance: float) -> None:
         error = _NORMAL * math.sqrt(variance)
         if count <= _RARE_COUNT * math.sqrt(variance):
-            found.append(f"{name} ({plain(max(count, 0.0), 0)} ± {plain(error, 0)} counted)")
+            rare.append(f"{name} ({plain(max(count, 0.0), 0)} ± {plain(error, 0)} counted)")
 
     flags = [(k, one) for k, one in enumerate(equations.features, start=1) if one.flag]
     for column in dict.fromkeys(one.column for _, one in flags):
@@ -44,7 +44,7 @@ def rare_categories(equations: NormalEquations, gram: Floats, noises: Mapping[st
         for k, one in own:
             name = one.label if one.category is not None else f"{column} = true"
             look(name, (gram[0, 0] + gram[0, k]) / 2, (total + variances[0, k]) / 4)
-    return found
+    return rare
 
 
 def endless_note(endless: NDArray[np.bool_], labels: Sequence[Any], rare: Sequence[Sequence[str]] = ()) -> str:

@@ -91,25 +91,25 @@ class RegressionOutput(Output):
     @property
     def rests_on(self) -> tuple[str, ...]:
         """What was told of its columns, and what was not."""
-        expected, asked, found = self.expected, self.statistic, []
+        expected, asked, clauses = self.expected, self.statistic, []
         if not self.sizes_expected:
             part = "every group has" if asked.by else "the condition leaves"
-            found.append(f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)")
+            clauses.append(f"{part} at least {math.ceil(float(self.rows.min())):,} rows with all columns (assumed)")
         if expected.table:
-            found.append("its columns are distributed and related as expected")
-            return tuple(found)
+            clauses.append("its columns are distributed and related as expected")
+            return tuple(clauses)
         names = list(dict.fromkeys(one.column for one in self.equations.features))
         if not expected.unsaid:
-            found.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} distributed as expected")
+            clauses.append(f"{_listed(names)} {'is' if len(names) == 1 else 'are'} distributed as expected")
             if not expected.joint:
-                found.append("its features are not related to each other (assumed)")
+                clauses.append("its features are not related to each other (assumed)")
         if expected.line_expected:
-            found.append("its line is as expected")
+            clauses.append("its line is as expected")
         elif expected.target_expected:
-            found.append(f"{asked.target} is as expected")
+            clauses.append(f"{asked.target} is as expected")
         if not expected.target_expected:
-            found.append(f"at most a quarter of the rows lack {asked.target} (assumed)")
-        return tuple(found)
+            clauses.append(f"at most a quarter of the rows lack {asked.target} (assumed)")
+        return tuple(clauses)
 
     @property
     def clause(self) -> str:
@@ -215,10 +215,10 @@ class RegressionOutput(Output):
         sizes, directions = np.linalg.eigh(grams)
         lifted = np.maximum(sizes, self._noise_level(noises))
         along = np.einsum("kij,ki->kj", directions, rights) / lifted
-        found = np.einsum("kij,kj->ki", directions, along)
+        ratios = np.einsum("kij,kj->ki", directions, along)
         weights = to_data @ np.linalg.solve(self.gram * rows, (vectors - matrices @ self.theta).T)
         first = np.square(noise @ weights.T).mean(axis=0)
-        off = np.square((found - self.theta) @ to_data.T).mean(axis=0)
+        off = np.square((ratios - self.theta) @ to_data.T).mean(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.nan_to_num(np.sqrt(off / first), nan=1.0))
 
@@ -367,11 +367,11 @@ class _LineDistribution(StatedDistribution):
     def _reaches(self, level: float) -> Floats:
         rows = self._output.rows
         plain = self._first.errors(level).reshape(len(rows), -1)
-        found = []
+        reaches = []
         for number, own, size in zip(self._place, plain, rows, strict=True):
             scale = size / self._kept[number]
-            found.append(np.maximum(*self._lines[number].reaches(own * scale)) / scale)
-        return np.concatenate(found)
+            reaches.append(np.maximum(*self._lines[number].reaches(own * scale)) / scale)
+        return np.concatenate(reaches)
 
     def error(self, confidence: float = 0.95) -> float:
         """How far the widest interval is expected to reach."""
@@ -393,14 +393,14 @@ def outputs_of(
     slots: dict[str, Slot] = {}
     outputs: list[Output] = []
     assumptions: dict[Assumption, None] = {}
-    found: dict[tuple[Any, ...], NormalEquations] = {}
+    by_columns: dict[tuple[Any, ...], NormalEquations] = {}
     derived = DerivedColumns(facts.schema, "product")
     for statistic in statistics:
         groups = labels_of(group_axes(statistic.by, facts.schema))
         key = (statistic.columns, statistic.where, statistic.by)  # names are cut short
-        if key not in found:
-            found[key] = normal_equations(statistic, facts, max(1, len(groups)), derived)
-        equations = found[key]
+        if key not in by_columns:
+            by_columns[key] = normal_equations(statistic, facts, max(1, len(groups)), derived)
+        equations = by_columns[key]
         slots.update({entry.slot.name: entry.slot for entry in equations.entries})
         expected = expectation_of(statistic, facts, equations)
         sizes = sizes_expected(facts, statistic.where, statistic.by)
@@ -421,7 +421,7 @@ def outputs_of(
             )
         )
         assumptions.update(dict.fromkeys((*assumptions_of(facts, []), *assumptions_about(statistic, expected, sizes))))
-    return list(slots.values()), outputs, derived.found, list(assumptions)
+    return list(slots.values()), outputs, derived.expressions, list(assumptions)
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ class DataFolder:
         self._turn = threading.Lock()
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """What the folder is called: its last name, not where it is."""
         return self._root.name or "/"
 
@@ -73,8 +73,8 @@ class DataFolder:
         """Every table that could be registered; the columns of engines' tables only where one is asked for."""
         if only is not None:
             return [self._described(only)]
-        found = [self._described(name) for name in self._files()]
-        return found + [FolderTable(name, kind) for name, (kind, _, _) in self._engines().items()]
+        tables = [self._described(name) for name in self._files()]
+        return tables + [FolderTable(name, kind) for name, (kind, _, _) in self._engines().items()]
 
     def opened(self, name: str) -> Source:
         """The table of that name, opened; the same as long as the file is the same."""
@@ -130,7 +130,7 @@ class DataFolder:
             return FolderTable(name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; "))
 
     def _files(self) -> list[str]:
-        found: list[str] = []
+        names: list[str] = []
         for here, folders, files in os.walk(self._root):
             depth = len(Path(here).relative_to(self._root).parts)
             folders[:] = sorted(each for each in folders if not each.startswith(".") and depth + 1 < _DEEPEST)
@@ -139,10 +139,10 @@ class DataFolder:
                 if each.startswith(".") or not each.lower().endswith(CSV + PARQUET) or len(name) > LONGEST_NAME:
                     continue
                 if self._inside(name) is not None:
-                    found.append(name)
-                if len(found) >= MOST_FILES:
-                    return found
-        return found
+                    names.append(name)
+                if len(names) >= MOST_FILES:
+                    return names
+        return names
 
     def _path(self, name: str) -> Path:
         path = self._inside(name) if 0 < len(name) <= LONGEST_NAME else None
@@ -173,7 +173,7 @@ class DataFolder:
             return {}
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
             raise InvalidValue("file", ENGINES, "cannot be read", "correct it in the data folder") from None
-        found = {}
+        engines = {}
         for name, entry in facts.items():
             known = isinstance(entry, dict) and set(entry) == {"url", "table"}
             texts = known and all(isinstance(value, str) and value for value in entry.values())
@@ -181,8 +181,8 @@ class DataFolder:
             if kind is None or not name.isprintable() or name.lower().endswith(CSV + PARQUET):
                 # What stands there may be a password, so that it is not shown.
                 raise InvalidValue(f"{ENGINES}: {name[:64]}", "...", "must have a url of Postgres or Spark and a table")
-            found[name] = (kind, entry["url"], entry["table"])
-        return found
+            engines[name] = (kind, entry["url"], entry["table"])
+        return engines
 
     def _engine_table(self, name: str, kind: str, url: str, table: str) -> Source:
         key = (name, kind, url, table)

@@ -140,14 +140,14 @@ def unit_sentence(made: Dataset) -> str:
 
 def schema_of(made: Dataset) -> list[dict[str, Any]]:
     """The columns as plain data: name, kind, bounds, categories."""
-    found = []
+    columns = []
     for column in made.schema:
         domain = made.schema[column]
         lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
         values = list(domain.values) if isinstance(domain, Categories) else None
         if isinstance(domain, Dates):
             lower, upper = str(lower), str(upper)
-        found.append(
+        columns.append(
             {
                 "name": column,
                 "kind": type(domain).__name__.lower(),
@@ -156,7 +156,7 @@ def schema_of(made: Dataset) -> list[dict[str, Any]]:
                 "categories": values,
             }
         )
-    return found
+    return columns
 
 
 def open_budget(ledger: Ledger, made: Dataset, name: str, epsilon: float, delta: float) -> None:

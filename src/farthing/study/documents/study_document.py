@@ -90,8 +90,8 @@ def plan_description(entries: Sequence[Mapping[str, Any]], read: Reader | None =
     farthing.errors.InvalidValue: statistics[0].colum='age': is not known; did you mean column.
     """
     one = read or statistic_of
-    found = [one(entry, f"statistics[{place}]") for place, entry in enumerate(entries)]
-    return PlanDescription(tuple(statistic for statistic, _ in found), tuple(control for _, control in found))
+    statistics = [one(entry, f"statistics[{place}]") for place, entry in enumerate(entries)]
+    return PlanDescription(tuple(statistic for statistic, _ in statistics), tuple(control for _, control in statistics))
 
 
 def statistic_of(entry: Mapping[str, Any], where: str = "statistic") -> tuple[Statistic, dict[str, Any]]:
@@ -230,14 +230,14 @@ def _alike(study: Study, asked: PlanDescription, known: Plan) -> bool:
 
 
 def refuse_unknown(
-    found: Mapping[str, Any], known: Sequence[str], prefix: str, shown: Sequence[str] | None = None
+    table: Mapping[str, Any], known: Sequence[str], prefix: str, choices: Sequence[str] | None = None
 ) -> None:
     """Refuse a key that is not known, and name the nearest that is."""
-    for key in found:
+    for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, shown or known, n=1)
-            hint = f"did you mean {near[0]}" if near else f"there are: {', '.join(shown or known)}"
-            raise InvalidValue(f"{prefix}{key}", found[key], "is not known", hint)
+            near = difflib.get_close_matches(key, choices or known, n=1)
+            hint = f"did you mean {near[0]}" if near else f"there are: {', '.join(choices or known)}"
+            raise InvalidValue(f"{prefix}{key}", table[key], "is not known", hint)
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

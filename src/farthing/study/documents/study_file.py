@@ -173,7 +173,7 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
 
 
 def _table(facts: Mapping[str, Any], name: str, header: str) -> dict[str, Any]:
-    found = facts.get(name)
-    if not isinstance(found, dict):
-        raise InvalidValue(name, found, "must be a table of the file", f"write {header} and its lines below")
-    return found
+    table = facts.get(name)
+    if not isinstance(table, dict):
+        raise InvalidValue(name, table, "must be a table of the file", f"write {header} and its lines below")
+    return table

@@ -57,12 +57,12 @@ class Outlook:
     @property
     def price(self) -> dict[str, Any]:
         """The same noises under each composition theorem, and whether composing gains anything yet."""
-        found = self._price
-        sizes = found.to_dict()
+        price = self._price
+        sizes = price.to_dict()
         return {
             **{name: _finite(size) for name, size in sizes.items()},
-            "sentence": found.sentence,
-            "gain": found.count > 1 and found.own < found.basic * (1 - _HARDLY),
+            "sentence": price.sentence,
+            "gain": price.count > 1 and price.own < price.basic * (1 - _HARDLY),
             "rows": [
                 {
                     "key": theorem.key,
@@ -83,8 +83,8 @@ class Outlook:
         """All numbers together; it takes the far ends of every distribution, so not while a slider moves."""
         if not self.proof:
             return None
-        found = self.plan.at_once().to_dict()
-        return {**found, "errors": {name: _finite(error) for name, error in found["errors"].items()}}
+        errors = self.plan.at_once().to_dict()
+        return {**errors, "errors": {name: _finite(error) for name, error in errors["errors"].items()}}
 
     def _statistic(self, statistic: PlannedStatistic) -> dict[str, Any]:
         problem, asked = self.plan.problem, statistic.output.statistic
@@ -163,11 +163,11 @@ class Outlook:
             "withheld": withheld,
             "plan": self.cost.upper,
         }
-        left, found = budget.total.epsilon, {"total": budget.total.epsilon}
+        left, widths = budget.total.epsilon, {"total": budget.total.epsilon}
         for name, size in parts.items():
-            found[name] = min(max(size, 0.0), left)
-            left -= found[name]
-        return {**found, "free": left}
+            widths[name] = min(max(size, 0.0), left)
+            left -= widths[name]
+        return {**widths, "free": left}
 
     @property
     def risk(self) -> dict[str, Any]:

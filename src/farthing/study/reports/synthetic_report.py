@@ -41,7 +41,7 @@ def pair_map(quality: Quality, columns: Sequence[str], width: int = 760) -> str:
     names = list(columns)[:_MOST_COLUMNS]
     left = 16 + 7 * min(_LETTERS, max(len(name) for name in names))
     side = max(8, min(_CELL, (width - left) // max(len(names), 1)))
-    found = {frozenset(one.columns): one for one in quality.marginals}
+    qualities = {frozenset(one.columns): one for one in quality.marginals}
     height = side * len(names) + 8 + left
     parts = [_open(left + side * len(names) + 8, height, "the largest error of every pair of columns")]
     for row, name in enumerate(names):
@@ -53,7 +53,7 @@ def pair_map(quality: Quality, columns: Sequence[str], width: int = 760) -> str:
             f'<text x="{x:.0f}" y="{at}" text-anchor="end" transform="rotate(-60 {x:.0f} {at})">{_cut(name)}</text>'
         )
         for column, other in enumerate(names[: row + 1]):
-            one = found.get(frozenset((name, other)))
+            one = qualities.get(frozenset((name, other)))
             if one is None:
                 continue
             kind = _CLASSES.get(one.verdict, "unvouched")

@@ -109,7 +109,7 @@ class MonitorOptions:
             if self.epsilon not in (None, epsilon):
                 rule = f"must be {epsilon!r}, for which this monitor was opened"
                 raise InvalidValue("epsilon", self.epsilon, rule, "leave it out, or choose another request id")
-        found = plan_monitor(
+        plan = plan_monitor(
             seen.series,
             thresholds_of(self.threshold, seen.series),
             alerts=self.alerts,
@@ -121,7 +121,7 @@ class MonitorOptions:
             mute=self.mute,
             confidence=self.confidence,
         )
-        return found if price is None else replace(found, **{name: price[name] for name in _PRICE})
+        return plan if price is None else replace(plan, **{name: price[name] for name in _PRICE})
 
     def request_id(self, study: StudyAccount, seen: Watched) -> str:
         """The same arguments name the same monitor: a second call resumes it."""
@@ -228,10 +228,10 @@ def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
 
 def _read(rows: Dataset, seen: Watched, timeout: float | None, progress: Callable[[float], None] | None) -> list[int]:
     """The private counts; of what goes wrong only words that hold nothing of a row come out."""
-    found: list[list[int]] = []
+    counts: list[list[int]] = []
 
     def work(tell: Callable[[float], None]) -> str:
-        found.append(seen.values(rows.exact(seen.counts, tell)))
+        counts.append(seen.values(rows.exact(seen.counts, tell)))
         return ""
 
     try:
@@ -241,7 +241,7 @@ def _read(rows: Dataset, seen: Watched, timeout: float | None, progress: Callabl
     outcome = run_apart(work, timeout, progress)
     if outcome.text is None:
         raise outcome.error or FarthingError(f"the look failed and used nothing up: {outcome.reason}.")
-    return found[0]
+    return counts[0]
 
 
 def _refuse_further(seen: Watched, plan: MonitorPlan) -> None:

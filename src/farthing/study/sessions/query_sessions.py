@@ -75,9 +75,9 @@ class QuerySessionOptions:
                     f"cut it into cells, bins={{{name!r}: 20}}, or leave it out: columns=[...]",
                 )
             bins[name] = values  # every value a cell of its own
-        found = coded_axes(schema, names, bins=bins, missing=False)
-        _refuse_too_many(found)
-        return found
+        axes = coded_axes(schema, names, bins=bins, missing=False)
+        _refuse_too_many(axes)
+        return axes
 
     def name(self, study: StudyAccount) -> str:
         """The same arguments name the same session: a second call resumes it.
@@ -121,8 +121,8 @@ def plan_session(study: StudyAccount, asked: QuerySessionOptions, request_id: st
         return _warned(_resumed_plan(stored, asked, axes, name))
     for one in asked.known:
         _release(study, one)  # refuses what is none
-    found = _rows(study, asked)
-    if found.number is None:
+    rows = _rows(study, asked)
+    if rows.number is None:
         raise InvalidValue(
             "rows",
             None,
@@ -130,7 +130,7 @@ def plan_session(study: StudyAccount, asked: QuerySessionOptions, request_id: st
             "pass rows=... if you have a good estimate, or pay for a count: study.count_rows(); without either, "
             "opening the session counts them first, for a hundredth of epsilon",
         )
-    return _warned(_plan(study, asked, axes, found))
+    return _warned(_plan(study, asked, axes, rows))
 
 
 def _warned(plan: QuerySessionPlan) -> QuerySessionPlan:
@@ -175,9 +175,9 @@ def open_session(
     known = [table for release in releases for table in known_tables(release, asking, plan.rows)]
 
     def check(dataset: Dataset) -> None:
-        found = sensitivity_of_coded_rows(dataset, axes).l1
-        if not plan.sensitivity >= found:
-            raise InvalidValue("l1_sensitivity", plan.sensitivity, f"must be at least {found} for these rows")
+        sensitivity = sensitivity_of_coded_rows(dataset, axes).l1
+        if not plan.sensitivity >= sensitivity:
+            raise InvalidValue("l1_sensitivity", plan.sensitivity, f"must be at least {sensitivity} for these rows")
 
     cells = PrivateCells(study.dataset, axes, timeout, progress)
     facts = _facts(plan, asked, axes)
@@ -199,15 +199,15 @@ def open_session(
 
 
 def _fresh(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis]) -> QuerySessionPlan:
-    found = _rows(study, asked)
-    if found.number is None:
+    rows = _rows(study, asked)
+    if rows.number is None:
         whole = study.allowance(asked.epsilon).epsilon
         # Words that no number of rows makes sense of are refused before rows are counted.
         few = asked.updates if asked.updates is not None else 1
         plan_query_session(axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence)
         count_rows(study, _COUNTING * whole)
-        found = _rows(study, asked)
-    return _plan(study, asked, axes, found)
+        rows = _rows(study, asked)
+    return _plan(study, asked, axes, rows)
 
 
 def _plan(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis], rows: _Rows) -> QuerySessionPlan:
@@ -314,8 +314,8 @@ def _rows(study: StudyAccount, asked: QuerySessionOptions) -> _Rows:
         return _Rows(asked.rows)
     if study.dataset.rows is not None:
         return _Rows(study.dataset.rows)
-    found = stored_count(study)
-    return _Rows(None if found.counted is None else found.counted.rows, found.epsilon)
+    count = stored_count(study)
+    return _Rows(None if count.counted is None else count.counted.rows, count.epsilon)
 
 
 def request_ids(known: Known) -> tuple[str, ...]:

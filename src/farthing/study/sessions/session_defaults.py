@@ -214,8 +214,8 @@ def round_edges(domain: Domain, *, many: bool = False) -> list[Any] | int | None
     first, last = math.floor(domain.lower / step) + 1, math.ceil(domain.upper / step) - 1
     if isinstance(domain, Integers):
         return [place * int(step) for place in range(first, last + 1)]
-    found = [float(f"{place * step:.12g}") for place in range(first, last + 1)]
-    return [edge for edge in found if domain.lower < edge < domain.upper]
+    edges = [float(f"{place * step:.12g}") for place in range(first, last + 1)]
+    return [edge for edge in edges if domain.lower < edge < domain.upper]
 
 
 def _round_step(least: float) -> float:

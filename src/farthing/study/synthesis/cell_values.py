@@ -44,8 +44,8 @@ def _column(codes: Codes, axis: CodedAxis, random: np.random.Generator) -> Any:
     cells = np.where(absent, 0, codes)
     kind = _type(axis)
     if axis.edges is None:
-        found = pyarrow.array(axis.labels, type=kind).take(pyarrow.array(cells))
-        return pyarrow.compute.if_else(pyarrow.array(absent), None, found) if absent.any() else found
+        labels = pyarrow.array(axis.labels, type=kind).take(pyarrow.array(cells))
+        return pyarrow.compute.if_else(pyarrow.array(absent), None, labels) if absent.any() else labels
     if isinstance(axis.domain, Dates):
         values = _days(axis.edges, cells, random)
     elif isinstance(axis.domain, Integers):
@@ -88,13 +88,13 @@ def _days(edges: Sequence[datetime.date], cells: Codes, random: np.random.Genera
 
 def _reals(edges: Sequence[float], cells: Codes, random: np.random.Generator) -> NDArray[np.float64]:
     """Multiples of a power of ten within each cell; where there is none, the cell's lower edge."""
-    found = np.empty(len(cells))
+    values = np.empty(len(cells))
     last = len(edges) - 2
     for cell in np.unique(cells):
         low, high = edges[cell], edges[cell + 1]
         here = cells == cell
-        found[here] = _within(low, high, int(here.sum()), random, closed=bool(cell == last))
-    return found
+        values[here] = _within(low, high, int(here.sum()), random, closed=bool(cell == last))
+    return values
 
 
 def _within(low: float, high: float, count: int, random: np.random.Generator, *, closed: bool) -> NDArray[np.float64]:

@@ -208,20 +208,20 @@ class Quality:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What nobody should overlook: a table that is noise more than anything else."""
-        found = []
+        warnings = []
         if not any(one.verdict == GOOD for one in self.of_size(1)):
-            found.append("not one column of this table is good: what is counted in it may be noise alone")
+            warnings.append("not one column of this table is good: what is counted in it may be noise alone")
         if self.rows_error >= self.rows:
-            found.append(
+            warnings.append(
                 f"the number of rows is noise itself: {self.rows:,.0f} were measured, and that may be off by "
                 f"{self.rows_error:,.0f}"
             )
-        if found:
-            found.append(
+        if warnings:
+            warnings.append(
                 "a larger epsilon, fewer columns or coarser cells make a better table, and so does a schema with "
                 "the categories and types of the table"
             )
-        return tuple(found)
+        return tuple(warnings)
 
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each column and pair."""
@@ -275,10 +275,10 @@ def quality_of(
 ) -> Quality:
     """The quality that the recorded numbers tell: of the table that was checked, or of `made` in its place."""
     names, sets = question.plan.names, question.sets(answers)
-    found = Transcript.read(drawn(answers))
+    transcript = Transcript.read(drawn(answers))
     rows = question.rows(model)
-    together = {frozenset(table.columns) for table in found.tables}
-    noise = _slack(question, found)
+    together = {frozenset(table.columns) for table in transcript.tables}
+    noise = _slack(question, transcript)
     chances = [0.0] * len(sets)
     if made is not None:
         checked_rows = question.codes(answers, None, model)
@@ -300,11 +300,11 @@ def quality_of(
     checked = sum(len(one.columns) == 2 for one in marginals)
     return Quality(
         tuple(marginals),
-        _measured(found, question, model, rows),
+        _measured(transcript, question, model, rows),
         float(rows),
         float(noise),
         math.comb(len(names), 2) - checked,
-        _rows_error(question, found),
+        _rows_error(question, transcript),
         None if made is None else len(made),
         max(chances),
     )
@@ -335,7 +335,7 @@ def apart(one: Codes, other: Codes, columns: Sequence[int], sizes: Sequence[int]
     return float(np.abs(first - second).sum()) / 2
 
 
-def _slack(question: CheckedSynthesis, found: Transcript) -> float:
+def _slack(question: CheckedSynthesis, transcript: Transcript) -> float:
     """What a noisy distance may lack, in rows: its noise, and how far the number of rows is off.
 
     Statement:
@@ -350,14 +350,14 @@ def _slack(question: CheckedSynthesis, found: Transcript) -> float:
     Direction: an upper bound up to that; sums of Laplace noise have wider tails than their variance says.
     Checked by: tests/theorems/test_synthetic_quality.py
     """
-    return math.hypot(question.noise.error(_CONFIDENCE), _rows_error(question, found))
+    return math.hypot(question.noise.error(_CONFIDENCE), _rows_error(question, transcript))
 
 
-def _rows_error(question: CheckedSynthesis, found: Transcript) -> float:
+def _rows_error(question: CheckedSynthesis, transcript: Transcript) -> float:
     """How far the measured number of rows may be off."""
     from statistics import NormalDist
 
-    return NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * question.plan.alone(found).total_deviation
+    return NormalDist().inv_cdf((1 + _CONFIDENCE) / 2) * question.plan.alone(transcript).total_deviation
 
 
 def _share(distance: float, rows: float) -> float:
@@ -366,12 +366,12 @@ def _share(distance: float, rows: float) -> float:
 
 
 def _measured(
-    found: Transcript, question: CheckedSynthesis, model: SyntheticModel, rows: float
+    transcript: Transcript, question: CheckedSynthesis, model: SyntheticModel, rows: float
 ) -> tuple[MeasuredQuality, ...]:
     """Each measured table once, its repetitions taken together."""
     names, standard_error = question.plan.names, question.plan.prices.standard_error
     alike: dict[Any, list[NoisyTable]] = {}
-    for table in found.tables:
+    for table in transcript.tables:
         alike.setdefault((table.columns, tuple(part.tobytes() for part in table.places)), []).append(table)
     return tuple(
         _one_measured(tables, [standard_error(table.shares) for table in tables], names, model, rows)

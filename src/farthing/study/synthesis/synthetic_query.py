@@ -49,8 +49,8 @@ def synthetic_answer(
     if not expression.is_predicate:
         raise InvalidValue("query", text, "must be true or false", "compare a column with something")
     rows = dataset(table, schema=schema)
-    found = int(rows.exact({"met": Count(where=text)})["met"])  # of synthetic rows: they are public
-    fraction = found / table.num_rows if table.num_rows else 0.0
+    count = int(rows.exact({"met": Count(where=text)})["met"])  # of synthetic rows: they are public
+    fraction = count / table.num_rows if table.num_rows else 0.0
     held = quality.holding(expression.columns)
     if held is None or held.at_most >= 1 or not _keeps_cells_whole(text, expression.columns, axes):
         return SyntheticAnswer(fraction * quality.rows, fraction, None)

@@ -513,16 +513,16 @@ def earlier_synthesis(study: StudyAccount, request_id: str, options: SynthesisOp
     """
     if study.ledger.stored(request_id) is None:
         return None
-    found = _earlier(study.ledger, request_id)
+    synthetic = _earlier(study.ledger, request_id)
     other = study.curator.is_of_other_table(study.dataset, request_id)
-    same = found.answered.receipt.dataset == study.name and not other
+    same = synthetic.answered.receipt.dataset == study.name and not other
     if not options.are_left_out:
         axes = options.axes(study.dataset.schema)
         same = (
             same
-            and axes == found.question.axes
-            and options.epsilon in (None, found.question.epsilon)
-            and stored_known(_known(study, options.releases, axes)) == stored_known(found.question.plan.known)
+            and axes == synthetic.question.axes
+            and options.epsilon in (None, synthetic.question.epsilon)
+            and stored_known(_known(study, options.releases, axes)) == stored_known(synthetic.question.plan.known)
         )
     if not same:
         raise InvalidValue(
@@ -531,7 +531,7 @@ def earlier_synthesis(study: StudyAccount, request_id: str, options: SynthesisOp
             "was charged before for something else",
             "use a new request id for a new table; the id by itself gives the earlier table again",
         )
-    return found
+    return synthetic
 
 
 def _earlier(ledger: Ledger, request_id: str) -> EarlierSynthesis:
@@ -577,14 +577,14 @@ def _known(
     study: StudyAccount, releases: Release | Sequence[Release], axes: Sequence[CodedAxis]
 ) -> tuple[KnownTable, ...]:
     """The tables of earlier releases of the same dataset."""
-    found: list[KnownTable] = []
+    tables: list[KnownTable] = []
     for release in _listed(releases):
         if not isinstance(release, Release) or release.plan.get("dataset") != study.name:
             raise InvalidValue(
                 "known", release, f"must be releases of {study.name!r}", "study.released(request_id) has them"
             )
-        found.extend(known_tables(release, axes))
-    return tuple(found)
+        tables.extend(known_tables(release, axes))
+    return tuple(tables)
 
 
 def _listed(known: Release | Sequence[Release]) -> tuple[Release, ...]:
