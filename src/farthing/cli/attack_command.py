@@ -53,7 +53,7 @@ Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
 
 @click.group("attack", help=HELP)
 def attack_command() -> None:
-    """The attacks."""
+    """The group of attacks: one person, or a whole column."""
 
 
 @attack_command.command("difference", help=DIFFERENCE, short_help="One person, from two counts.")
@@ -61,7 +61,7 @@ def attack_command() -> None:
 @click.option("--repetitions", metavar="N", default="10000", help="How often to attack (default: 10000).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def difference_command(epsilon: str, repetitions: str, as_json: bool) -> None:
-    """Attack one person."""
+    """Attack one person with two counts, and print how often the guess is right."""
     from farthing.auditing.attacks import differences
 
     budget = _epsilon(epsilon)
@@ -93,7 +93,7 @@ def reconstruct_command(
     as_json: bool,
     plot: str | None,
 ) -> None:
-    """Attack a whole column."""
+    """Attack a whole column with many counts, and print how much of it comes back."""
     budget, leak = _epsilon(epsilon), checked_delta(decimal_number(delta, "delta"))
     size = _whole(rows, "rows", _MOST_ROWS)
     asked = 4 * size if queries is None else _whole(queries, "queries", _MOST_QUERIES)

@@ -102,7 +102,7 @@ def init_command(file: str, out: str) -> None:
 
 
 def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
-    """The commented file."""
+    """The text of a study.toml for a table, with comments where something must be declared."""
     lines = [
         "# Public facts about a private table. Nothing here was read from a row, and nothing here may be:",
         "# write what is known about everybody, not what is found in the file.",

@@ -94,7 +94,7 @@ class LedgerCommands(click.Group):
 
 @click.group("ledger", cls=LedgerCommands, help=HELP)
 def ledger_command() -> None:
-    """The group of commands."""
+    """The group of commands that read a ledger or decide about its budgets."""
 
 
 @ledger_command.group("budget", help="Budgets of datasets: `farthing ledger budget set`.")
@@ -214,7 +214,7 @@ def export_command(words: tuple[str, ...], url: str | None, key: str | None, as_
 @_common
 @click.option("--out", "-o", metavar="FILE", help="Where to write (default: standard output).")
 def receipt_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, out: str | None) -> None:
-    """Fetch one receipt."""
+    """Fetch the receipt of one request, and print or save it."""
     place, (request_id,) = _places(words, url, ("REQUEST_ID",))
     with _opened(place, key, "auditor") as ledger:
         receipt = ledger.receipt(request_id)

@@ -36,7 +36,7 @@ Command = Callable[..., Any]
 
 @click.group("users", help=HELP)
 def users_command() -> None:
-    """The group of commands."""
+    """The group of commands that decide who may sign in."""
 
 
 def _common(command: Command) -> Command:
@@ -80,7 +80,7 @@ def add_command(
     ledger: str,
     as_json: bool,
 ) -> None:
-    """Add a user."""
+    """Add a user with a role and a password."""
     from farthing.server.auth.passwords import Passwords
     from farthing.server.auth.user_rules import add_user
 
@@ -95,7 +95,7 @@ def add_command(
 @users_command.command("list", help="Everybody, their role, and how they sign in.")
 @_common
 def list_command(ledger: str, as_json: bool) -> None:
-    """Print all users."""
+    """Print all users with their roles and states."""
     from farthing.server.store.user_rows import everybody
 
     with _store(ledger) as store, store.reading() as connection:
@@ -115,7 +115,7 @@ def list_command(ledger: str, as_json: bool) -> None:
 @click.argument("role", type=click.Choice(ROLES))
 @_common
 def role_command(name: str, role: str, ledger: str, as_json: bool) -> None:
-    """Change a role."""
+    """Give a user another role; it holds from the next request on."""
     _change(ledger, as_json, name, f"{name} is {role} now", role=role)
 
 
@@ -123,7 +123,7 @@ def role_command(name: str, role: str, ledger: str, as_json: bool) -> None:
 @click.argument("name")
 @_common
 def disable_command(name: str, ledger: str, as_json: bool) -> None:
-    """Disable a user."""
+    """Disable a user: login sessions and tokens end."""
     _change(ledger, as_json, name, f"{name} is disabled; their login sessions and tokens have ended", disabled=True)
 
 
@@ -131,7 +131,7 @@ def disable_command(name: str, ledger: str, as_json: bool) -> None:
 @click.argument("name")
 @_common
 def enable_command(name: str, ledger: str, as_json: bool) -> None:
-    """Enable a user."""
+    """Enable a user who was disabled; their tokens stay revoked."""
     _change(ledger, as_json, name, f"{name} may sign in again", disabled=False)
 
 
@@ -140,7 +140,7 @@ def enable_command(name: str, ledger: str, as_json: bool) -> None:
 @_password_stdin
 @_common
 def password_command(name: str, password_stdin: bool, ledger: str, as_json: bool) -> None:
-    """Set a password."""
+    """Set a new password, which ends every login session of the user."""
     with _store(ledger) as store:
         _known(store, name)  # before anybody types one
     password = _password(password_stdin)
@@ -154,7 +154,7 @@ def password_command(name: str, password_stdin: bool, ledger: str, as_json: bool
 @click.option("--label", metavar="TEXT", default="", help="What it is for.")
 @_common
 def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as_json: bool) -> None:
-    """Make a token."""
+    """Make an API token and print it once."""
     from farthing.server.auth.api_tokens import make_token
 
     wanted = frozenset(scope for scope in scopes.replace(",", " ").split())

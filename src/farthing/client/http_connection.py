@@ -133,7 +133,7 @@ class Connection:
         return self.call("POST", path, body, query, repeatable=repeatable)
 
     def put(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What a PUT answers."""
+        """The JSON with which the server answers a PUT."""
         return self.call("PUT", path, body)
 
     def call(

@@ -31,7 +31,6 @@ class RemoteStatistic:
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return str(self.view["name"])
 
     @property
@@ -287,7 +286,6 @@ class RemotePlan:
         return dict(self.view)
 
     def to_json(self) -> str:
-        """The plan as JSON."""
         return json.dumps(self.to_dict(), indent=2)
 
     def _controlled(self, name: str, **control: float) -> RemotePlan:

@@ -183,7 +183,7 @@ class Register:
 
     @property
     def names(self) -> Set[str]:
-        """All accounts."""
+        """The names of all accounts in the ledger."""
         return self._marks.keys()
 
     def holders(self, piece: Piece) -> set[str]:

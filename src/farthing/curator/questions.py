@@ -190,7 +190,7 @@ class Question(Protocol):
 
     @property
     def event(self) -> Event:
-        """What it costs."""
+        """What it costs, as an event for the accountant."""
 
     @property
     def digest(self) -> str:
@@ -211,10 +211,10 @@ class OneNumber(Protocol):
 
     @property
     def event(self) -> Event:
-        """What one release costs."""
+        """What one release costs, as an event for the accountant."""
 
     def release(self, value: Any) -> Any:
-        """A fresh answer."""
+        """The value with fresh noise added."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,6 @@ class PlanQuestion:
 
     @property
     def digest(self) -> str:
-        """That of the measurements."""
         return self.measurements.digest
 
     def check(self, dataset: Dataset) -> None:
@@ -297,7 +296,6 @@ class Single:
         return {self.name: self.mechanism.release(exact)}
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Nothing more."""
         return None
 
 

@@ -305,11 +305,9 @@ class _Opening:
 
     @property
     def digest(self) -> str:
-        """That of the session."""
         return json.dumps(["session", self.session.digest, self.session.rounds])
 
     def check(self, dataset: Dataset) -> None:
-        """As the session does."""
         self.session.check(dataset)
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:

@@ -205,13 +205,13 @@ class Run:
 
 
 class Step(Protocol):
-    """One transformation."""
+    """One transformation of a table, with its stability."""
 
     drops: ClassVar[bool]
     """Whether rows may leave: then the number of rows is not public, even if that of the source is."""
 
     def schema(self, before: Schema) -> Schema:
-        """The columns afterwards."""
+        """The columns and domains after the step."""
         ...
 
     def link(self, rows: int) -> Link:
@@ -223,7 +223,7 @@ class Step(Protocol):
         ...
 
     def apply(self, table: Any, run: Run) -> Any:
-        """The Ibis table afterwards."""
+        """The Ibis table after the step, for one query."""
         ...
 
 

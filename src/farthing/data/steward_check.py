@@ -206,7 +206,6 @@ class _Look:
         self.plain = plain
 
     def flags(self) -> Mapping[str, Any]:
-        """What is counted."""
         flags = {"missing": self.missing, "unread": self.unread}
         if isinstance(self.domain, Integers | Reals | Dates):
             import ibis

@@ -85,12 +85,11 @@ class _Sink:
         self.digest = hashlib.sha256()
 
     def write(self, data: Any) -> int:
-        """Take some bytes."""
         self.digest.update(data)
         return len(data)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no byte is held back."""
 
 
 def _arrow(table: Any) -> str:

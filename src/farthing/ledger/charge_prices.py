@@ -45,7 +45,7 @@ class Order:
 
     @property
     def alpha(self) -> float:
-        """The order itself."""
+        """The Renyi order itself, as a number."""
         return 1 + self.excess / PARTS
 
     @property

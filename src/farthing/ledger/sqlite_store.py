@@ -41,7 +41,6 @@ class FileGuard:
             self._set(fcntl.F_RDLCK)
 
     def let_go(self) -> None:
-        """Whoever is last may."""
         with suppress(OSError):
             self._set(fcntl.F_UNLCK)
 

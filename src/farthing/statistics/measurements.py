@@ -323,7 +323,7 @@ class Output(ABC):
 
     @property
     def name(self) -> str:
-        """The statistic's name."""
+        """The name of the statistic in plans and releases."""
         return self.statistic.name
 
     @property

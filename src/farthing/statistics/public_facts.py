@@ -279,7 +279,7 @@ class Facts:
 
     @property
     def schema(self) -> Schema:
-        """The declared columns."""
+        """The declared columns of the dataset."""
         return self.dataset.schema
 
     @property

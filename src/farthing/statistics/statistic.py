@@ -107,7 +107,7 @@ class Statistic:
 
     @property
     def target(self) -> str:
-        """What a regression explains."""
+        """The column that a regression explains."""
         return self.columns[0]
 
     @property

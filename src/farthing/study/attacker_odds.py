@@ -189,7 +189,7 @@ class Risk:
 
     @property
     def economic(self) -> str:
-        """The expected harm."""
+        """The expected harm to one person, in words."""
         factor = factor_of(self.epsilon)
         most = f"is at most e^epsilon = {number_text(factor)}" if factor <= MOST_ODDS else "can be more than a million"
         return (
@@ -199,14 +199,14 @@ class Risk:
 
     @property
     def exception(self) -> str:
-        """What delta leaves open."""
+        """What delta leaves open, in words."""
         if not self.delta > 0:
             return "There is no exception: delta is 0."
         return f"All of this may fail with a probability of about {self.delta:g} (delta)."
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All readings in order."""
+        """All readings of the risk, in order."""
         return self.odds, self.chances, self.bayesian, self.economic, self.exception
 
 

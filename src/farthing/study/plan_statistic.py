@@ -138,7 +138,7 @@ class PlannedStatistic:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """What the statistic is called in the plan."""
         return self.output.name
 
     @property
@@ -544,7 +544,6 @@ class AtOnce:
         return f"{name} {size}{f' {condition}' if condition else ''}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
         return {
             "confidence": self.confidence,
             "numbers": self.numbers,

@@ -33,11 +33,11 @@ class PlanFacts(Protocol):
 
     @property
     def design(self) -> Design:
-        """What is measured."""
+        """What is measured, and which statistics read it."""
 
     @property
     def problem(self) -> Problem:
-        """What is divided."""
+        """What the planner divides: the design, the budget and the controls."""
 
     @property
     def allocation(self) -> Allocation:
@@ -49,7 +49,7 @@ class PlanFacts(Protocol):
 
     @property
     def measurements(self) -> Measurements:
-        """What would be run."""
+        """What would be run: slots with their noises."""
 
     @property
     def cost(self) -> Bounds:
@@ -101,7 +101,7 @@ class PlanFacts(Protocol):
 
     @property
     def opening(self) -> str | None:
-        """What it says first."""
+        """What the plan says first, where it says something."""
 
     @property
     def about(self) -> str | None:
@@ -109,7 +109,7 @@ class PlanFacts(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is mostly noise."""
+        """Which statistics would be mostly noise."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

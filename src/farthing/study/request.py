@@ -79,7 +79,7 @@ class Request:
         return cls(json.dumps(_plain(facts)))
 
     def then(self, word: str, *details: Any) -> Request:
-        """With one more control."""
+        """The same request with one more control."""
         return replace(self, controls=(*self.controls, (word, *_plain(details))))
 
     @property
@@ -89,7 +89,7 @@ class Request:
 
     @property
     def name(self) -> str:
-        """The request id."""
+        """The request id that these words have."""
         text = json.dumps([self.facts, _canonical(self.controls)])
         return f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 

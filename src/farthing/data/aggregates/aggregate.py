@@ -59,7 +59,7 @@ class Feature:
 
     @property
     def size(self) -> int:
-        """The largest absolute value."""
+        """The largest absolute value that a row can add."""
         return max(abs(self.lower), abs(self.upper))
 
     @property

@@ -115,30 +115,24 @@ class DuckDBEngine:
         return frozenset()
 
     def plain(self, column: Any, *, padded: bool = False) -> Any:
-        """As it is."""
         return column
 
     def octets(self, text: Any) -> Any:
-        """strlen()."""
         return function("strlen", ("string",), "int64")(text)
 
     def bytes_of(self, text: Any) -> Any:
-        """encode(): UTF-8."""
         return function("encode", ("string",), "binary")(text)
 
     def sha256(self, data: Any) -> Any:
-        """unhex(sha256())."""
         digits = function("sha256", ("binary",), "string")(data)
         return function("unhex", ("string",), "binary")(digits)
 
     def constant_bytes(self, value: bytes) -> Any:
-        """A BLOB."""
         import ibis
 
         return ibis.literal(value, "binary")
 
     def hexadecimal(self, data: Any) -> Any:
-        """lower(hex())."""
         return function("hex", ("binary",), "string")(data).lower()
 
     def key(self, text: Any) -> Any:
@@ -146,7 +140,6 @@ class DuckDBEngine:
         return self.bytes_of(text)
 
     def constant_key(self, value: str) -> Any:
-        """Its UTF-8."""
         return self.constant_bytes(value.encode())
 
     def text_of_key(self, key: Any) -> Any:
@@ -163,7 +156,6 @@ class DuckDBEngine:
         return cut.map(lambda text: ibis.cases((self.octets(text) <= _LONGEST_TEXT, text)))
 
     def token(self) -> Any:
-        """uuid(): 122 random bits."""
         import ibis
 
         return ibis.uuid().cast("string")

@@ -150,7 +150,7 @@ class Engine(Protocol):
         ...
 
     def constant_bytes(self, value: bytes) -> Any:
-        """Constant bytes."""
+        """An Ibis value of constant bytes."""
         ...
 
     def hexadecimal(self, data: Any) -> Any:

@@ -127,7 +127,6 @@ class PostgresEngine:
         return function("convert_to", ("string", "string"), "binary")(text, _encoding())
 
     def sha256(self, data: Any) -> Any:
-        """sha256()."""
         return function("sha256", ("binary",), "binary")(data)
 
     def constant_bytes(self, value: bytes) -> Any:
@@ -135,7 +134,6 @@ class PostgresEngine:
         return function("decode", ("string", "string"), "binary")(value.hex(), "hex")
 
     def hexadecimal(self, data: Any) -> Any:
-        """encode()."""
         return function("encode", ("binary", "string"), "string")(data, "hex")
 
     def key(self, text: Any) -> Any:
@@ -149,7 +147,6 @@ class PostgresEngine:
         return ibis.literal(value)
 
     def text_of_key(self, key: Any) -> Any:
-        """As it is."""
         return key
 
     def first(self, column: Any, limit: int) -> Any:
@@ -157,7 +154,6 @@ class PostgresEngine:
         return column
 
     def token(self) -> Any:
-        """gen_random_uuid(): 122 random bits."""
         import ibis
 
         return ibis.uuid().cast("string")

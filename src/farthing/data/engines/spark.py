@@ -140,34 +140,27 @@ class SparkEngine:
         return function("rtrim", ("string",), "string")(column) if padded else column
 
     def octets(self, text: Any) -> Any:
-        """octet_length()."""
         return function("octet_length", ("string",), "int64")(text)
 
     def bytes_of(self, text: Any) -> Any:
-        """CAST(text AS BINARY): UTF-8."""
         return text.cast("binary")
 
     def sha256(self, data: Any) -> Any:
-        """unhex(sha2(data, 256))."""
         digits = function("sha2", ("binary", "int64"), "string")(data, 256)
         return function("unhex", ("string",), "binary")(digits)
 
     def constant_bytes(self, value: bytes) -> Any:
-        """unhex()."""
         import ibis
 
         return ibis.literal(value, "binary")
 
     def hexadecimal(self, data: Any) -> Any:
-        """lower(hex())."""
         return function("hex", ("binary",), "string")(data).lower()
 
     def key(self, text: Any) -> Any:
-        """The bytes."""
         return self.bytes_of(text)
 
     def constant_key(self, value: str) -> Any:
-        """Its UTF-8."""
         return self.constant_bytes(value.encode())
 
     def text_of_key(self, key: Any) -> Any:
@@ -175,7 +168,6 @@ class SparkEngine:
         return key.cast("string")
 
     def first(self, column: Any, limit: int) -> Any:
-        """slice()."""
         return column[:limit]
 
     def token(self) -> Any:

@@ -76,7 +76,7 @@ class Coercion:
         return parts
 
     def real(self, part: Meaning) -> Meaning:
-        """Whole numbers as doubles."""
+        """A part that is a whole number turned into a double; a real one as it is."""
         if isinstance(part.range, Real):
             return part
         assert isinstance(part.range, Whole)

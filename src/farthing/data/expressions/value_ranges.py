@@ -48,7 +48,7 @@ class OutOfRange(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """True or false."""
+    """The range of a condition: true or false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Only ever missing."""
+    """The range of what is missing on every row."""
 
 
 Range: TypeAlias = Flag | Whole | Real | Day | Label | Nothing
@@ -181,7 +181,7 @@ def added(a: Number, b: Number) -> Number:
 
 
 def negated(a: Number) -> Number:
-    """-a."""
+    """The range of -a for values in the range of a."""
     if isinstance(a, Whole):
         return Whole(-a.upper, -a.lower)
     return Real(-a.upper, -a.lower, a.grain)
@@ -239,7 +239,7 @@ def remainder(a: Whole, b: Whole) -> Whole:
 
 
 def absolute(a: Number) -> Number:
-    """|a|."""
+    """The range of |a| for values in the range of a."""
     ends = (abs(a.lower), abs(a.upper))
     least = 0 if a.lower <= 0 <= a.upper else min(ends)
     if isinstance(a, Whole):

@@ -26,11 +26,9 @@ class Where:
     drops: ClassVar[bool] = True
 
     def schema(self, before: Schema) -> Schema:
-        """As it was."""
         return before
 
     def link(self, rows: int) -> Link:
-        """A filter is 1-stable."""
         return Link(f"where {self.predicate.text}", "x 1", rows, "every row is kept or dropped by itself")
 
     def needs(self, after: Set[str]) -> set[str]:
@@ -50,13 +48,11 @@ class Derive:
     drops: ClassVar[bool] = False
 
     def schema(self, before: Schema) -> Schema:
-        """With the new columns."""
         for name, expression in self.columns:
             before = before.with_column(name, expression.domain)
         return before
 
     def link(self, rows: int) -> Link:
-        """A map is 1-stable."""
         text = ", ".join(f"{name} = {expression.text}" for name, expression in self.columns)
         return Link(f"derive {text}", "x 1", rows, EACH_ROW)
 
@@ -85,18 +81,15 @@ class Clip:
     drops: ClassVar[bool] = False
 
     def schema(self, before: Schema) -> Schema:
-        """With the narrower bounds."""
         for name, domain in self.bounds:
             before = before.with_column(name, domain)
         return before
 
     def link(self, rows: int) -> Link:
-        """A map is 1-stable."""
         text = ", ".join(f"{name} to {_bounds_text(domain)}" for name, domain in self.bounds)
         return Link(f"clip {text}", "x 1", rows, EACH_ROW)
 
     def needs(self, after: Set[str]) -> set[str]:
-        """The same."""
         return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:
@@ -120,12 +113,10 @@ class Bin:
         return before
 
     def link(self, rows: int) -> Link:
-        """A map is 1-stable."""
         text = ", ".join(f"{name} into {len(edges) - 1}" for name, edges, _ in self.edges)
         return Link(f"bin {text}", "x 1", rows, EACH_ROW)
 
     def needs(self, after: Set[str]) -> set[str]:
-        """The same."""
         return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:
@@ -141,21 +132,18 @@ class Bin:
 
 @dataclass(frozen=True)
 class Select:
-    """Some of the columns."""
+    """Only some of the columns; every row stays."""
 
     columns: tuple[str, ...]
     drops: ClassVar[bool] = False
 
     def schema(self, before: Schema) -> Schema:
-        """Those columns."""
         return Schema({name: before[name] for name in self.columns})
 
     def link(self, rows: int) -> Link:
-        """A map is 1-stable."""
         return Link(f"select {', '.join(self.columns)}", "x 1", rows, EACH_ROW)
 
     def needs(self, after: Set[str]) -> set[str]:
-        """The same."""
         return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:

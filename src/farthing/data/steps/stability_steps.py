@@ -33,9 +33,7 @@ class SecondTable(Protocol):
         ...
 
     @property
-    def schema(self) -> Schema:
-        """Its columns."""
-        ...
+    def schema(self) -> Schema: ...
 
     def sources(self) -> list[Source]:
         """Every table that is read."""
@@ -90,7 +88,6 @@ class Sample:
     drops: ClassVar[bool] = True
 
     def schema(self, before: Schema) -> Schema:
-        """As it was."""
         return before
 
     def link(self, rows: int) -> Link:
@@ -99,7 +96,6 @@ class Sample:
         return Link(f"sample {share}", "sampled", rows, f"a unit is in the sample with probability {share}, in secret")
 
     def needs(self, after: Set[str]) -> set[str]:
-        """The same."""
         return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:
@@ -129,11 +125,9 @@ class Union:
         )
 
     def needs(self, after: Set[str]) -> set[str]:
-        """The same, from both."""
         return set(after)
 
     def apply(self, table: Any, run: Run) -> Any:
-        """UNION ALL."""
         # Each side may carry columns that only its own filters looked at: both are cut down to what is still wanted.
         wanted = [name for name in table.columns if name.startswith("__farthing") or name in run.columns]
         other = self.other.table(run)
@@ -149,7 +143,6 @@ class JoinOnUnit:
     drops: ClassVar[bool] = True
 
     def schema(self, before: Schema) -> Schema:
-        """The columns of both."""
         for name in self.other.schema:
             before = before.with_column(name, self.other.schema[name])
         return before
@@ -165,7 +158,6 @@ class JoinOnUnit:
         )
 
     def needs(self, after: Set[str]) -> set[str]:
-        """Those of this side."""
         return {name for name in after if name not in self.other.schema}
 
     def apply(self, table: Any, run: Run) -> Any:

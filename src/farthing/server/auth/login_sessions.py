@@ -148,7 +148,7 @@ def set_cookie(response: Response, settings: Settings, secret: str) -> None:
 
 
 def clear_cookie(response: Response, settings: Settings) -> None:
-    """Take the cookie away."""
+    """Tell the browser to forget the cookie of a login session."""
     response.delete_cookie(COOKIE, path="/", secure=settings.is_https, httponly=True, samesite="strict")
 
 

@@ -54,7 +54,7 @@ class Metrics:
             self._seconds[route] += seconds  # type: ignore[assignment]
 
     def text(self, jobs: Mapping[str, int]) -> str:
-        """Everything, as text."""
+        """All counters in the text format that Prometheus reads."""
         with self._lock:
             requests = sorted(self._requests.items())
             durations = sorted((route, list(counts)) for route, counts in self._durations.items())

@@ -44,7 +44,6 @@ class TimedProtocol(H11Protocol):
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing more is expected."""
         self._cancel()
         super().connection_lost(exc)
 

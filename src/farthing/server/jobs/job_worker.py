@@ -70,7 +70,7 @@ class Worker:
         self._looked = 0.0
 
     def wake(self) -> None:
-        """Look for work now."""
+        """Look for work now, without waiting for the next turn."""
         self._woken.set()
 
     def drain(self) -> None:
@@ -79,7 +79,7 @@ class Worker:
         self._woken.set()
 
     def run(self) -> None:
-        """Work until drained."""
+        """Take one job after another until the worker is drained."""
         ended = threading.Event()
         beating = threading.Thread(target=self._beat, args=(ended,), name="farthing-heartbeat", daemon=True)
         beating.start()

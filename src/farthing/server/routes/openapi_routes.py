@@ -42,7 +42,7 @@ WORDS = (
 
 @router.get("/openapi.json", include_in_schema=False)
 def openapi_document(request: Request) -> JSONResponse:
-    """The description itself."""
+    """The OpenAPI description of all routes, as JSON."""
     return JSONResponse(request.app.openapi())
 
 

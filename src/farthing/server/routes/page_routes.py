@@ -32,7 +32,7 @@ TYPES = {
 
 @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 def index(request: Request) -> Response:
-    """The page."""
+    """The page itself, which loads everything else."""
     return _served(request, "index.html")
 
 
@@ -43,7 +43,7 @@ def index(request: Request) -> Response:
     responses=refusals("not_found"),
 )
 def static(request: Request, path: str) -> Response:
-    """One of its files."""
+    """One of the files that the page loads."""
     return _served(request, path)
 
 

@@ -120,7 +120,7 @@ def users(state: TheState) -> UsersView:
 
 @router.post("/users", status_code=201, responses=refusals("conflict"))
 def new_user(body: NewUserBody, state: TheState, who: Who) -> UserView:
-    """Add somebody."""
+    """Add a user with a role, and a password where they sign in with one."""
     user = add_user(
         state.store,
         state.passwords,

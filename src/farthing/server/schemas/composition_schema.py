@@ -99,7 +99,7 @@ class TheoremView(BaseModel):
 
 
 class CompositionView(BaseModel):
-    """What charges cost together."""
+    """What charges cost together: the optimum, and every theorem beside it."""
 
     k: int
     delta: float

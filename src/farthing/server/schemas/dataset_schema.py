@@ -143,7 +143,7 @@ class DatasetsView(View):
 
 
 class ColumnView(View):
-    """A declared column."""
+    """A declared column with its domain."""
 
     name: str
     kind: Literal["integers", "reals", "categories", "flags", "dates"]

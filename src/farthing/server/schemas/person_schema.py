@@ -63,7 +63,7 @@ class ChangedUserBody(Body):
 
 
 class NewTokenBody(Body):
-    """A token to make."""
+    """A token to make: its label, scopes and days."""
 
     label: Label = ""
     # A list, not a set: JSON has no sets, and strict models do not take one for the other.
@@ -98,7 +98,7 @@ class Ways(View):
 
 
 class UserView(View):
-    """One user."""
+    """One user with a role and a state."""
 
     name: str
     role: Role
@@ -109,7 +109,7 @@ class UserView(View):
 
 
 class UsersView(View):
-    """All users."""
+    """All users, for those who may see them."""
 
     users: list[UserView]
 
@@ -132,6 +132,6 @@ class NewTokenView(TokenView):
 
 
 class TokensView(View):
-    """A user's tokens."""
+    """The tokens of one user, without their secrets."""
 
     tokens: list[TokenView]

@@ -100,7 +100,7 @@ class ChangedDraft(Draft):
     version: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 
     def draft(self) -> Draft:
-        """The draft by itself."""
+        """The draft without what belongs to saving it."""
         return Draft.model_construct(
             _fields_set=self.model_fields_set - {"version"},
             **{name: getattr(self, name) for name in Draft.model_fields},
@@ -293,7 +293,7 @@ class PlanLine(View):
 
 
 class PlansView(View):
-    """Saved drafts."""
+    """All saved drafts of plans."""
 
     plans: list[PlanLine]
 

@@ -25,7 +25,7 @@ def user_list(store: Store) -> UsersView:
 
 
 def token_list(tokens: list[Token]) -> TokensView:
-    """Tokens without their secrets."""
+    """The tokens of a user, without their secrets."""
     return TokensView(tokens=[_view_of_token(token) for token in tokens])
 
 

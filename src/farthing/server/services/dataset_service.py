@@ -37,7 +37,7 @@ class StoredDeclaration:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What was said."""
+        """The declaration in the words of a study.toml."""
         words: dict[str, Any] = json.loads(self.text)
         return words
 
@@ -55,7 +55,7 @@ def declaration_of(store: Store, name: str) -> StoredDeclaration | None:
 
 
 def all_declarations(store: Store) -> list[StoredDeclaration]:
-    """Every dataset, by name."""
+    """The declarations of all datasets, by name."""
     with store.reading() as connection:
         rows = connection.execute(sa.select(declarations).order_by(declarations.c.name)).all()
     return [StoredDeclaration(row.name, row.body, row.created_by, row.created) for row in rows]

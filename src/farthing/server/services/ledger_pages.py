@@ -179,7 +179,7 @@ def entry_view(entry: Entry, own: bool = False) -> EntryView:
 
 
 def when_of(entry: Entry) -> str:
-    """When it was written."""
+    """When an entry was written, as text with its zone."""
     return entry.when.isoformat()
 
 

@@ -86,7 +86,7 @@ def own_session(state: State, who: Caller, session_id: str) -> Job:
 
 
 def sessions_of(state: State, who: Caller, dataset: str | None) -> SessionList:
-    """The caller's own sessions."""
+    """The query sessions that the caller has opened."""
     jobs = listed(state.store, SESSION, who.name, dataset)[:MOST_LISTED]
     return SessionList(sessions=[_listed_view(state, who, as_the_ledger_has_it(state, job)) for job in jobs])
 

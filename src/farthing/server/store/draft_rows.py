@@ -54,7 +54,7 @@ def no_study(id: str) -> RequestRefused:
 
 
 def make_draft(store: Store, owner: str, dataset: str, study: str | None, body: Mapping[str, Any]) -> Saved:
-    """Save a new draft."""
+    """Save a new draft and return its row."""
     saved = Saved(secrets.token_hex(8), owner, dataset, study, body, 1, now(), now())
     with store.begin() as connection:
         _refuse_many(connection, drafts, owner, MOST_DRAFTS, "drafts")
@@ -113,7 +113,7 @@ def remove_draft(store: Store, id: str, owner: str) -> None:
 
 
 def make_study(store: Store, owner: str, dataset: str, title: str) -> Folder:
-    """A new, empty study."""
+    """Save a new, empty study and return its row."""
     made = Folder(secrets.token_hex(8), owner, dataset, title, now())
     with store.begin() as connection:
         _refuse_many(connection, studies, owner, MOST_STUDIES, "studies")
@@ -131,7 +131,7 @@ def study(store: Store, id: str, owner: str | None) -> Folder:
 
 
 def all_studies(store: Store, owner: str | None) -> list[Folder]:
-    """Studies, the newest first."""
+    """The rows of all studies, the newest first."""
     wanted = sa.select(studies).order_by(studies.c.created.desc()).limit(MOST_STUDIES)
     if owner is not None:
         wanted = wanted.where(studies.c.owner == owner)

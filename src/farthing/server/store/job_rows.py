@@ -46,7 +46,7 @@ class Job:
 
     @property
     def dataset(self) -> str:
-        """What it is about."""
+        """The name of the dataset that the job reads."""
         return str(self.body["dataset"])
 
     @property

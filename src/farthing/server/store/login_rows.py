@@ -66,7 +66,7 @@ def find_login(connection: sa.Connection, secret_hash: str, now: int) -> Login |
 
 
 def close_login(connection: sa.Connection, secret_hash: str) -> None:
-    """End one session."""
+    """End one login session; its cookie is worth nothing any more."""
     connection.execute(logins.delete().where(logins.c.hash == secret_hash))
 
 

@@ -132,7 +132,7 @@ class Store:
                 yield quiet
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the server's database."""
         self.engine.dispose()
 
     def _make(self) -> None:

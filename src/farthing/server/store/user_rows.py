@@ -45,7 +45,7 @@ def find_by_subject(connection: sa.Connection, subject: str, *, any_case: bool =
 
 
 def everybody(connection: sa.Connection) -> list[User]:
-    """All users by name."""
+    """The rows of all users, by name."""
     rows = connection.execute(sa.select(users).where(_is_here()).order_by(users.c.name))
     return [user for row in rows if (user := _user_of(row)) is not None]
 

@@ -200,7 +200,7 @@ class Shared:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """All that are measured."""
+        """All slots that are measured for these sums."""
         return tuple(slot for slot in (self.number, self.first, self.second, self.plain) if slot)
 
     def own(self, slot: Slot, measured: Mapping[str, WholeNumbers]) -> Floats:

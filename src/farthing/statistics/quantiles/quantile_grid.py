@@ -72,7 +72,7 @@ class QuantileGrid:
 
     @property
     def points(self) -> int:
-        """How many there are."""
+        """How many points the grid has."""
         return self.last - self.first + 1
 
     @property

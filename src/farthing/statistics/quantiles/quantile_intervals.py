@@ -54,7 +54,7 @@ class QuantileDistribution:
 
     @cached_property
     def quantile(self) -> float:
-        """The expected quantile."""
+        """The quantile of the expected distribution."""
         if self.known is not None:
             return self.known
         return float(self._quantiles(np.zeros(1))[0])
@@ -143,7 +143,7 @@ class QuantileDistribution:
         return VarianceCurve(np.minimum.accumulate(np.maximum(logarithms, floor)))
 
     def variance(self, pull: float, rows: float) -> float:
-        """The mean squared error."""
+        """The mean squared error of the released quantile."""
         if not self._coarse(pull, rows):
             return self._plain_variance(pull)
         errors, weights = self._sampled(pull, rows)

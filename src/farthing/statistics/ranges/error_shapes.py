@@ -129,6 +129,6 @@ class ShapedInterval:
 
     @classmethod
     def restored(cls, form: Mapping[str, Any], standard_errors: Floats) -> ShapedInterval:
-        """The interval of `stored`."""
+        """The interval that `stored` wrote down."""
         least = 0.0 if form["cut"] else -math.inf
         return cls(np.array(form["centre"], dtype=float), standard_errors, Shape(*form["shape"]), least)

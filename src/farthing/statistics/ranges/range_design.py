@@ -128,7 +128,7 @@ class Member:
 
     @property
     def statistic(self) -> Statistic:
-        """What was asked for."""
+        """The statistic that was asked for."""
         return self.asked.question.statistic
 
     @property

@@ -113,7 +113,7 @@ class StrategyOutput(Output):
 
     @property
     def slot(self) -> StrategySlot:
-        """The one it reads."""
+        """The one slot that the output reads."""
         (slot,) = self.slots
         assert isinstance(slot, StrategySlot)
         return slot

@@ -217,7 +217,7 @@ def entries_of(strategy: Strategy) -> Integers | None:
 
 
 def largest_entry(strategy: Strategy) -> int:
-    """No coefficient is larger."""
+    """A bound that no coefficient of the strategy exceeds."""
     entries = entries_of(strategy)
     if entries is not None:
         return int(np.abs(entries).max())

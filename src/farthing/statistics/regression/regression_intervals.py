@@ -42,7 +42,7 @@ class NoisyLine:
 
     @cached_property
     def theta(self) -> Floats:
-        """The noisy solution."""
+        """The solution of the noisy normal equations."""
         return np.asarray(self.inverse @ self.right)
 
     def weights(self, theta: Floats) -> Floats:

@@ -64,7 +64,7 @@ class RegressionOutput(Output):
 
     @property
     def theta(self) -> Floats:
-        """The expected line, scaled."""
+        """The coefficients of the expected line, scaled."""
         return self.expected.theta
 
     @property

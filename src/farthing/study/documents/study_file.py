@@ -68,7 +68,7 @@ class StudyFile:
 
     @cached_property
     def dataset(self) -> Dataset:
-        """The table it describes."""
+        """The dataset that the file describes."""
         return read_declaration(self.path)
 
     @property

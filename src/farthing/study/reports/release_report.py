@@ -181,7 +181,7 @@ class ReleaseFacts(Protocol):
 
     @property
     def receipt(self) -> Receipt:
-        """Proof of the charge."""
+        """The receipt that proves the charge."""
 
     @property
     def cost(self) -> float:
@@ -193,7 +193,7 @@ class ReleaseFacts(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why it protects little."""
+        """Why the budget protects little, where it does."""
 
 
 def report_page(release: ReleaseFacts) -> str:

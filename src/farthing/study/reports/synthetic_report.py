@@ -137,7 +137,7 @@ class SyntheticFacts(Protocol):
 
     @property
     def codes(self) -> Sized:
-        """Its rows."""
+        """The rows as codes of cells."""
 
     @property
     def cost(self) -> float:
@@ -153,7 +153,7 @@ class SyntheticFacts(Protocol):
 
     @property
     def receipt(self) -> Receipt:
-        """Proof of the charge."""
+        """The receipt that proves the charge."""
 
 
 def written_report(synthetic: SyntheticFacts, path: str) -> Path:

@@ -83,7 +83,6 @@ class MeasuredQuality:
     fit_error: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
         return {**asdict(self), "columns": list(self.columns)}
 
 
@@ -189,7 +188,7 @@ class Quality:
 
     @property
     def sentence(self) -> str:
-        """The verdicts counted."""
+        """How many columns and pairs have which verdict."""
         parts = []
         for size, name in ((1, "columns"), (2, "pairs of columns")):
             own = [one.verdict for one in self.of_size(size)]
@@ -228,7 +227,7 @@ class Quality:
         return [one.to_dict() for one in self.marginals]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
+        """Verdicts, errors and warnings as plain data."""
         return {
             "rows": self.rows,
             "noise": self.noise,

@@ -423,7 +423,7 @@ class SynthesisOptions:
 
     @property
     def are_left_out(self) -> bool:
-        """Whether nothing was said."""
+        """Whether every argument has its default."""
         said = self.columns is not None or bool(self.bins) or self.epsilon is not None
         return not said and self.missing is True and not self.releases
 
@@ -484,11 +484,10 @@ class EarlierSynthesis:
     question: CheckedSynthesis
 
     def table(self, rows: int | None = None) -> Synthetic:
-        """Its table."""
+        """The synthetic table that was made then."""
         return _read(self.answered, _checked_rows(rows, self.question), self.question)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
         return {
             "request_id": self.answered.request_id,
             "made_before": True,
