@@ -37,17 +37,27 @@ _OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("t
 _WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
 
 
-def read_declaration(path: str | os.PathLike[str]) -> Dataset:
-    """The dataset that a `study.toml` describes; paths in it are relative to the file."""
+def read_toml(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """The text of a `study.toml`, and its tables."""
     file = Path(path)
     try:
-        facts = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or type(problem).__name__
         raise InvalidValue("file", str(file), f"cannot be read ({reason})", "check the path") from None
     except tomllib.TOMLDecodeError as problem:
         raise InvalidValue("file", str(file), f"is not valid TOML ({problem})", "correct that line") from None
-    about, columns = _table(facts, "dataset"), _table(facts, "schema")
+
+
+def read_declaration(path: str | os.PathLike[str]) -> Dataset:
+    """The dataset that a `study.toml` describes; paths in it are relative to the file."""
+    return declared_dataset(read_toml(path)[1], Path(path).parent)
+
+
+def declared_dataset(facts: Mapping[str, Any], folder: Path) -> Dataset:
+    """The dataset that the tables of a `study.toml` describe; paths in it are relative to `folder`."""
+    about, columns = (dict(table_of(facts, name, empty=False)) for name in ("dataset", "schema"))
     for key in about:
         if key not in DATASET_KEYS:
             raise InvalidValue(f"dataset.{key}", about[key], "is not known", f"there are: {', '.join(DATASET_KEYS)}")
@@ -55,7 +65,7 @@ def read_declaration(path: str | os.PathLike[str]) -> Dataset:
         raise InvalidValue("dataset.source", None, "must be given", "name a CSV or Parquet file")
     given = about.pop("source")
     sources = [given] if isinstance(given, str) else given
-    beside = [str(file.parent / source) for source in sources]
+    beside = [str(folder / source) for source in sources]
     return dataset(beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
 
 
@@ -91,11 +101,12 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
+def table_of(facts: Mapping[str, Any], name: str, *, empty: bool = True) -> dict[str, Any]:
+    """The table `[name]` of a file, which must have lines unless it may be `empty`."""
     table = facts.get(name)
-    if not isinstance(table, dict) or not table:
+    if not isinstance(table, dict) or not (table or empty):
         raise InvalidValue(name, table, "must be a table of the file", f"write [{name}] and its lines below")
-    return dict(table)
+    return table
 
 
 def domain_of_entry(name: str, entry: Any) -> Any:

@@ -13,7 +13,7 @@ from farthing.curator import Answered
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
-from farthing.statistics.answer_records import PostProcessing, plain, records_of, restored, stored_form
+from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, stored_form
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_text import PlanFacts, release_table
 from farthing.study.request import awaited_answer, fresh_answer, fresh_name, without_answer
@@ -236,6 +236,15 @@ class Release(Mapping[str, Answer]):
 
     def __repr__(self) -> str:
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"
+
+
+def quantile_ranks(release: Release, name: str) -> list[tuple[str, float | None]]:
+    """For each cell of several quantiles, its group in words and its rank; nothing for other statistics."""
+    kinds = {one["name"]: one.get("asked", {}).get("kind") for one in release.plan["statistics"]}
+    if kinds.get(name) != "quantiles":  # releases of older versions do not say what was asked
+        return []
+    labels = [label if isinstance(label, tuple) else (label,) for label in release[name].labels]
+    return [(", ".join(label_texts(group)), float(rank)) for *group, rank in labels]
 
 
 def release_of_plan(

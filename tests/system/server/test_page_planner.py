@@ -424,7 +424,7 @@ def test_the_planner_and_a_release_fit_a_phone(new_page: NewPage, site: Site) ->
     page = new_page("ada", width=PHONE)
     site.declare({**DECLARATION, "name": "small"})
     table = {"kind": "contingency", "columns": ["age", "income"], "bins": {"age": 10, "income": 10}}
-    quarters = {"kind": "quantiles", "column": "age", "probabilities": [0.25, 0.5, 0.75]}
+    quarters = {"kind": "quantiles", "column": "age", "probabilities": [0.25, 0.5, 0.75], "name": "quarters"}
     opened(page, site, "ada", COUNT, MEAN, AGES, table, quarters, dataset="small")
     assert fits(page)
     page.get_by_role("button", name="Add a statistic").click()

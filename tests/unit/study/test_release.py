@@ -16,6 +16,7 @@ import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.statistics.answer_records import label_texts, plain, records_of, restored, stored_form
+from farthing.study.release import quantile_ranks
 
 Make = Callable[..., ft.Study]
 
@@ -255,3 +256,10 @@ def test_intervals_at_once_are_kept_with_the_release(study: ft.Study) -> None:
     alone = again.at_once("count by sex")["count by sex"]
     assert np.all(alone.upper <= together["count by sex"].upper)
     assert {"lower_at_once", "upper_at_once"} <= set(again.records()[0])
+
+
+def test_ranks_of_quantiles_are_values_whatever_the_statistic_is_called(study: ft.Study) -> None:
+    asked = ft.quantiles("age", [0.25, 0.5], by="sex", name="quarters"), ft.count(name="quantiles of age")
+    release = study.released(study.plan(*asked).release().request_id)
+    assert quantile_ranks(release, "quarters") == [("F", 0.25), ("F", 0.5), ("M", 0.25), ("M", 0.5)]
+    assert quantile_ranks(release, "quantiles of age") == []

@@ -25,6 +25,8 @@ class CellView(View):
     """One number with its 95% interval; what is not finite is null."""
 
     label: str
+    group: str = Field(default="", description="the part of the label that names a group")
+    rank: float | None = Field(default=None, description="of a quantile: the share of the rows below it")
     value: float | None
     raw: float | None = Field(description="unbiased, before answers are made consistent; counts may be negative")
     error: float | None = Field(description="the truth is within this of the value in 95 cases out of 100")

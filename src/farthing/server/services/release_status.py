@@ -44,7 +44,7 @@ from farthing.server.store.job_rows import (
     listed,
 )
 from farthing.study.documents.study_document import PlanDescription, released_code
-from farthing.study.release import Release, changed_note, stored_release
+from farthing.study.release import Release, changed_note, quantile_ranks, stored_release
 from farthing.study.study_account import stored_count
 
 MOST_LISTED = 100  # releases
@@ -159,15 +159,18 @@ def _answers(release: Release) -> list[AnswerView]:
     views = []
     for answer in release.answers.values():
         rows = records[answer.name]
-        cells = [_cell(row) for row in rows[:MOST_CELLS]]
+        ranks = quantile_ranks(release, answer.name) or [("", None)] * len(rows)
+        cells = [_cell(row, *rank) for row, rank in zip(rows[:MOST_CELLS], ranks[:MOST_CELLS], strict=True)]
         views.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
     return views
 
 
-def _cell(row: dict[str, Any]) -> CellView:
+def _cell(row: dict[str, Any], group: str, rank: float | None) -> CellView:
     value, lower, upper = row["value"], row["lower"], row["upper"]
     return CellView(
         label=row["cell"],
+        group=group,
+        rank=rank,
         value=_finite(value),
         raw=_finite(row["raw"]),
         error=_finite(max(upper - value, value - lower)),

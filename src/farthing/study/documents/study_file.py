@@ -28,7 +28,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.data import Dataset
-from farthing.data.declaration_file import read_declaration
+from farthing.data.declaration_file import declared_dataset, read_toml, table_of
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
@@ -69,7 +68,7 @@ class StudyFile:
     @cached_property
     def dataset(self) -> Dataset:
         """The dataset that the file describes."""
-        return read_declaration(self.path)
+        return declared_dataset(self.facts, self.path.parent)
 
     @property
     def ledger_url(self) -> str:
@@ -139,17 +138,9 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
 
     `statistics` says that there must be some to release; what asks for other things can do without.
     """
-    file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-        facts = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or type(problem).__name__
-        raise InvalidValue("file", str(file), f"cannot be read ({reason})", "check the path") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InvalidValue("file", str(file), f"is not valid TOML ({problem})", "correct that line") from None
+    text, facts = read_toml(path)
     refuse_unknown(facts, ("dataset", "schema", "study", "expected", "statistics"), "")
-    about = _table(facts, "study", "[study]")
+    about = table_of(facts, "study")
     refuse_unknown(about, STUDY_KEYS, "study.")
     for key, hint in (("epsilon", "epsilon = 1.0"), ("ledger", 'ledger = "study.db"')):
         if key not in about:
@@ -159,7 +150,7 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
     if not isinstance(about.get("plan_fit", False), bool):
         raise InvalidValue("study.plan_fit", about["plan_fit"], "must be true or false")
     if "expected" in facts:
-        _table(facts, "expected", "[expected]")
+        table_of(facts, "expected")
     asked: Any = facts.get("statistics", None if statistics else [])
     listed = isinstance(asked, list) and all(isinstance(entry, dict) for entry in asked)
     if not listed or (statistics and not asked):
@@ -169,11 +160,4 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
             "must be a list of at least one",
             'write [[statistics]] and kind = "count" below it',
         )
-    return StudyFile(file, text, facts, plan_description(asked))
-
-
-def _table(facts: Mapping[str, Any], name: str, header: str) -> dict[str, Any]:
-    table = facts.get(name)
-    if not isinstance(table, dict):
-        raise InvalidValue(name, table, "must be a table of the file", f"write {header} and its lines below")
-    return table
+    return StudyFile(Path(path), text, facts, plan_description(asked))

@@ -1,7 +1,7 @@
 // One statistic of the plan: its error first, its epsilon second, and what can be done about it.
 
 import { html, useState } from "../../vendor/preact.js";
-import { Whisker } from "../charts/whisker.js";
+import { InlineErrorBar } from "../charts/error_bars.js";
 import { Button } from "../components/button.js";
 import { NumberField, SliderField } from "../components/field.js";
 import { Table } from "../components/table.js";
@@ -80,7 +80,7 @@ function PredictedError({ planned, entry, schema }) {
     </div>`;
 }
 
-/** The whisker around what the steward expects; nothing where nobody said what that is. */
+/** The error bar around what the steward expects; nothing where nobody said what that is. */
 function Expected({ planned, entry, schema }) {
   const [low, high] = planned.whisker ?? [null, null];
   if (!Number.isFinite(low) || !Number.isFinite(high) || !Number.isFinite(planned.reference)) return null;
@@ -91,7 +91,7 @@ function Expected({ planned, entry, schema }) {
     : [Math.min(0, low), Math.max(0, high, 2 * planned.reference)];
   return html`
     <div class="statistic-whisker">
-      <${Whisker} low=${low} high=${high} value=${planned.reference} domain=${domain} width=${220} />
+      <${InlineErrorBar} low=${low} high=${high} value=${planned.reference} domain=${domain} width=${220} />
       <span class="small muted">you expect ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}</span>
     </div>`;
 }

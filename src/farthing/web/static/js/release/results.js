@@ -1,11 +1,10 @@
 // The answers of a release: each number with its error, as a picture and as a table.
 
 import { html } from "../../vendor/preact.js";
-import { Whiskers } from "../charts/whisker.js";
+import { ErrorBarColumns, ErrorBarRows } from "../charts/error_bars.js";
 import { Card } from "../components/card.js";
 import { Table } from "../components/table.js";
 import { amount, count, plusMinus } from "../format.js";
-import { ErrorBars } from "./error_bars.js";
 
 const NAMED = 10; // cells that are drawn with their labels
 const DRAWN = 300; // cells in a picture; more are told in the table
@@ -20,20 +19,14 @@ export function Results({ answers, numbers }) {
     <div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} together=${together} />`)}</div>`;
 }
 
-/** Ranks as percent: the label 0.25 of quantiles means that a quarter of the rows lies below. */
-function cellsOf({ name, cells }) {
-  if (!/^quantiles? of /.test(name)) return cells;
-  return cells.map((cell) => ({
-    ...cell,
-    label: cell.label.replace(
-      /(^|, )0?\.(\d+)$/,
-      (_all, before, digits) => `${before}${Number((100 * Number(`0.${digits}`)).toPrecision(6))}%`,
-    ),
-  }));
-}
+/** Ranks as percent: the rank 0.25 of a quantile means that a quarter of the rows lies below. */
+const named = (cell) =>
+  cell.rank === null || cell.rank === undefined
+    ? cell
+    : { ...cell, label: `${cell.group ? `${cell.group}, ` : ""}${Number((100 * cell.rank).toPrecision(6))}%` };
 
 function Answer({ answer, together }) {
-  const cells = cellsOf(answer);
+  const cells = answer.cells.map(named);
   const total = answer.total ?? cells.length;
   return html`
     <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
@@ -55,11 +48,11 @@ function Answer({ answer, together }) {
 function Picture({ name, cells, total }) {
   const description = `${name}: ${cells.slice(0, 5).map(inWords).join("; ")}`;
   if (cells.length === 1)
-    return html`<${Whiskers} title="95% interval" description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
+    return html`<${ErrorBarRows} title="95% interval" description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
   if (cells.length <= NAMED)
-    return html`<${Whiskers} title="95% intervals" description=${description} rows=${cells} />`;
+    return html`<${ErrorBarRows} title="95% intervals" description=${description} rows=${cells} />`;
   const title = total > DRAWN ? `95% intervals, the first ${DRAWN} of ${count(total)}` : "95% intervals";
-  return html`<${ErrorBars} title=${title} description=${description} rows=${cells.slice(0, DRAWN)} />`;
+  return html`<${ErrorBarColumns} title=${title} description=${description} rows=${cells.slice(0, DRAWN)} />`;
 }
 
 const COLUMNS = [

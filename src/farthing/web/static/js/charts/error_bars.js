@@ -1,18 +1,23 @@
-// Values with their error: a dot, a bar from end to end, and beside it what was expected.
+// Values with their errors: a dot for each value, and a bar as long as its interval.
 
 import { html } from "../../vendor/preact.js";
-import { BottomAxis } from "./axis.js";
+import { BottomAxis, LeftAxis } from "./axis.js";
 import { Figure } from "./figure.js";
 import { extent, linear, tickText } from "./scale.js";
 
 const ROW = 30;
-const FOOT = 44;
+const ROWS_FOOT = 44;
+const HEIGHT = 240; // of columns
+const LEFT = 56;
+const COLUMNS_FOOT = 40;
+const LETTER = 6.6; // pixels, of the axis' font
+const LONGEST = 22; // letters of a label; the table has all of them
 
 /**
- * One small whisker without axis, for a row of a table: [low, high] around `value`, on a `domain` shared by the rows.
+ * One small bar without axis, for a row of a table: [low, high] around `value`, on a `domain` shared by the rows.
  * It is a picture of numbers that stand beside it, so it is hidden from screen readers.
  */
-export function Whisker({ low, high, value, expected, domain, width = 160 }) {
+export function InlineErrorBar({ low, high, value, expected, domain, width = 160 }) {
   const room = domain || extent([low, high, value, expected]);
   const across = linear(widened(room), [6, width - 6]);
   const drawn = Number.isFinite(low) && Number.isFinite(high);
@@ -26,13 +31,13 @@ export function Whisker({ low, high, value, expected, domain, width = 160 }) {
 }
 
 /** Rows {label, value, lower, upper, expected?} below each other, with one axis; labels stand above their bars. */
-export function Whiskers({ title, description, rows, label, table, note, busy }) {
+export function ErrorBarRows({ title, description, rows, label, table, note, busy }) {
   const draw = (width) => {
     const numbers = rows.flatMap((row) => [row.value, row.lower, row.upper, row.expected]);
     const across = linear(widened(extent(numbers)), [8, width - 12], width < 420 ? 4 : 6);
     const ground = rows.length * (ROW + 12) + 8;
     return {
-      height: ground + FOOT,
+      height: ground + ROWS_FOOT,
       marks: html`
         <g>
           <${BottomAxis} scale=${across} at=${ground} left=${8} right=${width - 12} label=${label} grid=${ground} />
@@ -65,6 +70,41 @@ export function Whiskers({ title, description, rows, label, table, note, busy })
   return html`<${Figure} ...${{ title, description, draw, table, note, busy }} />`;
 }
 
+/** Rows {label, value, lower, upper} beside each other, from left to right: for many of them. */
+export function ErrorBarColumns({ title, description, rows, table }) {
+  const draw = (width) => {
+    const ground = HEIGHT - COLUMNS_FOOT;
+    const [low, high] = extent(rows.flatMap((row) => [row.value, row.lower, row.upper, 0]));
+    const up = linear([low, high === low ? low + 1 : high], [ground, 14], 5);
+    const across = linear([0, rows.length], [LEFT, width - 8]);
+    const middle = (place) => across(place + 0.5);
+    const broadest = LETTER * Math.max(...rows.map((row) => cut(row.label).length)) + 12;
+    const named = (place) => middle(place);
+    named.ticks = labelled(rows.length, Math.max(1, Math.floor((width - LEFT) / (1.5 * broadest))));
+    return {
+      height: HEIGHT,
+      marks: html`
+        <g>
+          <${LeftAxis} scale=${up} at=${LEFT} top=${14} bottom=${ground} grid=${width - LEFT - 8} />
+          <${BottomAxis} scale=${named} at=${ground} left=${LEFT} right=${width - 8} text=${(place) => cut(rows[place]?.label)} />
+          <g class=${rows.length > 40 ? "whisker-marks thin" : "whisker-marks"}>
+            ${rows.map((row, place) =>
+              Number.isFinite(row.lower) && Number.isFinite(row.upper)
+                ? html`<line key=${place} x1=${middle(place)} x2=${middle(place)} y1=${up(row.lower)} y2=${up(row.upper)} />`
+                : null,
+            )}
+          </g>
+          ${rows.map((row, place) =>
+            Number.isFinite(row.value)
+              ? html`<circle key=${place} class="whisker-value" r=${rows.length > 60 ? 2 : 3.5} cx=${middle(place)} cy=${up(row.value)}><title>${row.label}</title></circle>`
+              : null,
+          )}
+        </g>`,
+    };
+  };
+  return html`<${Figure} ...${{ title, description, draw, table }} />`;
+}
+
 function Marks({ low, high, middle }) {
   return html`
     <g class="whisker-marks">
@@ -78,3 +118,11 @@ function widened([low, high]) {
   const room = (high - low) * 0.05 || Math.abs(high) * 0.1 || 1;
   return [low - room, high + room];
 }
+
+/** The places whose labels are written: the first and a few more, evenly. */
+function labelled(count, most) {
+  const step = Math.max(1, Math.ceil(count / most));
+  return Array.from({ length: Math.ceil(count / step) }, (_, at) => at * step);
+}
+
+const cut = (label = "") => (label.length > LONGEST ? `${label.slice(0, LONGEST - 1)}…` : label);
