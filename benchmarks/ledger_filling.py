@@ -31,7 +31,7 @@ def _batch(ledger: Any, many: int, present: int) -> int:
     from farthing.ledger.charge_prices import ChargePrice
     from farthing.ledger.entries import APPEND, totals_of
     from farthing.ledger.ledger_tables import HEAD
-    from farthing.ledger.transaction import Question
+    from farthing.ledger.ledger_change import Question
 
     chain = ledger._chain
 

@@ -19,7 +19,7 @@ from farthing.privacy import ApproxDP
 from farthing.statistics import Statistic
 from farthing.study import Release
 from farthing.study.documents.study_document import entry_of
-from farthing.study.request import checked_statistics
+from farthing.study.release_request import checked_statistics
 from farthing.study.study_account import SHARE, RowAnswer, row_answer
 
 

@@ -11,8 +11,8 @@ from farthing.accounting.event_price import budget_in_nano, budget_in_units, del
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account, Holding
 from farthing.ledger.entries import Entry
+from farthing.ledger.ledger_change import Transaction, known
 from farthing.ledger.tamper_evidence import canonical
-from farthing.ledger.transaction import Transaction, known
 from farthing.privacy.units import Unit
 
 _FORMS = "use Ledger.set_budget to change a budget"

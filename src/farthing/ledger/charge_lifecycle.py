@@ -20,8 +20,8 @@ from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAll
 from farthing.ledger.account import Account, Holding, Withheld, checked_reserve
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, epsilon_of, event_of
+from farthing.ledger.ledger_change import Reader, Transaction, Whose, known, registered
 from farthing.ledger.tamper_evidence import canonical
-from farthing.ledger.transaction import Reader, Transaction, Whose, known, registered
 from farthing.numerics.bounds import as_typed, ceiling
 from farthing.privacy.events import ApproxDP, Event
 

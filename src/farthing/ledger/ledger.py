@@ -41,10 +41,7 @@ from farthing.ledger.entries import (
     checked_note,
     event_of,
 )
-from farthing.ledger.ledger_store import Store
-from farthing.ledger.ledger_tables import ACCOUNTS
-from farthing.ledger.tamper_evidence import Chain, Witness
-from farthing.ledger.transaction import (
+from farthing.ledger.ledger_change import (
     Memory,
     Question,
     Reader,
@@ -54,6 +51,9 @@ from farthing.ledger.transaction import (
     entry_of,
     known,
 )
+from farthing.ledger.ledger_store import Store
+from farthing.ledger.ledger_tables import ACCOUNTS
+from farthing.ledger.tamper_evidence import Chain, Witness
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delta
 from farthing.privacy.units import Unit

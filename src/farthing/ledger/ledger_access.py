@@ -14,6 +14,7 @@ from pathlib import Path
 from farthing.errors import InvalidValue, LedgerTampered, LedgerUnavailable, NotAllowed
 from farthing.ledger.entries import APPEND, ROLES, Entry, checked_choice, checked_name, clock
 from farthing.ledger.ledger import Ledger
+from farthing.ledger.ledger_change import Memory, entry_of
 from farthing.ledger.ledger_store import Link, Run, Store
 from farthing.ledger.ledger_tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
 from farthing.ledger.postgres_store import PostgresStore, public_address
@@ -32,7 +33,6 @@ from farthing.ledger.tamper_evidence import (
     sync_directory,
     witness_of,
 )
-from farthing.ledger.transaction import Memory, entry_of
 from farthing.ledger.verification import Known, Progress, shape_of, verify_store
 from farthing.privacy.events import checked_real
 

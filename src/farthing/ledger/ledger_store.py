@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from farthing.errors import LedgerError, LedgerTampered, LedgerUnavailable
 from farthing.ledger.entries import APPEND, KEEP_ACCOUNT, MOVE_HEAD, OPEN_ACCOUNT, STORE_ANSWER, Change
-from farthing.ledger.transaction import ASK, ONE_ACCOUNT, Question, Snapshot, snapshot_in
+from farthing.ledger.ledger_change import ASK, ONE_ACCOUNT, Question, Snapshot, snapshot_in
 
 _AGAIN = "retry with the same request id"
 _SQLITE: dict[str, tuple[str, str]] = {

@@ -13,8 +13,8 @@ from typing import Any
 
 from farthing.errors import LedgerUnavailable
 from farthing.ledger.entries import Change
+from farthing.ledger.ledger_change import ASK, LOOK
 from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
-from farthing.ledger.transaction import ASK, LOOK
 
 # One lock for all writers of a ledger, which is known by its head table. Unlike a row, it has a queue of its own, and
 # whoever waited for it has nothing to read twice. That the head has not moved is checked again by whoever moves it.

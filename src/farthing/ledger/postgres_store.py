@@ -8,6 +8,7 @@ from typing import Any
 
 from farthing.errors import LedgerTampered, LedgerUnavailable, MissingExtra
 from farthing.ledger.entries import Change
+from farthing.ledger.ledger_change import Question, Snapshot, is_taken, snapshot_in
 from farthing.ledger.ledger_store import Link, Run, Store
 from farthing.ledger.ledger_tables import HEAD, TABLES
 from farthing.ledger.postgres_messages import (
@@ -22,7 +23,6 @@ from farthing.ledger.postgres_messages import (
     rows_of,
     write_name,
 )
-from farthing.ledger.transaction import Question, Snapshot, is_taken, snapshot_in
 
 _TABLES = ", ".join(f"to_regclass('{table}')" for table in TABLES)
 # Prepared statements are others than we think: somebody between us and the server gave us another connection, or

@@ -8,11 +8,11 @@ from typing import Any
 
 from farthing.errors import LedgerTampered
 from farthing.ledger.entries import Entry, Receipt
+from farthing.ledger.ledger_change import Memory, Question, Reader, checked_account, checked_answer_of, entry_of
 from farthing.ledger.ledger_replay import Replay
 from farthing.ledger.ledger_store import Link, Run, Store
 from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES
 from farthing.ledger.tamper_evidence import GENESIS, Chain, fingerprint
-from farthing.ledger.transaction import Memory, Question, Reader, checked_account, checked_answer_of, entry_of
 
 
 def shape_of(store: Store, run: Run) -> dict[str, str]:

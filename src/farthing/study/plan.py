@@ -40,7 +40,7 @@ from farthing.study.plan_text import (
     study_lines,
 )
 from farthing.study.release import Release, release_of_plan
-from farthing.study.request import (
+from farthing.study.release_request import (
     Control,
     Earlier,
     Request,

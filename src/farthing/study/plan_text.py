@@ -20,7 +20,7 @@ from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements
 from farthing.statistics.public_facts import assumed_size
 from farthing.study.plan_statistic import AtOnce, PlannedStatistic
-from farthing.study.request import Earlier, Request
+from farthing.study.release_request import Earlier, Request
 from farthing.study.study_account import Allowance, StudyAccount
 
 

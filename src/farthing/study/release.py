@@ -16,7 +16,7 @@ from farthing.ledger import Ledger, Receipt, Stored
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, stored_form
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_text import PlanFacts, release_table
-from farthing.study.request import awaited_answer, fresh_answer, fresh_name, without_answer
+from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
 
 _SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}

@@ -25,7 +25,7 @@ from farthing.statistics.design import Design, design_of
 from farthing.statistics.public_facts import Counted
 from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
-from farthing.study.request import checked_statistics, nothing_to_measure
+from farthing.study.release_request import checked_statistics, nothing_to_measure
 from farthing.study.sessions import monitor_sessions, query_sessions
 from farthing.study.study_account import (
     SHARE,

@@ -13,7 +13,7 @@ from farthing.curator.payers import refuse_other_unit
 from farthing.data import Dataset, dataset
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger, budget_policy, open_ledger
-from farthing.ledger.transaction import Question
+from farthing.ledger.ledger_change import Question
 from farthing.privacy.units import Unit
 
 TABLE = pa.table({"row": [1, 1], "a": [1, 2], "b": [1, 1], "a + b": [5, 5], "age": [30, 45]})

@@ -22,7 +22,7 @@ from farthing.data.sources import open_source
 from farthing.data.table_identity import pieces_of
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger, budget_policy
-from farthing.ledger.transaction import Question
+from farthing.ledger.ledger_change import Question
 
 
 @pytest.fixture

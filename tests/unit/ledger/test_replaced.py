@@ -13,8 +13,8 @@ import pytest
 
 from farthing.errors import BudgetExceeded, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
+from farthing.ledger.ledger_change import Memory
 from farthing.ledger.ledger_store import Run
-from farthing.ledger.transaction import Memory
 from farthing.ledger.verification import Known, verify_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]  # holds whatever the processes draw

@@ -17,9 +17,9 @@ from sqlalchemy import make_url
 
 from farthing.errors import BudgetExceeded, FarthingError, InvalidValue, LedgerTampered, LedgerUnavailable
 from farthing.ledger import Ledger, open_ledger
+from farthing.ledger.ledger_change import ASK, Question, Transaction
 from farthing.ledger.ledger_store import Link, translated
 from farthing.ledger.postgres_store import PostgresStore
-from farthing.ledger.transaction import ASK, Question, Transaction
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from farthing.study.documents.study_document import (
     statistic_of,
     study_toml,
 )
+from farthing.study.release_request import earlier_or_raise, earlier_release
 from farthing.study.reports.plan_summary import Outlook
-from farthing.study.request import earlier_or_raise, earlier_release
 
 
 def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescription:

@@ -26,7 +26,7 @@ from farthing.statistics import Statistic
 from farthing.statistics.constructors import CONSTRUCTORS
 from farthing.study.plan import Plan
 from farthing.study.plan_text import call_lines, control_line
-from farthing.study.request import (
+from farthing.study.release_request import (
     Request,
     checked_weight,
     earlier_or_raise,

@@ -18,7 +18,7 @@ from farthing.data import Dataset
 from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.request import own_name
+from farthing.study.release_request import own_name
 from farthing.study.study_account import StudyAccount
 
 _HOLDOUTS_PRICE = ("epsilon", "delta")

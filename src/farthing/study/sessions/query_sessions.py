@@ -27,7 +27,7 @@ from farthing.privacy.events import checked_epsilon
 from farthing.statistics.public_facts import ASSUMED_ROWS
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release import Release, stored_release
-from farthing.study.request import own_name
+from farthing.study.release_request import own_name
 from farthing.study.study_account import Allowance, StudyAccount, count_rows, stored_count
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")

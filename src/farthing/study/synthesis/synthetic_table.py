@@ -33,7 +33,7 @@ from farthing.privacy.events import checked_count
 from farthing.statistics.answer_records import plain
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release import Release
-from farthing.study.request import own_name
+from farthing.study.release_request import own_name
 from farthing.study.study_account import StudyAccount
 from farthing.study.synthesis.cell_values import decoded
 from farthing.study.synthesis.synthetic_quality import Quality, quality_of

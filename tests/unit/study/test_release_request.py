@@ -19,7 +19,7 @@ from farthing.curator import Curator
 from farthing.data.engines.duckdb import quiet
 from farthing.errors import AnswerForfeited, BudgetExceeded, Infeasible, InvalidValue
 from farthing.statistics.measurements import Measurements
-from farthing.study import request
+from farthing.study import release_request
 from farthing.study.sessions import query_sessions
 from study_people import SCHEMA, table
 
@@ -190,7 +190,7 @@ def test_a_charge_without_an_answer_is_neither_paid_nor_drawn_again(
     make_study: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever charged may be gone or may still run: nothing is given up, and a new draw needs a word."""
-    monkeypatch.setattr(request, "PATIENCE", 0.0)
+    monkeypatch.setattr(release_request, "PATIENCE", 0.0)
     study = make_study()
     plan = study.plan(ft.count(), epsilon=0.5)
     study.register()
