@@ -30,8 +30,8 @@ def fill(ledger: Any, charges: int, budget: tuple[float, float], epsilon: float)
 def _batch(ledger: Any, many: int, present: int) -> int:
     from farthing.ledger.charge_prices import ChargePrice
     from farthing.ledger.entries import APPEND, totals_of
-    from farthing.ledger.ledger_tables import HEAD
     from farthing.ledger.ledger_change import Question
+    from farthing.ledger.ledger_tables import HEAD
 
     chain = ledger._chain
 

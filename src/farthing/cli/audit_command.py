@@ -217,10 +217,9 @@ def _place_of(problem: BaseException) -> str:
     """File and line: of bad syntax, or of the innermost frame in the user's own files."""
     if isinstance(problem, SyntaxError) and problem.filename and problem.lineno:
         return _location(problem.filename, problem.lineno)
-    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith("<")][
-        1:
-    ]  # the first is the call in this file
-    frames = [frame for frame in frames if Path(frame.filename).parent != Path(importlib.__file__).parent]
+    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith("<")]
+    # The first is the call in this file.
+    frames = [frame for frame in frames[1:] if Path(frame.filename).parent != Path(importlib.__file__).parent]
     own = [frame for frame in frames if _is_own(frame.filename)]
     for frame in (own or frames)[-1:]:
         return _location(frame.filename, frame.lineno or 1)

@@ -35,9 +35,14 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 
 @click.command("serve", help=HELP)
 @click.option(
-    "--ledger", "-l", metavar="URL", default="farthing.db", show_default=True, envvar="FARTHING_LEDGER",
+    "--ledger",
+    "-l",
+    metavar="URL",
+    default="farthing.db",
+    show_default=True,
+    envvar="FARTHING_LEDGER",
     help="The ledger, made if there is none; $FARTHING_LEDGER instead keeps a password out of the process list.",
-)  # fmt: skip
+)
 @click.option("--key", metavar="FILE", help="The ledger's key, if it is not where it was made.")
 @click.option("--data", metavar="DIR", default=".", show_default=True, help="The folder with the tables.")
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")

@@ -49,9 +49,12 @@ _MOST_SHOWN = 20
 @click.option("--epsilon", metavar="E", help="What it may cost (default: all that is left).")
 @click.option("--columns", metavar="NAMES", help="Only these columns, such as a,b,c (default: all of the schema).")
 @click.option(
-    "--bins", "cuts", metavar="COLUMN=N", multiple=True,
+    "--bins",
+    "cuts",
+    metavar="COLUMN=N",
+    multiple=True,
     help="Cut a column of numbers or dates into N cells, or at edges (income=0,1,50000); several times for more.",
-)  # fmt: skip
+)
 @click.option("--no-missing", is_flag=True, help="No column lacks values; rows that do are left out.")
 @click.option("--known", metavar="ID", multiple=True, help="Use an earlier release, free of charge: its request id.")
 @click.option("--report", metavar="FILE", help="Write the quality as a self-contained HTML page.")

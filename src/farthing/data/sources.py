@@ -165,11 +165,19 @@ class CsvFiles:
                 list(map(glob.escape, self._read.values())),
                 table_name=self._name,
                 columns=dict.fromkeys(self._names, "VARCHAR"),
-                auto_detect=False, header=True, delim=self._separator, quote='"', escape='"',
-                ignore_errors=True, strict_mode=False, hive_partitioning=False,
-                parallel=False, max_line_size=LONGEST_ROW, buffer_size=16 * LONGEST_ROW,
+                auto_detect=False,
+                header=True,
+                delim=self._separator,
+                quote='"',
+                escape='"',
+                ignore_errors=True,
+                strict_mode=False,
+                hive_partitioning=False,
+                parallel=False,
+                max_line_size=LONGEST_ROW,
+                buffer_size=16 * LONGEST_ROW,
             )
-        )  # fmt: skip
+        )
 
 
 def open_source(source: Any, names: Sequence[str] = (), name: str | None = None) -> Source:

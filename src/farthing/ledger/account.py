@@ -55,8 +55,15 @@ Withheld = tuple[int, int]
 _NONE: Withheld = (0, 0)
 _DELTAS = (0.0, *(float(f"{tens}e-{power}") for power in range(40, 1, -1) for tens in range(10, 100)))
 _PLAIN = (
-    "epsilon_nano", "delta_units", "count", "sum_nano", "sum_units", "leak_units", "whole_units", "only_sums",
-)  # fmt: skip
+    "epsilon_nano",
+    "delta_units",
+    "count",
+    "sum_nano",
+    "sum_units",
+    "leak_units",
+    "whole_units",
+    "only_sums",
+)
 
 
 @dataclass(frozen=True, slots=True)

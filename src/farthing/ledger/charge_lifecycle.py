@@ -527,12 +527,18 @@ def _refuse(tx: Transaction, request: Request, limit: Limit) -> None:
     tx.append(
         "refused",
         request.dataset,
-        canonical({
-            "event": request.event.to_dict(), "world": request.world, "digest": request.digest,
-            "nano": written(price), "units": price.delta_units, "budget": limit.budget_id,
-            "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
-            **({"others": list(request.others)} if request.others else {}),
-        }),
+        canonical(
+            {
+                "event": request.event.to_dict(),
+                "world": request.world,
+                "digest": request.digest,
+                "nano": written(price),
+                "units": price.delta_units,
+                "budget": limit.budget_id,
+                "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
+                **({"others": list(request.others)} if request.others else {}),
+            }
+        ),
         analyst=request.analyst,
         request_id=request.request_id,
-    )  # fmt: skip
+    )

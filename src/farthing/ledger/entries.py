@@ -126,8 +126,17 @@ def event_of(data: Any) -> Event:
 
 
 KINDS = (
-    "created", "dataset", "source", "budget", "grant", "reserve", "charge", "released", "forfeited", "refused",
-)  # fmt: skip
+    "created",
+    "dataset",
+    "source",
+    "budget",
+    "grant",
+    "reserve",
+    "charge",
+    "released",
+    "forfeited",
+    "refused",
+)
 RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 _LATEST = 2**63 - 1  # in the year 2262: the largest number that both databases hold
 

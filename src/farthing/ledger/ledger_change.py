@@ -269,9 +269,18 @@ class Transaction(Reader):
         chain, sequence, previous = self._chain, self.last[0] + 1, self.last[1]
         states = {whose: (holding, holding.text()) for whose, holding in keep.items()} if keep else {}
         fields = (
-            sequence, kind, dataset, analyst, self.actor, self.role, clock(), request_id, body,
-            totals_of({label_of(dataset, *whose): state for whose, state in states.items()}), previous,
-        )  # fmt: skip
+            sequence,
+            kind,
+            dataset,
+            analyst,
+            self.actor,
+            self.role,
+            clock(),
+            request_id,
+            body,
+            totals_of({label_of(dataset, *whose): state for whose, state in states.items()}),
+            previous,
+        )
         entry = Entry(*fields, chain.entry(fields))
         accounts = tuple(
             AccountRow(sequence, text, chain.account(*whose, sequence, text), *whose)

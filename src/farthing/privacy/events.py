@@ -382,10 +382,17 @@ def _checked_sensitivity(value: object, name: str) -> int:
 _REGISTRY: dict[str, type[Any]] = {
     cls.tag: cls
     for cls in (
-        ApproxDP, RandomizedResponse, LaplaceNoise, GaussianNoise, DiscreteLaplaceNoise, DiscreteGaussianNoise, Sampled,
-        Composed, BoundedRange,
+        ApproxDP,
+        RandomizedResponse,
+        LaplaceNoise,
+        GaussianNoise,
+        DiscreteLaplaceNoise,
+        DiscreteGaussianNoise,
+        Sampled,
+        Composed,
+        BoundedRange,
     )
-}  # fmt: skip
+}
 
 
 MAX_EPSILON = 50.0

@@ -450,19 +450,9 @@ def marginals(
     >>> marginals(["sex", "region", "smoker"], way=2).name
     '2-way marginals of sex, region and smoker'
     """
-    named = names_of(columns, "columns")
-    if not named:
-        raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
-    if len(named) == 1 and way == 2:
-        raise InvalidValue(
-            "columns",
-            columns,
-            "must be two or more, from which tables of way=2 are made",
-            f"way=1 or histogram({named[0]!r}) counts one column",
-        )
     return statistic(
         "marginals",
-        named,
+        _columns_of_marginals(columns, way),
         where=where,
         by=by,
         name=name,
@@ -472,6 +462,20 @@ def marginals(
         nonnegative=nonnegative,
         way=way,
     )
+
+
+def _columns_of_marginals(columns: Sequence[str], way: int) -> tuple[str, ...]:
+    names = names_of(columns, "columns")
+    if not names:
+        raise InvalidValue("columns", columns, "must name at least one column", "count() counts all rows")
+    if len(names) == 1 and way == 2:
+        raise InvalidValue(
+            "columns",
+            columns,
+            "must be two or more, from which tables of way=2 are made",
+            f"way=1 or histogram({names[0]!r}) counts one column",
+        )
+    return names
 
 
 def quantile(

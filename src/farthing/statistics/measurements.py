@@ -105,8 +105,14 @@ class Slot:
     @property
     def facts(self) -> list[Any]:
         """Everything public about it that decides what is measured, for a fingerprint."""
-        return [self.name, repr(self.aggregate), repr(self.sensitivity), self.cells, self.step,
-                None if self.merge is None else list(self.merge)]  # fmt: skip
+        return [
+            self.name,
+            repr(self.aggregate),
+            repr(self.sensitivity),
+            self.cells,
+            self.step,
+            None if self.merge is None else list(self.merge),
+        ]
 
     def cells_text(self, noise: Noise) -> str:
         """How many numbers get the noise, in words."""

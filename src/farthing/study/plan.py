@@ -619,9 +619,13 @@ class Plan:
                 raise
             message = f"{refusal} The errors rest on assumptions: {'; '.join(assumed)}."
             raise Infeasible(
-                message, blocking=refusal.blocking, closest=refusal.closest, epsilon=refusal.epsilon,
-                hardest=refusal.hardest, offers=refusal.offers,
-            ) from None  # fmt: skip
+                message,
+                blocking=refusal.blocking,
+                closest=refusal.closest,
+                epsilon=refusal.epsilon,
+                hardest=refusal.hardest,
+                offers=refusal.offers,
+            ) from None
 
     @property
     def measurements(self) -> Measurements:

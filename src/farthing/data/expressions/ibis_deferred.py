@@ -163,10 +163,16 @@ _SPECIAL: dict[str, Callable[[_Translation, Any, Callable[[Any], Node]], Node]] 
         "in", (inner(operation.value), *(inner(option) for option in operation.options))
     ),
     "NullIf": lambda _, operation, inner: Node("nullif", tuple(inner(argument) for argument in operation.args)),
-    "Cast": _Translation.cast, "DateDelta": _Translation.delta, "Round": _Translation.round, "Log": _Translation.log,
-    "Clip": _Translation.clip, "SearchedCase": _Translation.searched_case, "SimpleCase": _Translation.simple_case,
-    "IfElse": _Translation.if_else, "StringSQLLike": _Translation.like,
-}  # fmt: skip
+    "Cast": _Translation.cast,
+    "DateDelta": _Translation.delta,
+    "Round": _Translation.round,
+    "Log": _Translation.log,
+    "Clip": _Translation.clip,
+    "SearchedCase": _Translation.searched_case,
+    "SimpleCase": _Translation.simple_case,
+    "IfElse": _Translation.if_else,
+    "StringSQLLike": _Translation.like,
+}
 
 
 def _joined(word: str, left: Node, right: Node) -> Node:

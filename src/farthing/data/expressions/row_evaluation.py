@@ -73,9 +73,14 @@ def _nullif(part: Meaning, row: Mapping[str, Value]) -> Value:
 
 
 _LAZY: dict[str, Callable[[Meaning, Mapping[str, Value]], Value]] = {
-    "and": _and, "or": _or, "case": _case, "coalesce": _coalesce, "is null": _is_null,
-    "nullif": _nullif, "between": _between,
-}  # fmt: skip
+    "and": _and,
+    "or": _or,
+    "case": _case,
+    "coalesce": _coalesce,
+    "is null": _is_null,
+    "nullif": _nullif,
+    "between": _between,
+}
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Value]:

@@ -30,9 +30,15 @@ HEAVIEST = 5_000
 # How often the SQL of an operator repeats its first argument, and its others; once where nothing is said. SQL has no
 # names for intermediate results, so that nesting these would double the text again and again without a limit.
 _REPEATS = {
-    "%": (1, 3), "least": (2, 2), "greatest": (2, 2), "clip": (3, 3), "round": (3, 3), "sign": (3, 3),
-    "sqrt": (2, 2), "number": (2, 2),
-}  # fmt: skip
+    "%": (1, 3),
+    "least": (2, 2),
+    "greatest": (2, 2),
+    "clip": (3, 3),
+    "round": (3, 3),
+    "sign": (3, 3),
+    "sqrt": (2, 2),
+    "number": (2, 2),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,8 @@ class Provider:
         except jwt.PyJWTError:
             raise SignInFailed("its identity cannot be read") from None
         algorithm = header.get("alg")
-        if (
-            not isinstance(algorithm, str) or algorithm not in ALGORITHMS
-        ):  # compared with ours: "none" and HS256 never reach a verifier
+        # Compared with ours: "none" and HS256 never reach a verifier.
+        if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise SignInFailed("its identity is not signed with RS256 or ES256")
         try:
             claims: dict[str, Any] = jwt.decode(

@@ -119,8 +119,14 @@ class AccessLog:
                 client = (scope.get("client") or ("-",))[0]
                 requests.info(
                     "%s %s %s %s %d %.0fms %s",
-                    client, who, scope["method"][:10], path, status, 1000 * seconds, number,
-                )  # fmt: skip
+                    client,
+                    who,
+                    scope["method"][:10],
+                    path,
+                    status,
+                    1000 * seconds,
+                    number,
+                )
 
 
 class Failures:

@@ -73,8 +73,16 @@ _FIELDS = (
     "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "offers", "epsilon", "name", "rule",
     "way_out", "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence", "column",
 )  # fmt: skip
-_BY_STATUS = {400: "invalid_request", 401: "unauthenticated", 403: "not_allowed", 404: "not_found",
-              405: "method_not_allowed", 413: "too_large", 415: "invalid_request", 429: "rate_limited"}  # fmt: skip
+_BY_STATUS = {
+    400: "invalid_request",
+    401: "unauthenticated",
+    403: "not_allowed",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    415: "invalid_request",
+    429: "rate_limited",
+}
 _SENTENCES = {
     "too_large": "the body is larger than this server reads; send less at once.",
     "not_found": "there is nothing at this address; look at /openapi.json for what there is.",
@@ -153,9 +161,18 @@ def refusals(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 # Every route can give these; the app declares them for all of them.
 COMMON = refusals(
-    "host_refused", "unauthenticated", "not_allowed", "csrf", "too_large", "invalid_request", "invalid_value",
-    "rate_limited", "internal", "ledger_unavailable", "ledger_tampered",
-)  # fmt: skip
+    "host_refused",
+    "unauthenticated",
+    "not_allowed",
+    "csrf",
+    "too_large",
+    "invalid_request",
+    "invalid_value",
+    "rate_limited",
+    "internal",
+    "ledger_unavailable",
+    "ledger_tampered",
+)
 
 
 async def refused_by_farthing(_: Request, problem: Exception) -> JSONResponse:

@@ -36,10 +36,17 @@ AnyId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._
     response_model=ReleaseView,
     responses={
         202: {"model": ReleaseView, "description": "it waits or runs; look at it, or at its events"},
-        **refusals("not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error",
-                   "invalid_expression"),
+        **refusals(
+            "not_found",
+            "conflict",
+            "budget_exceeded",
+            "infeasible",
+            "answer_forfeited",
+            "engine_error",
+            "invalid_expression",
+        ),
     },
-)  # fmt: skip
+)
 async def release(body: ReleaseRequest, response: Response, who: Who, state: TheState) -> ReleaseView:
     """Charge, run and answer, once for each request id; the same id again gives the same answer."""
     job = await run_in_threadpool(submitted_release, state, who, body)
@@ -89,10 +96,17 @@ async def events(request_id: AnyId, request: Request, who: Who, state: TheState)
             "headers": described_headers({"Content-Disposition": "what the file is called"}),
             "content": {"text/csv": {}, "application/json": {}, "text/html": {}, "text/x-python": {}},
         },
-        **refusals("not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error",
-                   "invalid_expression"),
+        **refusals(
+            "not_found",
+            "conflict",
+            "budget_exceeded",
+            "infeasible",
+            "answer_forfeited",
+            "engine_error",
+            "invalid_expression",
+        ),
     },
-)  # fmt: skip
+)
 def file(request_id: AnyId, who: Who, state: TheState, format: Annotated[Format, Query()] = "csv") -> Response:
     """A release as a file: table, everything as JSON, a page that needs nothing else, Python code, or the receipt."""
     text, kind, name = download(state, visible_release(state, who, request_id), format)

@@ -24,11 +24,18 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
     response_model=RowCountView,
     responses={
         202: {"model": RowCountView, "description": "it waits or runs; ask again with the same request id"},
-        **refusals("not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error",
-                   "invalid_value"),
+        **refusals(
+            "not_found",
+            "conflict",
+            "budget_exceeded",
+            "infeasible",
+            "answer_forfeited",
+            "engine_error",
+            "invalid_value",
+        ),
     },
     summary="Count the rows, for a small share of the budget",
-)  # fmt: skip
+)
 async def count(name: Name, body: RowCountRequest, response: Response, who: Who, state: TheState) -> RowCountView:
     """Charge once and count, with noise; plans made afterwards use what was counted and what is left."""
     job = await run_in_threadpool(submitted_count, state, who, name, body)

@@ -91,11 +91,17 @@ def one_session(
     "/sessions/{id}/ask",
     response_model=AnswerView,
     responses=refusals(
-        "not_found", "conflict", "session_ended", "answer_forfeited", "invalid_expression", "engine_error",
-        "budget_exceeded", "infeasible",
+        "not_found",
+        "conflict",
+        "session_ended",
+        "answer_forfeited",
+        "invalid_expression",
+        "engine_error",
+        "budget_exceeded",
+        "infeasible",
     ),
     summary="Ask how many rows meet a condition",
-)  # fmt: skip
+)
 def ask(id: SessionId, body: QuestionAsked, who: Who, state: TheState) -> AnswerView:
     """An answer within the promised error, at once; the same question has the same answer."""
     return answered(state, who, own_session(state, who, id), body.question)

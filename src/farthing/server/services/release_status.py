@@ -258,9 +258,15 @@ def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
     asked = {name: said for name, said in words.items() if name not in ("dataset", "study", "title")}
     limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
     return submitted(
-        state, who, kind=RELEASE, request_id=body.request_id, dataset=dataset, asked=asked, limits=limits,
+        state,
+        who,
+        kind=RELEASE,
+        request_id=body.request_id,
+        dataset=dataset,
+        asked=asked,
+        limits=limits,
         is_answer_to=is_answer_to,
-    )  # fmt: skip
+    )
 
 
 def submitted_count(state: State, who: Caller, name: str, body: RowCountRequest) -> Job:

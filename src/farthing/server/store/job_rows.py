@@ -87,9 +87,16 @@ def add(store: Store, job_id: str, owner: str, role: str, kind: str, body: str) 
     """The job of this id: a new one that waits, or the one that was there."""
     moment = now()
     row = {
-        "id": job_id, "owner": owner, "role": role, "kind": kind, "body": body, "state": QUEUED, "progress": 0.0,
-        "created": moment, "changed": moment,
-    }  # fmt: skip
+        "id": job_id,
+        "owner": owner,
+        "role": role,
+        "kind": kind,
+        "body": body,
+        "state": QUEUED,
+        "progress": 0.0,
+        "created": moment,
+        "changed": moment,
+    }
     try:
         with store.begin() as connection:
             connection.execute(sa.insert(jobs).values(row))

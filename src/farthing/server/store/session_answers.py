@@ -55,9 +55,13 @@ def add(store: Store, session: str, owner: str, one: Asked) -> bool:
     """Write an answer down under its number; False if that number is taken."""
     answer = {"value": one.value, "error": one.error, "paid": one.paid, "key": one.key}
     row = {
-        "session": session, "number": one.number, "owner": owner, "question": one.question,
-        "answer": json.dumps(answer, allow_nan=False), "at": one.at,
-    }  # fmt: skip
+        "session": session,
+        "number": one.number,
+        "owner": owner,
+        "question": one.question,
+        "answer": json.dumps(answer, allow_nan=False),
+        "at": one.at,
+    }
     try:
         with store.begin() as connection:
             connection.execute(sa.insert(asked).values(row))
@@ -75,6 +79,11 @@ def _read(row: sa.Row[tuple[object, ...]]) -> Asked:
     facts = row._mapping
     answer = json.loads(facts["answer"])
     return Asked(
-        int(facts["number"]), str(facts["question"]), answer["key"], answer["value"], answer["error"], answer["paid"],
+        int(facts["number"]),
+        str(facts["question"]),
+        answer["key"],
+        answer["value"],
+        answer["error"],
+        answer["paid"],
         int(facts["at"]),
-    )  # fmt: skip
+    )

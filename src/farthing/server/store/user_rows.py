@@ -103,9 +103,14 @@ def _user_of(row: Any) -> User | None:
     if row is None:
         return None
     return User(
-        row.name, row.role, bool(row.disabled), row.oidc_subject, row.created, row.password_hash is not None,
+        row.name,
+        row.role,
+        bool(row.disabled),
+        row.oidc_subject,
+        row.created,
+        row.password_hash is not None,
         hashlib.sha256((row.password_hash or "").encode()).hexdigest(),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,14 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
         cells = shared.members[shared.slots.index(slot)]
         places = np.where(cells >= 0, members[cells], -1)
         yield CombinedOutput(
-            statistic, asked.question.labels, (slot,), asked.reference,
-            combination=shared, places=places, **known,
-        )  # fmt: skip
+            statistic,
+            asked.question.labels,
+            (slot,),
+            asked.reference,
+            combination=shared,
+            places=places,
+            **known,
+        )
 
 
 def _public(facts: Facts, asked: RefinedQuestion) -> Output | None:

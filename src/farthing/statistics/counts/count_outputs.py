@@ -276,10 +276,15 @@ class CountOutput(Output):
         plain = self._sums(cells)
         values = self._sums(consistent_cells(cells, self.together, deviation))
         return Answer.around(
-            self.name, values, self._distribution(noises, values), self.labels,
-            confidence=confidence, centre=plain, least=0.0,
+            self.name,
+            values,
+            self._distribution(noises, values),
+            self.labels,
+            confidence=confidence,
+            centre=plain,
+            least=0.0,
             note=moved_note(plain, values, deviation * np.sqrt(np.maximum(self.parts, 1))),
-        )  # fmt: skip
+        )
 
     def _sums(self, cells: NDArray[np.int64]) -> Floats:
         inside = self.members >= 0

@@ -98,9 +98,15 @@ class CdfOutput(CdfAssumptions):
     ) -> CdfOutput:
         """The output of a question about a cdf."""
         return cls(
-            question.statistic, cdf_labels(question), (slot,), reference, members=members,
-            expected=expected.reshape(-1, question.shape[-1]), rows_per_unit=rows_per_unit, is_expected=is_expected,
-        )  # fmt: skip
+            question.statistic,
+            cdf_labels(question),
+            (slot,),
+            reference,
+            members=members,
+            expected=expected.reshape(-1, question.shape[-1]),
+            rows_per_unit=rows_per_unit,
+            is_expected=is_expected,
+        )
 
     @cached_property
     def _below_and_above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -61,9 +61,12 @@ def _engine_axis(axis: PieceAxis, schema: Schema) -> Axis:
         condition = read(axis.source, schema)
         places: dict[Any, int] = {False: 0, True: 1, None: axis.missing}
         return Axis(
-            key, condition.columns, tuple(range(axis.size)),
-            lambda table: condition.to_ibis(table, cells_read=True), places,
-        )  # fmt: skip
+            key,
+            condition.columns,
+            tuple(range(axis.size)),
+            lambda table: condition.to_ibis(table, cells_read=True),
+            places,
+        )
     domain, name = schema[axis.source], axis.source
     if axis.form == "values":
         value: Callable[[Any], Any] = lambda table: table[name]  # noqa: E731

@@ -92,9 +92,15 @@ class CombinedOutput(CountOutput):
         values = self._counts_of(plain, noises)
         distribution = self._combined_distribution(noises, values)
         return Answer.around(
-            self.name, values, distribution, self.labels, confidence=confidence, centre=plain, least=0.0,
+            self.name,
+            values,
+            distribution,
+            self.labels,
+            confidence=confidence,
+            centre=plain,
+            least=0.0,
             note=moved_note(plain, values, distribution.standard_errors),
-        )  # fmt: skip
+        )
 
     def _counts_of(self, plain: Floats, noises: Mapping[str, Noise]) -> Floats:
         """The estimates without negative ones, with the same total; whole where that was asked for."""

@@ -83,9 +83,15 @@ class MarginalsOutput(StrategyOutput):
         residuals = {part: v * variance for part, v in transform.fit.residual_variances.items()}
         asking = MarginalAsking(self.name, self.cells, plain, residuals, noise.kind, units)
         return Answer.within(
-            self.name, values, errors, ShapedInterval(plain, errors, shape, 0.0 if moved else -math.inf), self.labels,
-            confidence=confidence, asking=asking, raw=plain,
-        )  # fmt: skip
+            self.name,
+            values,
+            errors,
+            ShapedInterval(plain, errors, shape, 0.0 if moved else -math.inf),
+            self.labels,
+            confidence=confidence,
+            asking=asking,
+            raw=plain,
+        )
 
     def _flat(self, groups: Sequence[Mapping[Subset, Any]]) -> Floats:
         """The cells of all groups, one table after the other."""
@@ -140,10 +146,15 @@ def outputs_of(
         mean = max(1.0, len(cells.subsets) * rows / cells.count)
         outputs.append(
             MarginalsOutput(
-                statistic, cells.labels, (slot,), np.full(cells.count, mean),
-                cells=cells, rows=rows, rows_per_unit=facts.dataset.rows_per_unit,
+                statistic,
+                cells.labels,
+                (slot,),
+                np.full(cells.count, mean),
+                cells=cells,
+                rows=rows,
+                rows_per_unit=facts.dataset.rows_per_unit,
             )
-        )  # fmt: skip
+        )
         slots.append(slot)
         columns.update(dict.fromkeys(axis.column for axis in cells.groups))
     return tuple(slots), tuple(outputs), {}, assumptions_of(facts, tuple(columns))

@@ -63,9 +63,12 @@ class MarginalAsking:
         error = math.sqrt(noise + sampling)
         distribution = NORMAL if self.kind == "gaussian" else UNKNOWN
         return Answer.within(
-            f"{self.name}: {query_text(what)}", max(centre, 0.0), error,
-            ShapedInterval(np.array([centre]), np.array([error]), distribution), confidence=confidence,
-        )  # fmt: skip
+            f"{self.name}: {query_text(what)}",
+            max(centre, 0.0),
+            error,
+            ShapedInterval(np.array([centre]), np.array([error]), distribution),
+            confidence=confidence,
+        )
 
     @cached_property
     def _tables(self) -> dict[Subset, Floats]:

@@ -149,9 +149,12 @@ class MarginalTransform:
     def digest(self) -> str:
         """Of everything that decides the numbers."""
         facts = (
-            self.plan.sizes, [(level.subset, level.contrasts) for level in self.plan.levels],
-            self.weights, self.tables, self.groups,
-        )  # fmt: skip
+            self.plan.sizes,
+            [(level.subset, level.contrasts) for level in self.plan.levels],
+            self.weights,
+            self.tables,
+            self.groups,
+        )
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def apply(self, exact: Any) -> Integers:

@@ -265,9 +265,14 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     units = facts.dataset.rows_per_unit
     if statistic.kind == "cdf":
         return StrategyCdfOutput(
-            statistic, cdf_labels(question), (slot,), member.asked.reference,
-            expected=member.expected, rows_per_unit=units, is_expected=shares_expected(facts, question),
-        )  # fmt: skip
+            statistic,
+            cdf_labels(question),
+            (slot,),
+            member.asked.reference,
+            expected=member.expected,
+            rows_per_unit=units,
+            is_expected=shares_expected(facts, question),
+        )
     cells = member.intervals
     counts = np.concatenate([cells.answers(group) for group in member.expected])
     labels = question.labels
@@ -278,9 +283,15 @@ def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
         if outer:
             labels = tuple((*group, pair) if wrapped else (group, pair) for group in outer for pair in pairs)
     return RangesOutput(
-        statistic, labels, (slot,), np.full(len(counts), member.reference),
-        axes=question.axes, workload=cells, expected=counts, rows_per_unit=units,
-    )  # fmt: skip
+        statistic,
+        labels,
+        (slot,),
+        np.full(len(counts), member.reference),
+        axes=question.axes,
+        workload=cells,
+        expected=counts,
+        rows_per_unit=units,
+    )
 
 
 def _shares(facts: Facts, asked: Sequence[RefinedQuestion]) -> float:
@@ -302,7 +313,11 @@ def _cell_loss(member: Member) -> float:
     """The same for a cdf that is measured cell by cell, without its sensitivity."""
     asked = member.asked
     output = CdfOutput(
-        member.statistic, (), (), asked.reference,
-        members=asked.refinement.members[0], expected=member.expected,
-    )  # fmt: skip
+        member.statistic,
+        (),
+        (),
+        asked.reference,
+        members=asked.refinement.members[0],
+        expected=member.expected,
+    )
     return float(np.mean(output.variances_at_unit) / 0.25)

@@ -115,9 +115,15 @@ class RangesOutput(StrategyOutput):
         listed = bool(self.statistic.ranges)
         asking = RangeAsking(self.name, self.axes, cells, settled, transform, noise.kind, deviation, units, listed)
         return Answer.within(
-            self.name, values, errors, ShapedInterval(plain, errors, shape), self.labels,
-            confidence=confidence, asking=asking, raw=plain,
-        )  # fmt: skip
+            self.name,
+            values,
+            errors,
+            ShapedInterval(plain, errors, shape),
+            self.labels,
+            confidence=confidence,
+            asking=asking,
+            raw=plain,
+        )
 
     def _totals(self, transform: StrategyTransform, cells: Floats, deviation: float) -> Floats:
         """The rows of every group, none below zero, adding up to what they add up to with their noise."""

@@ -53,9 +53,16 @@ class StrategySlot(Slot):
         )
         size = max(transform.size for transform in transforms.values())
         return cls(
-            name, aggregates[0], both, size, kinds=tuple(transforms), transforms=dict(transforms),
-            cells_moved=cells, tables=aggregates, strategy_names=dict(strategy_names),
-        )  # fmt: skip
+            name,
+            aggregates[0],
+            both,
+            size,
+            kinds=tuple(transforms),
+            transforms=dict(transforms),
+            cells_moved=cells,
+            tables=aggregates,
+            strategy_names=dict(strategy_names),
+        )
 
     @property
     def aggregates(self) -> Mapping[str, Aggregate]:

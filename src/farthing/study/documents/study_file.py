@@ -52,8 +52,16 @@ from farthing.study.plan import Plan
 from farthing.study.study import Study
 
 STUDY_KEYS = (
-    "epsilon", "delta", "ledger", "name", "analyst", "sampling_rate", "plan_epsilon", "plan_reserve", "plan_fit",
-)  # fmt: skip
+    "epsilon",
+    "delta",
+    "ledger",
+    "name",
+    "analyst",
+    "sampling_rate",
+    "plan_epsilon",
+    "plan_reserve",
+    "plan_fit",
+)
 
 
 @dataclass(frozen=True)

@@ -234,9 +234,17 @@ def _priced(
 ) -> QuerySessionPlan:
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes).l1
     facts: Any = (
-        tuple(axes), allowance.epsilon, allowance.delta, asked.alpha, asked.queries, rows, sensitivity,
-        asked.updates, asked.start, asked.confidence,
-    )  # fmt: skip
+        tuple(axes),
+        allowance.epsilon,
+        allowance.delta,
+        asked.alpha,
+        asked.queries,
+        rows,
+        sensitivity,
+        asked.updates,
+        asked.start,
+        asked.confidence,
+    )
     try:
         return _remembered_plan(*facts)
     except Infeasible as refusal:

@@ -58,9 +58,15 @@ class SessionWishes:
         """The same with everything chosen but alpha."""
         columns, bins = chosen(dataset, self.columns, self.bins)
         return QuerySessionOptions(
-            ALPHA if self.alpha is None else self.alpha, self.queries, columns, bins, self.updates, self.rows,
-            self.epsilon, confidence=self.confidence,
-        )  # fmt: skip
+            ALPHA if self.alpha is None else self.alpha,
+            self.queries,
+            columns,
+            bins,
+            self.updates,
+            self.rows,
+            self.epsilon,
+            confidence=self.confidence,
+        )
 
 
 @dataclass(frozen=True)
