@@ -217,19 +217,9 @@ class Release(Mapping[str, Answer]):
             InvalidValue: If it cannot be written; the release is not lost.
             MissingExtra: If the extra `plots` is not installed.
         """
-        from farthing.study.reports.release_report import report_page
+        from farthing.study.reports.release_report import report_page, saved_page
 
-        target, page = Path(path), report_page(self)
-        try:
-            target.write_text(page, encoding="utf-8")
-        except OSError as problem:
-            raise InvalidValue(
-                "path",
-                str(path),
-                f"cannot be written ({problem.strerror})",
-                "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
-            ) from None
-        return target
+        return saved_page(report_page(self), path)
 
     def __str__(self) -> str:
         return release_table(self.answers.values(), self.warnings, self.about)

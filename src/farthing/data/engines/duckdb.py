@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from farthing.data.engines.engine import PART, function
+from farthing.data.engines.engine import PART, BytesAsKeys, function
 from farthing.data.schema import LONGEST_CATEGORY
 from farthing.errors import EngineError
 
@@ -28,7 +28,7 @@ _default: list[DuckDBEngine] = []
 _making = threading.Lock()
 
 
-class DuckDBEngine:
+class DuckDBEngine(BytesAsKeys):
     """One DuckDB connection; queries take turns on it."""
 
     name = "duckdb"
@@ -126,21 +126,6 @@ class DuckDBEngine:
     def sha256(self, data: Any) -> Any:
         digits = function("sha256", ("binary",), "string")(data)
         return function("unhex", ("string",), "binary")(digits)
-
-    def constant_bytes(self, value: bytes) -> Any:
-        import ibis
-
-        return ibis.literal(value, "binary")
-
-    def hexadecimal(self, data: Any) -> Any:
-        return function("hex", ("binary",), "string")(data).lower()
-
-    def key(self, text: Any) -> Any:
-        """The bytes: a cast to VARCHAR would keep the collation of the column."""
-        return self.bytes_of(text)
-
-    def constant_key(self, value: str) -> Any:
-        return self.constant_bytes(value.encode())
 
     def text_of_key(self, key: Any) -> Any:
         """decode(), which knows of no collation."""

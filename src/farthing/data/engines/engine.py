@@ -23,6 +23,7 @@ from __future__ import annotations
 import inspect
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cache
@@ -176,6 +177,28 @@ class Engine(Protocol):
     def token(self) -> Any:
         """An Ibis text value that differs from row to row; it need not be secret."""
         ...
+
+
+class BytesAsKeys(ABC):
+    """What DuckDB and Spark share: the key of a text is its bytes, because a cast of text keeps its collation."""
+
+    @abstractmethod
+    def bytes_of(self, text: Any) -> Any:
+        """The bytes of an Ibis text value."""
+
+    def constant_bytes(self, value: bytes) -> Any:
+        import ibis
+
+        return ibis.literal(value, "binary")
+
+    def hexadecimal(self, data: Any) -> Any:
+        return function("hex", ("binary",), "string")(data).lower()
+
+    def key(self, text: Any) -> Any:
+        return self.bytes_of(text)
+
+    def constant_key(self, value: str) -> Any:
+        return self.constant_bytes(value.encode())
 
 
 PATIENCE = 0.05  # seconds between two looks at the progress

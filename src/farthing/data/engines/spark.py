@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from farthing.data.engines.engine import PART, UNKNOWN_TYPE, exact_rows, function, split_address
+from farthing.data.engines.engine import PART, UNKNOWN_TYPE, BytesAsKeys, exact_rows, function, split_address
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["SparkEngine", "spark_table"]
@@ -51,7 +51,7 @@ _backends: dict[tuple[str, float | None], Any] = {}
 _kept: dict[int, Any] = {}
 
 
-class SparkEngine:
+class SparkEngine(BytesAsKeys):
     """One Spark session; queries take turns on it, each under a tag of its own."""
 
     name = "pyspark"
@@ -148,20 +148,6 @@ class SparkEngine:
     def sha256(self, data: Any) -> Any:
         digits = function("sha2", ("binary", "int64"), "string")(data, 256)
         return function("unhex", ("string",), "binary")(digits)
-
-    def constant_bytes(self, value: bytes) -> Any:
-        import ibis
-
-        return ibis.literal(value, "binary")
-
-    def hexadecimal(self, data: Any) -> Any:
-        return function("hex", ("binary",), "string")(data).lower()
-
-    def key(self, text: Any) -> Any:
-        return self.bytes_of(text)
-
-    def constant_key(self, value: str) -> Any:
-        return self.constant_bytes(value.encode())
 
     def text_of_key(self, key: Any) -> Any:
         """CAST(key AS STRING), which has the plain collation."""

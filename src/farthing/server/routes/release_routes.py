@@ -28,6 +28,16 @@ from farthing.server.services.release_status import (
 
 router = guarded("releases")
 
+_REFUSALS = refusals(
+    "not_found",
+    "conflict",
+    "budget_exceeded",
+    "infeasible",
+    "answer_forfeited",
+    "engine_error",
+    "invalid_expression",
+)
+
 AnyId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._-]{1,100}$", max_length=170)]
 
 
@@ -36,15 +46,7 @@ AnyId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0-9._
     response_model=ReleaseView,
     responses={
         202: {"model": ReleaseView, "description": "it waits or runs; look at it, or at its events"},
-        **refusals(
-            "not_found",
-            "conflict",
-            "budget_exceeded",
-            "infeasible",
-            "answer_forfeited",
-            "engine_error",
-            "invalid_expression",
-        ),
+        **_REFUSALS,
     },
 )
 async def release(body: ReleaseRequest, response: Response, who: Who, state: TheState) -> ReleaseView:
@@ -96,15 +98,7 @@ async def events(request_id: AnyId, request: Request, who: Who, state: TheState)
             "headers": described_headers({"Content-Disposition": "what the file is called"}),
             "content": {"text/csv": {}, "application/json": {}, "text/html": {}, "text/x-python": {}},
         },
-        **refusals(
-            "not_found",
-            "conflict",
-            "budget_exceeded",
-            "infeasible",
-            "answer_forfeited",
-            "engine_error",
-            "invalid_expression",
-        ),
+        **_REFUSALS,
     },
 )
 def file(request_id: AnyId, who: Who, state: TheState, format: Annotated[Format, Query()] = "csv") -> Response:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.ledger import Receipt
@@ -194,6 +196,26 @@ class ReleaseFacts(Protocol):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why the budget protects little, where it does."""
+
+
+def saved_page(page: str, path: str) -> Path:
+    """The path of a file that holds the page."""
+    target = Path(path)
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as problem:
+        raise unwritable(path, problem) from None
+    return target
+
+
+def unwritable(path: str, problem: OSError) -> InvalidValue:
+    """What is said of a file that cannot be written; nothing that was paid for is lost."""
+    return InvalidValue(
+        "path",
+        str(path),
+        f"cannot be written ({problem.strerror or type(problem).__name__})",
+        "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
+    )
 
 
 def report_page(release: ReleaseFacts) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farthing.adaptive.synthesis_validation import CheckedSynthesis
-from farthing.errors import InvalidValue
 from farthing.ledger import Receipt
 from farthing.numerics.bounds import number_text
 from farthing.study.attacker_odds import Risk, budget_cautions
+from farthing.study.reports.release_report import saved_page
 from farthing.study.synthesis.synthetic_quality import (
     GOOD,
     GOOD_UP_TO,
@@ -158,17 +158,7 @@ class SyntheticFacts(Protocol):
 
 def written_report(synthetic: SyntheticFacts, path: str) -> Path:
     """The page in a file."""
-    target, page = Path(path), report_page(synthetic)
-    try:
-        target.write_text(page, encoding="utf-8")
-    except OSError as problem:
-        raise InvalidValue(
-            "path",
-            str(path),
-            f"cannot be written ({problem.strerror})",
-            "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
-        ) from None
-    return target
+    return saved_page(report_page(synthetic), path)
 
 
 def report_page(synthetic: SyntheticFacts) -> str:

@@ -271,6 +271,8 @@ class Synthetic:
         Raises:
             InvalidValue: If the name ends in something else, or the file cannot be written.
         """
+        from farthing.study.reports.release_report import unwritable
+
         target = checked_target(path)
         try:
             if target.suffix.lower() == ".csv":
@@ -282,12 +284,7 @@ class Synthetic:
 
                 parquet.write_table(self._table, target)
         except OSError as problem:
-            raise InvalidValue(
-                "path",
-                str(path),
-                f"cannot be written ({problem.strerror or type(problem).__name__})",
-                "name a file in a directory that exists; nothing is lost, and writing it again costs nothing",
-            ) from None
+            raise unwritable(path, problem) from None
         return target
 
     def marginal(self, *columns: str) -> NDArray[np.float64]:
