@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
 PUBLIC = (
@@ -32,9 +31,6 @@ PUBLIC = (
 )
 # Whole until 1.0, and on no page: each of its names is one of another module.
 OLD_NAMES = ("farthing.release", "farthing.release.workloads")
-
-# Public names whose docstring does not explain every parameter yet. Names only leave this list.
-WITHOUT_PARAMETERS = frozenset((Path(__file__).parent / "parameters_not_explained.txt").read_text().split())
 
 
 @cache

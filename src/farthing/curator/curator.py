@@ -299,7 +299,19 @@ class Curator:
             return _finished(question, self._run(question, dataset, charge, marks, asking.timeout, progress))
 
     def accounts(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
-        """Every account that pays for what is computed from a dataset, each of them for its unit of privacy."""
+        """Every account that pays for what is computed from a dataset, each of them for its unit of privacy.
+
+        Args:
+            dataset: The table with its public facts.
+            ledger_name: The account that pays first.
+            sampling_rate: Says that the table is a secret sample of a population.
+
+        Returns:
+            The account of the name, and those of other tables that are read.
+
+        Raises:
+            InvalidValue: If an account is missing, or protects another unit.
+        """
         return accounts_of(self.ledger, dataset, ledger_name, sampling_rate)
 
     def is_of_other_table(self, dataset: Dataset, request_id: str) -> bool:
@@ -307,6 +319,13 @@ class Curator:
 
         Two files of one name share a budget where nobody names them apart; they share no answer. A file whose content
         changed is the same table.
+
+        Args:
+            dataset: The table with its public facts.
+            request_id: The name of the request.
+
+        Returns:
+            True only where the ledger knows of another table.
         """
         try:
             stored = self.ledger.stored(request_id)
@@ -324,6 +343,13 @@ class Curator:
         """Whether a dataset has other rows than when a request was charged; None where nobody can tell, or may know.
 
         What it says depends on private rows: it is for the steward, and no analyst learns it.
+
+        Args:
+            dataset: The table with its public facts.
+            request_id: The name of the request.
+
+        Returns:
+            True, False or None.
         """
         if self.ledger.role == "analyst":
             return None
@@ -397,7 +423,15 @@ class Curator:
     def recorded(self, request_id: str, patience: float | None = None) -> Answered:
         """The answer of a request that was charged before; without one it is forfeited, because noise is drawn once.
 
-        `patience` is how many seconds to wait for a process that may be about to record it.
+        Args:
+            request_id: The name of the request.
+            patience: How many seconds to wait for a process that may be about to record it.
+
+        Returns:
+            The noisy numbers and the receipt.
+
+        Raises:
+            AnswerForfeited: If there is no answer.
         """
         stored = self.ledger.stored(request_id)
         deadline = time.monotonic() + (patience or 0.0)

@@ -91,7 +91,10 @@ def dataset(
 class Dataset:
     """A frozen description of a table and of what was done to it; every transformation returns a new one.
 
-    Make one with `farthing.dataset`. `schema` holds the columns and their domains after all transformations.
+    Make one with `farthing.dataset`.
+
+    Attributes:
+        schema: The columns and their domains after all transformations.
 
     >>> import pyarrow
     >>> visits = dataset(pyarrow.table({"cost": [10.0, 20.0]}), schema={"cost": (0.0, 500.0)})
@@ -595,7 +598,14 @@ class Dataset:
         return kept
 
     def table(self, run: Run) -> Any:
-        """The Ibis table after all steps: the columns that `run` wants, and those of the unit."""
+        """The Ibis table after all steps.
+
+        Args:
+            run: What holds for one query: the sample, its key, and the columns that are wanted.
+
+        Returns:
+            A table with those columns, and with those of the unit.
+        """
         wanted = [set(run.columns)]
         for step in reversed(self._steps):
             wanted.append(step.needs(wanted[-1]))

@@ -417,7 +417,23 @@ class Receipt:
         return cls(**data)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the receipt to a file and return its path; of what is there already only a receipt is replaced."""
+        """Write the receipt to a file; of what is there already only a receipt is replaced.
+
+        Args:
+            path: The file.
+
+        Returns:
+            Its path.
+
+        Raises:
+            InvalidValue: If the file holds something else.
+
+        >>> import tempfile
+        >>> receipt = Receipt("l", "census", "", "r-1", "released", 4, "ab", 0.1, 0.0, 2, 300_000_000, 0, 0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Receipt.load(receipt.save(f"{folder}/receipt.json")) == receipt
+        True
+        """
         place = Path(path)
         if place.exists():
             try:
@@ -429,7 +445,18 @@ class Receipt:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Receipt:
-        """The receipt in a file."""
+        """The receipt that `save` wrote to a file.
+
+        Args:
+            path: The file.
+
+        Returns:
+            An equal receipt.
+
+        Raises:
+            InvalidValue: If the file holds something else.
+            OSError: If it cannot be read.
+        """
         return cls.from_json(Path(path).read_text(encoding="utf-8"))
 
 

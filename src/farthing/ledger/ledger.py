@@ -424,6 +424,16 @@ _Done = TypeVar("_Done")
 class Ledger(OpenLedger):
     """Budgets, charges and answers in an append-only, signed store. Made by `farthing.open_ledger`.
 
+    Args:
+        store: Where the entries are.
+        chain: The key that signs them.
+        witness: What was seen of the ledger, kept outside it.
+        memory: What this process has seen of it.
+        actor: Who acts.
+        role: "curator", "analyst" or "auditor".
+        opening: What verifying it came to when it was opened.
+        notes: What is not wrong with the ledger but about it.
+
     >>> import tempfile, os
     >>> from farthing.ledger import open_ledger
     >>> folder = tempfile.TemporaryDirectory()

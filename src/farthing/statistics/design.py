@@ -188,7 +188,17 @@ class Design:
         return tuple(output for output in self.outputs if output.sized)
 
     def output(self, name: str) -> Output:
-        """The output of a statistic by its name."""
+        """The output of a statistic by its name.
+
+        Args:
+            name: What the statistic is called.
+
+        Returns:
+            Its cells, the slots it reads and its predicted error.
+
+        Raises:
+            InvalidValue: If there is no such statistic.
+        """
         for output in self.outputs:
             if output.name == name:
                 return output
@@ -200,7 +210,14 @@ class Design:
         )
 
     def measurements(self, noises: Mapping[str, Noise]) -> Measurements:
-        """What is charged and run, once noises are chosen."""
+        """What is charged and run, once noises are chosen.
+
+        Args:
+            noises: The noise of every slot, by the slot's name.
+
+        Returns:
+            The slots with their noises, for a curator.
+        """
         return Measurements(self.derived, self.slots, dict(noises))
 
 

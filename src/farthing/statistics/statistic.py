@@ -119,6 +119,16 @@ class Statistic:
         """How a column is cut into cells: a number of equal parts, edges, or None for its own values.
 
         Ranges that were listed cut it at their ends.
+
+        Args:
+            column: The column.
+
+        Returns:
+            A number of parts, a tuple of edges, or None.
+
+        >>> from farthing.statistics import histogram
+        >>> histogram("age", bins=10).bins_of("age")
+        10
         """
         if self.ranges:
             return tuple(sorted({edge for pair in self.ranges for edge in pair}))

@@ -113,6 +113,20 @@ class Plan:
         """A plan whose budget is divided now, so that what cannot be planned is said at once.
 
         What the ledger has under the same words needs no budget any more: that plan is shown as it was.
+
+        Args:
+            study: The study.
+            asked: The statistics.
+            expected: What is known, as for `Study.plan`.
+            epsilon: The part of the budget that is asked for.
+
+        Returns:
+            The plan.
+
+        Raises:
+            InvalidValue: If a statistic does not fit the schema.
+            BudgetExceeded: If the budget does not have what is asked for.
+            Infeasible: If no noise meets what is required.
         """
         request = Request.of(study, asked, epsilon, expected)
         earlier = earlier_release(study, request)
@@ -134,7 +148,18 @@ class Plan:
         expected: Mapping[str, Any] | None,
         epsilon: float | None,
     ) -> Plan:
-        """A plan whose budget is divided when somebody looks at it, or when its controls are set."""
+        """A plan whose budget is divided when somebody looks at it, or when its controls are set.
+
+        Args:
+            study: The study.
+            asked: The statistics.
+            problem: What is divided: the design of the statistics and the budget.
+            expected: What is known, as for `Study.plan`.
+            epsilon: The part of the budget that is asked for.
+
+        Returns:
+            The plan.
+        """
         request = Request.of(study, asked, epsilon, expected)
         allowance = Allowance(problem.epsilon, problem.delta)
         return cls(study, asked, problem, dict(expected or {}), request, allowance, epsilon)
@@ -149,7 +174,19 @@ class Plan:
         request: Request,
         earlier: Earlier,
     ) -> Plan:
-        """The plan of an earlier release as it was then; it is divided again only if somebody looks at it."""
+        """The plan of an earlier release as it was then; it is divided again only if somebody looks at it.
+
+        Args:
+            study: The study.
+            asked: The statistics.
+            expected: What is known, as for `Study.plan`.
+            epsilon: The part of the budget that is asked for.
+            request: The words that name the release.
+            earlier: The release.
+
+        Returns:
+            The plan, which says that it was released.
+        """
         made = earlier.plan["made"]
         asked = earlier.in_order(asked)
         allowance = Allowance(*map(float, made["allowance"]))
@@ -220,7 +257,14 @@ class Plan:
         return next(statistic for statistic in self.statistics if statistic.name == name)
 
     def refuse_unknown(self, name: str) -> None:
-        """Refuse a name that no statistic of the plan has."""
+        """Refuse a name that no statistic of the plan has.
+
+        Args:
+            name: The name.
+
+        Raises:
+            InvalidValue: If the plan has no such statistic; the message has the nearest names.
+        """
         names = [output.name for output in self.design.outputs]
         if name in names:
             return

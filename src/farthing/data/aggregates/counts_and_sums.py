@@ -144,7 +144,20 @@ class Histogram(Aggregate):
         return (*super().axes(schema), binned_axis(self.column, self.edges(schema), schema))
 
     def edges(self, schema: Schema) -> tuple[Any, ...]:
-        """Where cells begin and end, the two bounds included."""
+        """Where cells begin and end, the two bounds included.
+
+        Args:
+            schema: The columns and their domains.
+
+        Returns:
+            The edges, rising: one more than there are cells.
+
+        Raises:
+            InvalidValue: If the column cannot be cut like this.
+
+        >>> Histogram("age", cells=2).edges(Schema.read({"age": (0, 9)}))
+        (0, 4, 9)
+        """
         domain = domain_of(self.column, schema)
         if isinstance(self.cells, int):
             return equal_edges(self.column, domain, self.cells)
@@ -182,7 +195,20 @@ class OrderCounts(Aggregate):
             object.__setattr__(self, "grid", tuple(self.grid))
 
     def points(self, schema: Schema) -> tuple[Any, ...]:
-        """The points at which ranks are taken, between the bounds."""
+        """The points at which ranks are taken, between the bounds.
+
+        Args:
+            schema: The columns and their domains.
+
+        Returns:
+            The points, rising.
+
+        Raises:
+            InvalidValue: If the column cannot be cut like this.
+
+        >>> OrderCounts("age", grid=3).points(Schema.read({"age": (0, 9)}))
+        (3, 6)
+        """
         return self._edges(schema)[1:-1]
 
     def _edges(self, schema: Schema) -> tuple[Any, ...]:
@@ -313,7 +339,17 @@ class Sum(Aggregate):
             object.__setattr__(self, "grid", checked_grid(self.grid))
 
     def grid_of(self, schema: Schema) -> float:
-        """The width of one step."""
+        """The width of one step of the grid on which the column is added up.
+
+        Args:
+            schema: The columns and their domains.
+
+        Returns:
+            The width, in the data's own units.
+
+        >>> Sum("age").grid_of(Schema.read({"age": (0, 9)}))
+        1.0
+        """
         return default_grid(self.column, schema) if self.grid is None else self.grid
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
@@ -358,7 +394,17 @@ class Moments(Aggregate):
         object.__setattr__(self, "powers", powers)
 
     def grid_of(self, schema: Schema) -> float:
-        """The width of one step."""
+        """The width of one step of the grid on which the column is added up.
+
+        Args:
+            schema: The columns and their domains.
+
+        Returns:
+            The width, in the data's own units.
+
+        >>> Moments("age").grid_of(Schema.read({"age": (0, 9)}))
+        1.0
+        """
         return default_grid(self.column, schema) if self.grid is None else self.grid
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
@@ -429,7 +475,18 @@ class CrossProducts(Aggregate):
         return list(combinations_with_replacement((None, *self.columns), 2))
 
     def grid_of(self, name: str, schema: Schema) -> float:
-        """The width of one step of a column."""
+        """The width of one step of the grid on which a column is added up.
+
+        Args:
+            name: The column.
+            schema: The columns and their domains.
+
+        Returns:
+            The width, in the data's own units.
+
+        >>> CrossProducts(["age", "bmi"]).grid_of("age", Schema.read({"age": (0, 9), "bmi": (10.0, 60.0)}))
+        1.0
+        """
         if isinstance(self.grids, float):
             return self.grids
         chosen: dict[str, float] = dict(self.grids) if isinstance(self.grids, tuple) else {}
