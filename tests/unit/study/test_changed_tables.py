@@ -19,7 +19,7 @@ from farthing.data import Dataset
 from farthing.data import table_identity as module
 from farthing.data.table_identity import fingerprint_of
 from farthing.errors import InvalidValue, TableChanged
-from farthing.study import Plan, request
+from farthing.study import Plan, release_request
 
 COLUMNS = {"age": [30, 41, 52], "sex": ["F", None, "M"]}
 SCHEMA = {"age": (0, 110), "sex": ["F", "M"]}
@@ -145,7 +145,7 @@ def test_what_was_drawn_anew_after_a_crash_is_the_stored_answer(
     plan = made()
     plan.study.register()
     plan.study.ledger.charge("people", 0.25, request_id=plan.request_id)  # and its process is gone
-    monkeypatch.setattr(request, "PATIENCE", 0.0)
+    monkeypatch.setattr(release_request, "PATIENCE", 0.0)
     with pytest.raises(InvalidValue, match="has no answer yet"):
         made().release()
     fresh = made().release(fresh=True)
