@@ -27,8 +27,8 @@ from benchmarks.targets import Target
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded
-from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms import DiscreteGaussian
+from farthing.statistics.cells.cell_axes import Axis
 
 EPSILON, DELTA, ALPHA, QUERIES, ROWS = 1.0, 1e-9, 0.01, 10_000, 100_000
 MOST_RATIO = 0.5

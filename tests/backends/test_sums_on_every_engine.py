@@ -13,8 +13,8 @@ from backends.tables import SCHEMAS, TABLES
 from farthing.data import CellCounts, Count, Schema, Sum, dataset
 from farthing.data.expressions import Expression, read, read_cell
 from farthing.data.schema import read_domain
-from farthing.matrix.workloads.statistic_cells import groups_of
 from farthing.statistics import constructors as st
+from farthing.statistics.cells.statistic_cells import groups_of
 from farthing.statistics.design import Design, design_of
 
 SCHEMA = Schema.read(SCHEMAS["people"])

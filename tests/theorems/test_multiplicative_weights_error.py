@@ -12,7 +12,7 @@ from farthing.adaptive.query_session import QuerySession, plan_query_session
 from farthing.adaptive.query_session.session_rounds import reach_of_noise
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded
-from farthing.matrix.workloads.cell_axes import Axis
+from farthing.statistics.cells.cell_axes import Axis
 from sources import TestSource
 
 

@@ -127,7 +127,7 @@ def known_tables(
         One table for each statistic that says something about these cells.
 
     >>> import pyarrow, tempfile, farthing as ft
-    >>> from farthing.matrix.workloads.cell_axes import Axis
+    >>> from farthing.statistics.cells.cell_axes import Axis
     >>> table = pyarrow.table({"age": [30, 41, 52], "sex": ["F", "M", "F"]})
     >>> people = ft.dataset(table, schema={"age": (0, 99), "sex": ["F", "M"]})
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -23,10 +23,10 @@ from farthing.adaptive.synthesis import Synthesise, SynthesisPlan, SyntheticMode
 from farthing.adaptive.synthesis.synthesis_transcript import Transcript
 from farthing.data import Dataset, Sensitivity
 from farthing.data.coded_rows import CodedAxis, coded_rows
-from farthing.matrix.workloads.statistic_cells import CellAxis
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.privacy import Composed, Event, GaussianNoise
 from farthing.privacy.events import checked_epsilon
+from farthing.statistics.cells.statistic_cells import CellAxis
 from farthing.statistics.ranges.strategy_codec import restored_axis, stored_axis
 
 Codes = NDArray[np.int64]

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer
-from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan, plan_query_session
+from farthing.adaptive.query_session import Answer, Axis, QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.adaptive.synthesis import synthesis_plan
 from farthing.errors import SessionEnded
-from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms import (
     AboveThreshold,
     BoundedSum,

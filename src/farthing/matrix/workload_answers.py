@@ -40,7 +40,7 @@ from farthing.matrix.strategy_candidates import (
     unweighted,
     weighed_at_best,
 )
-from farthing.matrix.workloads.cell_queries import Question, axes_of, vector_of
+from farthing.matrix.workloads.condition_language import Question, language
 from farthing.matrix.workloads.interval_queries import AllRanges, Identity, Intervals, Prefix, Total
 from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
 from farthing.matrix.workloads.workload import Workload
@@ -143,7 +143,7 @@ class WorkloadAnswers:
         Raises:
             InvalidValue: If the question cannot be read, or needs cells that the strategy did not measure.
         """
-        vector = vector_of(what, axes_of(self.workload))
+        vector = language().coefficients(what, self.workload.columns, self.workload.shape)
         name = what if isinstance(what, str) else repr(what) if isinstance(what, tuple | dict) else "query"
         variance = self.estimator.variance(vector)
         if not math.isfinite(variance):

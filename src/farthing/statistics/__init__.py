@@ -4,6 +4,7 @@ constructors   count, mean, histogram, quantile and the others
 statistic      a statistic as a frozen value
 design         the measurements and outputs of one plan
 measurements   what is measured, the noise it gets, and what is read from it
+cells          the cells of columns, and conditions on them
 counts, moments, quantiles, regression, ranges, marginals   each kind with its design and its outputs
 """
 

@@ -15,8 +15,8 @@ from farthing.data import Dataset
 from farthing.data.expressions import read
 from farthing.data.schema import Categories, Domain, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
-from farthing.matrix.workloads.statistic_cells import cut_of
 from farthing.statistics import moments
+from farthing.statistics.cells.statistic_cells import cut_of
 from farthing.statistics.counts import count_design as counting
 from farthing.statistics.counts.count_queries import group_axes, refuse_too_many
 from farthing.statistics.marginals import marginal_outputs

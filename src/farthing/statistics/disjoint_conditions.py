@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.expressions.expression import read
 from farthing.data.schema import Schema
-from farthing.matrix.workloads.column_pieces import Pieces, pieces_of, pieces_of_condition
-from farthing.matrix.workloads.predicates import TRUE, Atom, Truths
+from farthing.statistics.cells.column_pieces import Pieces, pieces_of, pieces_of_condition
+from farthing.statistics.cells.predicates import TRUE, Atom, Truths
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.statistic import Statistic
 

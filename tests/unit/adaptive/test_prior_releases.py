@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.adaptive.prior_releases import KnownTable, known_tables
 from farthing.errors import InvalidValue
-from farthing.matrix.workloads.cell_axes import Axis
+from farthing.statistics.cells.cell_axes import Axis
 
 ROWS = 1200
 DRAWN = np.random.default_rng(3)

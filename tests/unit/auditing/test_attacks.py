@@ -25,8 +25,8 @@ from farthing.auditing.attacks import (
     reconstructed,
 )
 from farthing.errors import InvalidValue
-from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms import DiscreteLaplace
+from farthing.statistics.cells.cell_axes import Axis
 from sources import TestSource
 
 ALPHA = 1e-6

@@ -11,5 +11,6 @@ query_session           the stream itself
 
 from farthing.adaptive.query_session.query_session import Answer, QuerySession, Step
 from farthing.adaptive.query_session.session_plan import QuerySessionPlan, SplitBudget, plan_query_session
+from farthing.statistics.cells.cell_axes import Axis
 
-__all__ = ["Answer", "QuerySession", "QuerySessionPlan", "SplitBudget", "Step", "plan_query_session"]
+__all__ = ["Answer", "Axis", "QuerySession", "QuerySessionPlan", "SplitBudget", "Step", "plan_query_session"]

@@ -16,8 +16,8 @@ from farthing.adaptive.query_session.initial_measurements import Opening, blocks
 from farthing.adaptive.query_session.multiplicative_weights import UNIFORM_PART
 from farthing.adaptive.query_session.session_plan import QuerySessionPlan
 from farthing.adaptive.query_session.wavelets import Wavelets
-from farthing.matrix.workloads.cell_axes import Axis
 from farthing.mechanisms.randomness import Source
+from farthing.statistics.cells.cell_axes import Axis
 
 Floats = NDArray[np.float64]
 _SAMPLE = 16_384  # numbers that the common distribution is learnt from

@@ -16,8 +16,9 @@ from farthing.data.expressions.expression import check
 from farthing.data.expressions.parser import parse
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression, InvalidValue
-from farthing.matrix.workloads.cell_axes import Axis
-from farthing.matrix.workloads.cell_queries import Question, mask_of
+from farthing.matrix.workloads.condition_language import Question
+from farthing.statistics.cells.cell_axes import Axis
+from farthing.statistics.cells.cell_queries import mask_of
 
 _MOST_KEPT = 2**22  # cells of marginals that are kept at once
 

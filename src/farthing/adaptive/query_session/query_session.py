@@ -17,10 +17,10 @@ from farthing.adaptive.query_session.session_plan import QuerySessionPlan, centr
 from farthing.adaptive.query_session.session_rounds import OpenRound
 from farthing.adaptive.session_journal import Journal
 from farthing.errors import FarthingError, InvalidData, InvalidValue, LedgerUnavailable, SessionEnded
-from farthing.matrix.workloads.cell_axes import Axis
-from farthing.matrix.workloads.cell_queries import Question
+from farthing.matrix.workloads.condition_language import Question
 from farthing.mechanisms.mechanism import checked_integers
 from farthing.mechanisms.randomness import SYSTEM, Source
+from farthing.statistics.cells.cell_axes import Axis
 
 _MOST_TEXTS = 2**16  # masks of texts that are kept, and
 _MOST_KEPT = 2**26  # cells of them

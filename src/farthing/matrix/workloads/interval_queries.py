@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data.expressions.syntax_tree import written_name
 from farthing.inference.noise_terms import Floats
+from farthing.matrix.workloads.condition_language import language
 from farthing.matrix.workloads.workload import Places, Workload, checked_columns
 
 
@@ -130,7 +130,7 @@ def interval_text(column: str, start: int, stop: int) -> str:
     >>> interval_text("age", 3, 4), interval_text("age", 0, 18), interval_text("age", 10, 25)
     ('age = 3', 'age < 18', '10 <= age < 25')
     """
-    name = written_name(column)
+    name = language().column_text(column)
     if stop == start + 1:
         return f"{name} = {start}"
     return f"{name} < {stop}" if start == 0 else f"{start} <= {name} < {stop}"
@@ -174,7 +174,7 @@ class Prefix(Intervals):
 
     def label(self, i: int) -> str:
         """`x < i + 1`."""
-        return f"{written_name(self.column)} < {self._check_query(i) + 1}"
+        return f"{language().column_text(self.column)} < {self._check_query(i) + 1}"
 
     def _essence(self) -> tuple[object, ...]:
         return ("prefix", self.size)
@@ -328,7 +328,7 @@ class Identity(Intervals):
         return np.asarray(covariances[places, places])
 
     def label(self, i: int) -> str:
-        return f"{written_name(self.column)} = {self._check_query(i)}"
+        return f"{language().column_text(self.column)} = {self._check_query(i)}"
 
     def _essence(self) -> tuple[object, ...]:
         return ("identity", self.size)

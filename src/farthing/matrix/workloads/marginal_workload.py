@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from farthing.data.expressions.syntax_tree import written_name
 from farthing.errors import InvalidValue
 from farthing.inference.noise_terms import Floats
+from farthing.matrix.workloads.condition_language import language
 from farthing.matrix.workloads.interval_queries import Identity, Total
 from farthing.matrix.workloads.named_workloads import Product, joined_text
 from farthing.matrix.workloads.workload import Workload, checked_columns, default_columns, whole_size
@@ -215,7 +215,7 @@ class Marginals(Workload):
         for subset, own in self.slices.items():
             if place < own.stop:
                 values = np.unravel_index(place - own.start, self.table_shape(subset)) if subset else ()
-                names = (written_name(self.columns[axis]) for axis in subset)
+                names = (language().column_text(self.columns[axis]) for axis in subset)
                 return joined_text([f"{name} = {value}" for name, value in zip(names, values, strict=True)])
         raise AssertionError("every query is in a table")
 

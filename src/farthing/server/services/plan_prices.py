@@ -179,7 +179,7 @@ def _view(
         "bar": outlook.bar(budget),
         "risk": outlook.risk,
         "assumed_rows": plan.assumed_rows,
-        "sized": [output.name for output in plan.design.sized],
+        "sized": [output.name for output in plan.design.outputs if output.sized],
         "counting": plan.counting,
         "counted": None if plan.design.counted is None else asdict(plan.design.counted),
         "opening": plan.opening,

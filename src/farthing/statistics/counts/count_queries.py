@@ -11,9 +11,9 @@ from typing import Any
 from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
-from farthing.matrix.workloads.column_pieces import is_plain
-from farthing.matrix.workloads.predicates import Atom, Formula, formula_of
-from farthing.matrix.workloads.statistic_cells import CellAxis, cut_of, groups_of
+from farthing.statistics.cells.column_pieces import is_plain
+from farthing.statistics.cells.predicates import Atom, Formula, formula_of
+from farthing.statistics.cells.statistic_cells import CellAxis, cut_of, groups_of
 from farthing.statistics.statistic import Statistic
 
 

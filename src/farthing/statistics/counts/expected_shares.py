@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers
 from farthing.errors import InvalidValue
-from farthing.matrix.workloads.column_pieces import (
+from farthing.statistics.cells.column_pieces import (
     PieceAxis,
     Pieces,
     joined_axis,
     pieces_of,
     pieces_of_condition,
 )
-from farthing.matrix.workloads.predicates import TRUE, Atom, Truths
+from farthing.statistics.cells.predicates import TRUE, Atom, Truths
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.counts.piece_counts import PieceCounts
 from farthing.statistics.public_facts import Assumption, Facts, checked_expectation

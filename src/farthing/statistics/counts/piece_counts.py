@@ -14,7 +14,7 @@ from farthing.data.aggregates.bin_edges import are_equal_reals, equal_width, int
 from farthing.data.aggregates.counts_and_sums import one
 from farthing.data.expressions import read
 from farthing.data.schema import Dates, Domain, Integers, Reals, Schema
-from farthing.matrix.workloads.column_pieces import PieceAxis
+from farthing.statistics.cells.column_pieces import PieceAxis
 
 
 @dataclass(frozen=True)

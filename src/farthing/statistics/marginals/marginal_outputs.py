@@ -16,8 +16,8 @@ from farthing.data.stability import Sensitivity
 from farthing.inference import Answer, ErrorDistribution
 from farthing.inference.consistent_marginals import Subset, nonnegative_marginals, rounded_marginals
 from farthing.matrix.strategies.marginals import plan_marginals
-from farthing.matrix.workloads.column_pieces import pieces_of
-from farthing.matrix.workloads.statistic_cells import CellAxis, cut_of
+from farthing.statistics.cells.column_pieces import pieces_of
+from farthing.statistics.cells.statistic_cells import CellAxis, cut_of
 from farthing.statistics.counts.count_outputs import counts_of_total
 from farthing.statistics.counts.count_queries import group_axes
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from farthing.inference.consistent_marginals import Subset
 from farthing.matrix.strategies.marginals import MarginalFit, MarginalPlan
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.statistic_cells import CellAxis
 from farthing.statistics.ranges.strategy_transforms import Columns
 
 

@@ -19,9 +19,9 @@ from farthing.data.expressions.parser import parse
 from farthing.data.expressions.syntax_tree import written, written_name
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Schema
 from farthing.errors import InvalidValue
-from farthing.matrix.workloads.column_pieces import Pieces, is_plain, pieces_of
-from farthing.matrix.workloads.predicates import TRUE, Atom, Truths, formula_of
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.column_pieces import Pieces, is_plain, pieces_of
+from farthing.statistics.cells.predicates import TRUE, Atom, Truths, formula_of
+from farthing.statistics.cells.statistic_cells import CellAxis
 
 PAIRS = "a pair (lower, upper) holds lower <= value < upper, and the column's upper bound if it ends there"
 """The rule, as refusals state it."""

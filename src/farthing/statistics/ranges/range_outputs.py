@@ -14,7 +14,7 @@ from farthing.inference import Answer, ErrorDistribution, nearest_increasing, ro
 from farthing.matrix.workloads.interval_queries import Intervals
 from farthing.matrix.workloads.named_workloads import all_ranges
 from farthing.matrix.workloads.nonnegative_histograms import nearest_in_answers
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.statistic_cells import CellAxis
 from farthing.statistics.counts.count_outputs import counts_of_total
 from farthing.statistics.measurements import Integers, Kind, Noise
 from farthing.statistics.ranges.error_shapes import (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.statistic_cells import CellAxis
 from farthing.statistics.measurements import Kind
 from farthing.statistics.ranges.cell_conditions import condition_on, mask_of
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, Shape, ShapedInterval

@@ -17,7 +17,7 @@ from farthing.matrix.strategies.optimisation.p_identity_strategy import CellsAnd
 from farthing.matrix.strategies.strategy import Strategy
 from farthing.matrix.strategies.tree_strategies import TreeStrategy
 from farthing.matrix.strategies.wavelet import WaveletStrategy
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.statistic_cells import CellAxis
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 
 

@@ -21,9 +21,9 @@ from farthing.data.aggregates.aggregate import domain_of, names_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue
 from farthing.ledger.entries import checked_name
-from farthing.matrix.workloads.cell_axes import Axis
-from farthing.matrix.workloads.statistic_cells import size_of
 from farthing.privacy.events import checked_epsilon
+from farthing.statistics.cells.cell_axes import Axis
+from farthing.statistics.cells.statistic_cells import size_of
 from farthing.statistics.public_facts import ASSUMED_ROWS
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release import Release, stored_release

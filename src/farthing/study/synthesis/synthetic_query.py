@@ -12,9 +12,9 @@ from farthing.data.expressions import read
 from farthing.data.expressions.syntax_tree import written_constant, written_name
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression, InvalidValue
-from farthing.matrix.workloads.cell_axes import Axis
-from farthing.matrix.workloads.cell_queries import mask_of
 from farthing.numerics.bounds import number_text
+from farthing.statistics.cells.cell_axes import Axis
+from farthing.statistics.cells.cell_queries import mask_of
 from farthing.study.synthesis.synthetic_quality import Quality
 
 

@@ -12,7 +12,7 @@ from farthing.adaptive.query_session.initial_histogram import denoised_histogram
 from farthing.adaptive.query_session.initial_measurements import Opening
 from farthing.adaptive.query_session.wavelets import Wavelets, _split
 from farthing.adaptive.session_journal import MemoryJournal
-from farthing.matrix.workloads.cell_axes import Axis
+from farthing.statistics.cells.cell_axes import Axis
 from sources import TestSource
 
 

@@ -15,7 +15,7 @@ from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan
 from farthing.adaptive.query_session.session_rounds import OpenRound
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidValue, LedgerUnavailable
-from farthing.matrix.workloads.cell_axes import Axis
+from farthing.statistics.cells.cell_axes import Axis
 from sources import TestSource
 
 AXES = [Axis("sex", ("F", "M")), Axis("age", range(10)), Axis("flag", (0, 1))]

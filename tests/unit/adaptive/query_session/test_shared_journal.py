@@ -8,7 +8,7 @@ import numpy as np
 
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
-from farthing.matrix.workloads.cell_axes import Axis
+from farthing.statistics.cells.cell_axes import Axis
 
 AXES = [Axis("x", range(8))]
 

@@ -18,7 +18,7 @@ from farthing.matrix.strategies.optimisation import optimised, workload_optimum
 from farthing.matrix.strategies.tree_strategies import TreeStrategy
 from farthing.matrix.strategies.wavelet import WaveletStrategy
 from farthing.matrix.workloads import prefix
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.statistic_cells import CellAxis
 from farthing.statistics.constructors import cdf, count, histogram, ranges
 from farthing.statistics.counts.cumulative_shares import CdfOutput
 from farthing.statistics.design import Design, design_of

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from farthing.data.expressions.syntax_tree import written_constant, written_name
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.errors import InvalidExpression, InvalidValue
-from farthing.matrix.workloads.column_pieces import all_cuts, is_plain, representatives
-from farthing.matrix.workloads.predicates import TRUE, Atom, Truths
-from farthing.matrix.workloads.statistic_cells import CellAxis
+from farthing.statistics.cells.column_pieces import all_cuts, is_plain, representatives
+from farthing.statistics.cells.predicates import TRUE, Atom, Truths
+from farthing.statistics.cells.statistic_cells import CellAxis
 
 
 @dataclass(frozen=True)

@@ -11,33 +11,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from farthing.data.expressions.expression import check
 from farthing.data.expressions.parser import parse
+from farthing.data.expressions.syntax_tree import written_name
 from farthing.data.expressions.value_ranges import Flag
 from farthing.data.schema import Schema
 from farthing.errors import InvalidExpression, InvalidValue
 from farthing.inference.noise_terms import Floats
-from farthing.matrix.workloads.cell_axes import Axis
-from farthing.matrix.workloads.predicates import FALSE, TRUE, Atom, Truths, formula_of_node
-from farthing.matrix.workloads.workload import MOST_QUERIES, Workload
-
-Question = str | Mapping[str, Any] | tuple[Any, Any] | ArrayLike
-"""A text, {column: value, (lo, hi) or [values]}, a pair (lo, hi) where there is one axis, or a number for each cell."""
+from farthing.matrix.workloads.condition_language import Question
+from farthing.matrix.workloads.workload import MOST_QUERIES
+from farthing.statistics.cells.cell_axes import Axis
+from farthing.statistics.cells.predicates import FALSE, TRUE, Atom, Truths, formula_of_node
 
 _EVERYTHING = {"all", "all rows", "true"}
 _MOST_TRIED = 2**16
 
 
-def axes_of(workload: Workload) -> tuple[Axis, ...]:
-    """The axes of a workload about which nothing more is known: whole numbers from 0.
+class CellConditions:
+    """The conditions of `farthing.data`, for workloads whose cells are whole numbers from 0."""
 
-    >>> from farthing.matrix.workloads import prefix
-    >>> axes_of(prefix(100, column="age"))
-    (Axis(column='age', labels=range(0, 100), edges=None),)
-    """
-    return tuple(Axis(name, range(size)) for name, size in zip(workload.columns, workload.shape, strict=True))
+    def column_text(self, column: str) -> str:
+        return written_name(column)
+
+    def coefficients(self, question: Question, columns: tuple[str, ...], shape: tuple[int, ...]) -> Floats:
+        return vector_of(question, [Axis(name, range(size)) for name, size in zip(columns, shape, strict=True)])
 
 
 def vector_of(what: Question, axes: Sequence[Axis]) -> Floats:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from farthing.data.expressions.syntax_tree import COLUMN, CONSTANT, Meaning
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers
-from farthing.matrix.workloads.predicates import UNKNOWN, Atom, Truths
-from farthing.matrix.workloads.statistic_cells import CellAxis, size_of, values_of
+from farthing.statistics.cells.predicates import UNKNOWN, Atom, Truths
+from farthing.statistics.cells.statistic_cells import CellAxis, size_of, values_of
 
 Cut = tuple[Any, int]
 """(v, 0) cuts between the values below v and the rest, (v, 1) between those up to v and the rest."""

@@ -22,7 +22,8 @@ from farthing.matrix.workloads import (
     total,
     union,
 )
-from farthing.matrix.workloads.cell_queries import Axis, axes_of, mask_of, vector_of
+from farthing.matrix.workloads.condition_language import language
+from farthing.statistics.cells.cell_queries import Axis, mask_of, vector_of
 
 AGE = Axis("age", edges=(0, 10, 25, 65, 110))
 SEX = Axis("sex", labels=("F", "M"))
@@ -40,8 +41,9 @@ DAY = Axis("day", edges=tuple(datetime.date(2026, month, 1) for month in (1, 2, 
     ids=lambda workload: type(workload).__name__,
 )  # fmt: skip
 def test_every_label_asks_for_its_own_query(workload) -> None:  # type: ignore[no-untyped-def]
-    axes = axes_of(workload)
-    asked = [vector_of(workload.label(i), axes) for i in range(workload.queries)]
+    asked = [
+        language().coefficients(workload.label(i), workload.columns, workload.shape) for i in range(workload.queries)
+    ]
     assert np.array_equal(asked, workload.matrix())
 
 
