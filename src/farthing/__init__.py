@@ -6,7 +6,7 @@ count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ra
 linear_regression
               the statistics a study may ask for
 open_ledger   the account that nobody can overdraw
-Client        the same words, spoken to a server (needs the extra `client`)
+Client        the same API, over a server (needs the extra `client`)
 compose       what several mechanisms cost together, as a proven interval
 calibrate     the least noise that fits a budget
 audit         try to contradict what a mechanism claims, by running it

@@ -4,7 +4,7 @@
     ├── InvalidValue      (also ValueError)   an argument breaks its rule
     ├── InvalidData       (also ValueError)   a private value is of the wrong kind; the value is never shown
     ├── InvalidExpression (also ValueError)   an expression is not one that farthing can run safely
-    ├── EngineError                           a database failed; its own words are kept out, they may quote a row
+    ├── EngineError                           a database failed; its own text is kept out, it may quote a row
     ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
     ├── BudgetExceeded                        a filter or ledger refused a charge
     │   └── SessionEnded                      what a session paid for in advance is used up
@@ -94,7 +94,7 @@ class InvalidData(FarthingError, ValueError):
 class InvalidExpression(FarthingError, ValueError):
     """An expression is not one that farthing can run safely on every row; the caret shows where.
 
-    The text and the position are public: they come from whoever wrote the expression, never from a row.
+    The text and the position are public: they come from the author of the expression, never from a row.
 
     >>> error = InvalidExpression("age < 'x'", 6, "a number cannot be compared with text", "write a number")
     >>> print(error)
@@ -205,7 +205,7 @@ _ANEW = "ask again under a new request id, which is charged separately"
 class AnswerForfeited(FarthingError):
     """A request was charged and will never have an answer: the charge stays, and nothing is drawn twice.
 
-    `reason` says what happened in words that hold nothing of a row.
+    `reason` says what happened, and holds nothing computed from a row.
 
     >>> print(AnswerForfeited("req-1", "stopped after 30 s"))  # doctest: +NORMALIZE_WHITESPACE
     request 'req-1' was charged and has no answer: stopped after 30 s; the charge stays.

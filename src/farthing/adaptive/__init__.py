@@ -2,7 +2,7 @@
 
 query_session      a stream of counting questions, of which only the surprising ones cost
 holdout            a holdout set that can be asked again and again without being overfitted
-monitor            tell me when any of these counts reaches its threshold
+monitor            an alert when any of many counts reaches its threshold
 synthesis          synthetic tables: select, measure, fit, and again
 prior_releases     what earlier releases say about the cells of a domain, for free
 session_journal    the memory of a session: opened once, every round begun once

@@ -1,7 +1,7 @@
 """The memory of a session: what was opened, which rounds were begun, and what each of them found.
 
 A session has an opening and a fixed number of rounds. A round is begun before its first question and recorded before
-anybody sees what it found, so that a session can be taken up again anywhere and no round is ever run twice.
+anybody sees what it found, so that a session can be resumed anywhere and no round is ever run twice.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Journal(Protocol):
     def history(self) -> Sequence[tuple[int, Record]]:
         """All finished rounds with their records, in the order in which they were recorded, by whomever.
 
-        It only ever grows at its end: whoever has seen a part of it needs to look at the rest only.
+        It only ever grows at its end: a reader who has seen a part of it needs to look at the rest only.
         """
 
 

@@ -1,4 +1,4 @@
-"""A synthesis that is checked by its own rows: how far the synthetic table is from the private one, told with noise.
+"""A synthesis that is checked by its own rows: how far the synthetic table is from the private one, with noise.
 
 The distance of two tables of counts moves by no more than the counts do. So one more release, of one whole number for
 each column and each pair of columns, says how good the synthetic table is there, and takes a small part of the budget.

@@ -1,7 +1,8 @@
 """Planted bugs: mechanisms that claim more than they keep, which an auditor has to catch.
 
 Faults people have shipped: noise too small, noise in floating point, sums that wrap around or turn into NaN, keys that
-are shown too early, and a ledger that was not told. The broken sparse-vector variants are in `planted_sparse_vector`.
+are shown too early, and a ledger that was not charged. The broken sparse-vector variants are in
+`planted_sparse_vector`.
 
 Nothing here is for use; the generator is NumPy's, because these mechanisms protect nobody.
 """

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 HELP = """\
 Ask how many rows meet a condition, as often as you like, and get each answer at once.
 
-One price is paid when the session is opened (shown and confirmed first; --yes skips the question). Every answer is
-then within ALPHA of the number of rows, for all questions together, even if they depend on earlier answers. An answer
-close to the prediction is free; any other uses up one of a fixed number of updates. The same arguments resume the
-session.
+One price is paid when the query session is opened (shown and confirmed first; --yes skips the question). Every answer
+is then within ALPHA of the number of rows, for all questions together, even if they depend on earlier answers. An
+answer close to the prediction is free; any other uses up one of a fixed number of updates. The same arguments resume
+the session.
 
 \b
 Examples:
@@ -113,7 +113,7 @@ def ask_command(
     as_json: bool,
     yes: bool,
 ) -> None:
-    """Read the words, show the plan, confirm, open, ask."""
+    """Read the arguments, show the plan, confirm, open, ask."""
     from farthing.study.documents.study_file import read_study
     from farthing.study.sessions.query_sessions import QuerySessionOptions
 

@@ -32,7 +32,7 @@ def picture_of(ledger: Ledger, dataset: str) -> Any:
 
 
 def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
-    """The entries that a dataset's budget tells about; of very many charges every second, fourth ... and the last."""
+    """The entries about a dataset's budget; of very many charges every second, fourth ... and the last."""
     from farthing.ledger.ledger_replay import Replay, Thinning
 
     replay, kept = Replay(), Thinning(MOST)

@@ -93,7 +93,7 @@ def monitor_command(
     as_json: bool,
     yes: bool,
 ) -> None:
-    """Read the words, show the plan, confirm, open, look."""
+    """Read the arguments, show the plan, confirm, open, look."""
     from farthing.study.documents.study_file import read_study
     from farthing.study.sessions.monitor_sessions import MonitorOptions
 

@@ -73,7 +73,7 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option("--quiet", is_flag=True, help="No line per request.")
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as one line of JSON.")
 def serve_command(**options: Any) -> None:
-    """Read the options, then serve until told to stop."""
+    """Read the options, then serve until stopped."""
     try:
         from farthing.server.server_process import log_on_stderr, serve
         from farthing.server.settings import PORT, Settings

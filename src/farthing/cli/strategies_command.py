@@ -54,7 +54,7 @@ Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
 def strategies_command(
     workload: str, n: str, epsilon: str, delta: str, way: str | None, quick: bool, as_json: bool
 ) -> None:
-    """Check the words, weigh the strategies one by one, print the table."""
+    """Check the arguments, weigh the strategies one by one, print the table."""
     budget = checked_epsilon(decimal_number(epsilon, "epsilon"))
     if not 0 < budget <= 50:
         raise InvalidValue("epsilon", budget, "must be > 0 and at most 50")

@@ -1,4 +1,4 @@
-"""The same five words, spoken to a server: dataset, study, statistic, plan, release.
+"""The same five words, over a server: dataset, study, statistic, plan, release.
 
 Client    a server of farthing, reached with an API token (needs the extra `client`)
 """

@@ -1,4 +1,4 @@
-"""`Client`: a server of farthing, spoken to in the words of the local API."""
+"""`Client`: a server of farthing, with the names of the local API."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class RemoteComposition:
 
 
 class Client:
-    """A server of farthing, spoken to in the words of the local API.
+    """A server of farthing, with the names of the local API.
 
     A dataset has a study, a study makes a plan of statistics, a plan becomes a release. The server keeps the rows and
     the account; what it refuses is raised as the same exceptions. A request whose answer was lost on the way is sent

@@ -330,7 +330,7 @@ def awaited(
     progress: Callable[[float], None] | None,
     again: str,
 ) -> dict[str, Any]:
-    """What became of the job that `body` asks for; whoever interrupts the wait is told that they can ask `again`."""
+    """What became of the job that `body` asks for; if the wait is interrupted, the message says to ask `again`."""
     try:
         view: dict[str, Any] = connection.post(path, {**body, "wait": WAIT})
         while view["state"] in ("queued", "running"):

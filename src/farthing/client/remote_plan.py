@@ -282,7 +282,7 @@ class RemotePlan:
         return plan_chart(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain data, as the server tells it."""
+        """The plan as plain data, as the server sends it."""
         return dict(self.view)
 
     def to_json(self) -> str:
@@ -329,7 +329,7 @@ class RemotePlan:
 
 
 def release_from(text: str, *, repeated: bool = True) -> Release:
-    """The release that a server tells as JSON: the same answers, predicted errors and receipt as a local one."""
+    """The release that a server sends as JSON: the same answers, predicted errors and receipt as a local one."""
     try:
         document = json.loads(text)
         answers = [restored(entry) for entry in document["answers"]]

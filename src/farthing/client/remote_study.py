@@ -131,7 +131,7 @@ def name_of(body: Mapping[str, Any]) -> str:
 
 
 def plan_from(view: Mapping[str, Any]) -> RemoteQuerySessionPlan:
-    """The plan that a server tells."""
+    """The plan that a server sends."""
     values = {name: view[name] for name in RemoteQuerySessionPlan.__dataclass_fields__ if name != "notes"}
     return RemoteQuerySessionPlan(**values, notes=tuple(view.get("notes", ())))
 
@@ -317,7 +317,7 @@ class RemoteStudy:
 
 
 def budget_from(view: Mapping[str, Any]) -> Budget:
-    """The budget that a server tells, as the local class has it."""
+    """The budget that a server sends, as the local class has it."""
     return Budget(
         str(view["dataset"]),
         str(view["analyst"] or ""),

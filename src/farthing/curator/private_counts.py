@@ -16,7 +16,7 @@ Progress = Callable[[float], None]
 
 
 class PrivateCells:
-    """Call it for how many rows lie in each cell; it keeps nothing, shows nothing, and fails without private words.
+    """Call it for how many rows lie in each cell; it keeps nothing, and its failures show nothing private.
 
     A failure uses nothing up: it can be called again.
 
@@ -40,7 +40,7 @@ class PrivateCells:
         self._progress = progress
 
     def listen(self, progress: Progress) -> None:
-        """From now on tell `progress` how far a reading is; whoever listens may stop it."""
+        """From now on report to `progress` how far a reading is; the listener may stop it."""
         self._progress = progress
 
     def __call__(self) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ GRACE = 2.0  # seconds for an engine to stop before it is left to itself
 
 
 class Stopped(BaseException):
-    """Raised inside a run that nobody waits for any more, wherever it tells its progress."""
+    """Raised inside a run that nobody waits for any more, wherever it reports its progress."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Outcome:
 def run_apart(work: Callable[[Progress], str], timeout: float | None, progress: Progress | None) -> Outcome:
     """What `work` comes to within `timeout` seconds; `progress` is called in the thread that waits.
 
-    When the time is up, or the waiting thread is interrupted, the run is told to stop where it next tells its progress,
+    When the time is up, or the waiting thread is interrupted, the run is stopped where it next reports its progress,
     which stops the query in the engine. A run that does not hear is left behind, and what it finds goes nowhere.
 
     >>> run_apart(lambda tell: "42", None, None).text

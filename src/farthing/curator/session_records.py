@@ -83,8 +83,8 @@ class Session:
 
     `event` is its whole price, `rounds` the most rounds that it pays for, `digest` a fingerprint of everything public
     about it, `check` refuses a dataset whose neighbours are further apart than it was priced for. `facts` are recorded
-    beside the opening, so that the session can be taken up again by whoever knows its request id. `listen` is told
-    whom to tell how far the opening is, just before it is drawn.
+    beside the opening, so that the session can be resumed by anybody who knows its request id. `listen` is told
+    whom to report to how far the opening is, just before it is drawn.
 
     >>> Session(ApproxDP(1.0), "alpha=0.01", rounds=50, check=lambda dataset: None).rounds
     50
@@ -180,7 +180,7 @@ class LedgerJournal:
         return drawn
 
     def refuse_unpaid(self, dataset: Dataset) -> None:
-        """Refuse rows of people whose budget has not paid for the session; those of new files are taken up."""
+        """Refuse rows of people whose budget has not paid for the session; those of new files are added."""
         ledger = self._curator.ledger
         stored = ledger.stored(self.request_id)
         paid = set() if stored is None else {stored.charge.dataset, *stored.charge.others}
@@ -197,7 +197,7 @@ class LedgerJournal:
             ledger.attach(paying.name, paying.sources)
 
     def begin(self, round_number: int) -> bool:
-        """Charge nothing under the round's own request id: whoever charges first has the round."""
+        """Charge nothing under the round's own request id: the process that charges first has the round."""
         number = checked_round(round_number)
         if number > self._session.rounds:
             raise InvalidValue(

@@ -8,7 +8,7 @@ A file is read by these rules, which look at no row to read another one:
     cut          cells beyond the last column
     a space      a carriage return outside quotes that no line feed follows (Python before 3.13 and pandas write such)
 
-Whoever writes a table by RFC 4180 (or as those two do) writes rows that are whole in themselves, whatever stands in
+A program that writes a table by RFC 4180 (or as those two do) writes rows that are complete, whatever is in
 their cells. A quote elsewhere, or one that is never closed, shows that the writer does not: one cell may then hold the
 rows of others. Such a file is not read at all. Whether that happens depends on the writer and not on a row of a table.
 """

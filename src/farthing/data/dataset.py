@@ -366,7 +366,7 @@ class Dataset:
         return self._then(Explode(column, most, base.declared[column], partial(base.read, column)))
 
     def sample(self, probability: float) -> Dataset:
-        """A secret sample: every unit is kept independently with `probability`, anew for every aggregate.
+        """A secret sample: every unit is kept independently with `probability`, drawn again for every aggregate.
 
         An aggregate's event is then `Sampled(event, dataset.probability)`.
 
@@ -726,7 +726,7 @@ def _ranged(name: str, domain: Domain, pair: Any) -> Domain:
 class Parts(Mapping[Any, Dataset]):
     """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
 
-    A row is in one part at most. When the unit is one row, the parts together cost as much as the dearest of them;
+    A row is in one part at most. When the unit is one row, the parts together cost as much as the most expensive one;
     `touched` says in how many parts one unit can change anything. Made by `Dataset.split`.
 
     Args:
@@ -746,7 +746,7 @@ class Parts(Mapping[Any, Dataset]):
 
     @property
     def touched(self) -> int:
-        """The most parts that differ between neighbours: what the parts cost together is this many of the dearest."""
+        """The most parts that differ between neighbours: together they cost this many of the most expensive."""
         return min(len(self._parts), self.whole.stability().distance)
 
     def __getitem__(self, value: Any) -> Dataset:

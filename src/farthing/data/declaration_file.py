@@ -70,7 +70,7 @@ def declared_dataset(facts: Mapping[str, Any], folder: Path) -> Dataset:
 
 
 def columns_of(path: str) -> list[tuple[str, str | None]]:
-    """Names of the columns of a file, each with what its type says it holds; None where only rows could tell."""
+    """Names of the columns of a file, each with what its type says it holds; None where only rows could show it."""
     first = paths_of(path)[0]
     parquet = first.lower().endswith(PARQUET)
     columns = parquet_schema(first) if parquet else [(name, None) for name in header(first)[0]]

@@ -5,8 +5,8 @@ has several names (hard links); and by that number with its size and time when i
 own name and by the tables and files that it reads. A copy of a file, and a frame in memory, are known by the name that
 they are given and by nothing else.
 
-Whether its rows are still the same is told by `fingerprint_of`. PRIVATE: two fingerprints are the same only if the rows
-are, so it is kept under the ledger's key and shown to nobody.
+Whether its rows are still the same is found by `fingerprint_of`. PRIVATE: two fingerprints are the same only if the
+rows are, so it is kept under the ledger's key and shown to nobody.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLOCK = 2**20
 
 
 def fingerprint_of(dataset: Dataset) -> str | None:
-    """A text that is another one when the rows are; None where that could be told only by reading a server's table.
+    """A text that differs when the rows do; None where only reading a server's table could show that.
 
     Where a file lies, what it is called and when it was written do not matter, nor does the order of a list of files.
 

@@ -24,7 +24,7 @@ a fast generator whose state can be worked out. A unit is kept when
 
 for a key of 256 bits that the operating system draws for every run and nobody sees. Under the usual assumption that
 the keyed hash looks random, the units are kept independently, each with probability floor(p 2^256) / 2^256 <= p,
-which is never above the `probability` that is priced. Rows without a unit are told apart by a token the engine makes
+which is never above the `probability` that is priced. Rows without a unit are distinguished by a token the engine makes
 for each (a UUID): tokens need to be different, not secret, because the key is.
 
 Whether a column can hold its domain is decided from its type alone, when the dataset is made, so a wrong type never

@@ -217,7 +217,7 @@ _CLOSE = 1e-3  # the last repair may move the tables by this much of what the pr
 def nonnegative_marginals(tables: Mapping[Subset, ArrayLike], total: float | None = None) -> Tables:
     """The nearest consistent tables without a negative cell, in the sum of squares over all cells of all tables.
 
-    With `total` (a public fact, or what another release told) every table is given that total.
+    With `total` (a public fact, or known from another release) every table is given that total.
 
     Statement:
         Let C be the consistent families of tables >= 0 (with the total, if one is given): a convex cone. The point
@@ -225,7 +225,7 @@ def nonnegative_marginals(tables: Mapping[Subset, ArrayLike], total: float | Non
         make |P(z + u)|^2 least. For every x in C, |p(z) - x| <= |z - x|.
     Source: Rockafellar & Wets, Variational Analysis (1998), Corollary 12.20 (projections are nonexpansive); the dual is
         minimised by accelerated projected gradient steps of length one (Beck & Teboulle, SIAM J. Imaging Sci. 2,
-        2009), which start anew when they overshoot (O'Donoghue & Candes, arXiv:1204.3982).
+        2009), which restart when they overshoot (O'Donoghue & Candes, arXiv:1204.3982).
     Assumes: finite tables; the true tables have the total, if one is given.
     Direction: ends within a thousandth of the way from z to p(z), and then mixes in as much of the even table as makes
         the last cell non-negative; so tables are consistent and >= 0 exactly, and nearest up to that thousandth.

@@ -111,7 +111,7 @@ def nearest_increasing_in_norm(
         that never falls is not further away in it afterwards. Each step goes down the gradient in units of
         `weights`, adds momentum, and pools what is out of order with the same weights.
     Source: Beck & Teboulle, SIAM J. Imaging Sciences 2 (2009) 183-202, Theorem 4.4, in the norm of the weights, where
-        the nearest increasing sequence is `nearest_increasing`; momentum begins anew when it points uphill (O'Donoghue
+        the nearest increasing sequence is `nearest_increasing`; momentum restarts when it points uphill (O'Donoghue
         & Candes, arXiv:1204.3982v1, section 3.2).
     Assumes: L symmetric, no eigenvalue below zero.
     Direction: stops when a step moves nothing by more than `tolerance` of the distance; if `most_steps` are not enough,

@@ -711,7 +711,7 @@ def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> 
 
 
 def as_stored(epsilon: float, delta: float = 0.0) -> ApproxDP:
-    """A budget as a ledger keeps it: rounded down to its whole units. Told budgets are compared after this.
+    """A budget as a ledger keeps it: rounded down to its whole units. Given budgets are compared after this.
 
     >>> as_stored(1 / 3), as_stored(0.1 + 0.2) == as_stored(0.3)
     (ApproxDP(epsilon=0.333333333, delta=0.0), True)

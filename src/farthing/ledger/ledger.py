@@ -100,7 +100,7 @@ class OpenLedger:
 
     @property
     def place(self) -> str:
-        """Where it was opened, as a command is told it, without a password; nothing if it was lent."""
+        """Where it was opened, as a command takes it, without a password; nothing if it was lent."""
         return "" if self._lent else self._store.name
 
     @property

@@ -317,7 +317,7 @@ class History:
                 self._add(entry, dataset, entry.analyst)
 
     def moments(self, dataset: str, analyst: str = "") -> list[Moment]:
-        """The entries that a budget or a grant tells about; of very many charges some, and the last."""
+        """The entries about a budget or a grant; of very many charges some, and the last."""
         thinning = self._thinnings.get((dataset, analyst))
         return [] if thinning is None else thinning.all()
 

@@ -70,7 +70,7 @@ class PostgresStore(Store):
         return 2 * self.timeout + 1
 
     def new_engine(self) -> Any:
-        """An engine whose connections begin and end transactions only when told to."""
+        """An engine whose connections begin and end transactions only on request."""
         import sqlalchemy as sa
         from sqlalchemy.pool import NullPool
 
@@ -140,7 +140,7 @@ class PostgresStore(Store):
     def finish(self, link: Link, change: Change | None) -> None:
         """Write everything, let the next writer in and wait for the disk, in one message.
 
-        What follows a statement that fails is not done. Whoever comes next builds on what may not be on disk yet; but
+        What follows a statement that fails is not done. The next writer builds on what may not be on disk yet; but
         it is before theirs in the server's log, and no disk has the later part of a log without the earlier.
         """
         if change is None:
@@ -177,8 +177,8 @@ class PostgresStore(Store):
     def undo(self, link: Link, problem: BaseException) -> None:
         """After Ctrl-C nobody knows which answers are still to come: waiting for them may take for ever.
 
-        Whoever lost the connection, and the lock with it, after asking may find that others have gone on since. That is
-        no proof of an edit, so it comes out as a lost connection.
+        A writer that lost the connection, and the lock with it, after asking may find that others have continued since.
+        That is no proof of an edit, so it comes out as a lost connection.
         """
         if isinstance(problem, LedgerTampered):
             try:

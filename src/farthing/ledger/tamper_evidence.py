@@ -3,7 +3,7 @@
 Every entry is signed together with the signature of the entry before it. All signatures are HMAC-SHA256 under the
 ledger's key, as 64 hexadecimal digits. Each kind of signature starts its message with a word of its own and the
 ledger's identity, so that a signature of one kind or of another ledger fits nowhere else. The key is 32 random bytes in
-a file that only its owner may read: whoever has it can forge entries; whoever lacks it cannot open the ledger. Keep a
+a file that only its owner may read: anybody who has it can forge entries; without it nobody can open the ledger. Keep a
 copy apart from the ledger.
 """
 

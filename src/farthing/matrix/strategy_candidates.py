@@ -229,7 +229,7 @@ def rmse_of(one: Priced, workload: Workload) -> float:
 
 
 def unweighted(workload: Workload) -> Workload:
-    """The same queries, all of the same importance: errors are told of the queries as they were asked.
+    """The same queries, all of the same importance: errors are those of the queries as they were asked.
 
     >>> from farthing.matrix.workloads import prefix, total, union
     >>> unweighted(union(prefix(3), total(3), weights=(1.0, 2.0))).weights

@@ -276,9 +276,9 @@ def answer_workload(
 ) -> WorkloadAnswers:
     """Private answers to all queries of `workload` on a histogram of whole numbers.
 
-    Counts so large that sums could overflow are clamped, without a word, because a word would tell: above 2^62 over the
-    number of cells, for optimised strategies and Gaussian noise some thousand times lower (2^36 for 4,096 cells), and
-    above 2^53 where they come as doubles.
+    Counts so large that sums could overflow are clamped silently, because a message would reveal them: above 2^62 over
+    the number of cells, for optimised strategies and Gaussian noise some thousand times lower (2^36 for 4,096 cells),
+    and above 2^53 where they come as doubles.
 
     One call is one release that costs (epsilon, delta). It writes to no ledger: a `Study` does that.
 
@@ -413,7 +413,7 @@ def _look(name: str, outcome: Outcome) -> str:
 
 
 def checked_histogram(histogram: Any, workload: Workload) -> Integers:
-    """The private counts, flat; what is wrong with them is told without showing any."""
+    """The private counts, flat; what is wrong with them is reported without showing any."""
     try:
         cells = checked_integers(_counts(histogram), "histogram")
     except InvalidData as error:

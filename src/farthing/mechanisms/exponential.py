@@ -71,8 +71,8 @@ class TopK(Selection):
     def error(self, confidence: float, candidates: int) -> float:
         """A d such that, with this probability, no chosen score is more than d below the true k-th best.
 
-        Whoever was taken before, the best candidate left is at least the true k-th best, so each choice errs at most
-        as a single one would; the k failures share 1 - confidence.
+        Whichever candidates were taken before, the best one left is at least the true k-th best, so each choice errs at
+        most as a single one would; the k failures share 1 - confidence.
 
         Args:
             confidence: The probability that no loss is larger, between 0 and 1.

@@ -98,7 +98,7 @@ def checked_reals(value: object, name: str = "value") -> NDArray[np.float64]:
 def checked_rows(value: object, name: str = "rows") -> NDArray[np.float64]:
     """Private rows as doubles, where NaN stands for a missing one and infinities wait to be clamped.
 
-    A refusal of either would tell that such a row is there, which no event covers.
+    A refusal of either would reveal that such a row is there, which no event covers.
     """
     array = _array(value, name)
     if isinstance(value, int | list | tuple) and _hides_whole_numbers(array):

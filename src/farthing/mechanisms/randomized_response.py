@@ -114,7 +114,7 @@ class RandomizedResponse(Mechanism):
     Statement:
         The answer is epsilon-DP for the one who gives it. For two categories its privacy loss is that of the event
         `RandomizedResponse(epsilon)`, exactly. For k > 2 the loss of a pair of values is epsilon, 0 or -epsilon: with
-        probability (e^epsilon + 1) / (e^epsilon + k - 1) the answer is one of the two values, told apart by a
+        probability (e^epsilon + 1) / (e^epsilon + k - 1) the answer is one of the two values, distinguished by a
         randomized response of epsilon, else it says nothing about which of them was meant.
     Source: Warner (1965); k categories: Kairouz, Oh & Viswanath, arXiv:1407.1338. That the event of two categories is
         an upper bound for k: it dominates every epsilon-DP mechanism (Kairouz, Oh & Viswanath, arXiv:1311.0776v4).

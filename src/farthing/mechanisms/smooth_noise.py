@@ -1,4 +1,4 @@
-"""Noise whose scale follows the data, smoothly enough not to tell on anyone.
+"""Noise whose scale follows the data, smoothly enough to reveal nobody.
 
 The scale is a rung of a public ladder of fractions. A smooth bound is worked out in whole rungs, so no rounding
 can break its smoothness; both distributions of noise are drawn exactly.
@@ -191,7 +191,7 @@ class SmoothNoise:
         w^j <= e^beta rounded down, so r_{i+j} <= w^j r_i by integers alone.
     Source: Nissim, Raskhodnikova & Smith, STOC 2007, section 3, for max over t of e^(-beta t) A_t.
     Departs from source: the maximum is over rungs, at most a factor e^(beta / j) above theirs.
-    Assumes: what is stated of A_t, which whoever supplies it has to prove.
+    Assumes: what is stated of A_t, which its supplier has to prove.
     Direction: S is at or above the smooth sensitivity.
     Checked by: tests/theorems/test_smooth_noise_is_private.py
 

@@ -330,7 +330,7 @@ class SparseVector(AboveThreshold):
         value + N >= T + R and "below" otherwise; stop after c answers "above". The transcript is (epsilon1 +
         epsilon2)-DP, also if each "above" shows its gap value + N - T - R, and also if the questions and thresholds are
         chosen in view of earlier answers. If all values move in the same direction, c D in place of 2 c D is enough.
-        With `fresh_threshold`, R is drawn anew after each positive, and the session is the adaptive composition of c
+        With `fresh_threshold`, R is redrawn after each positive, and the session is the adaptive composition of c
         mechanisms with one positive and epsilon / c each.
         Proof: let P, Q be neighbours and fix R = r under P. (a) If value_Q <= value_P + D, then value_P + N < T + r
         implies value_Q + N < T + r + D for the same N: given R = r + D under Q, "below" is at least as likely, and

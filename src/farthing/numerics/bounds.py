@@ -65,7 +65,7 @@ def rounded_down_text(value: float, digits: int = 6) -> str:
 
 
 def interval(lower: float, upper: float) -> str:
-    """Both ends rounded outward, with just the digits that tell them apart.
+    """Both ends rounded outward, with just the digits that distinguish them.
 
     >>> interval(4.77456758810789, 4.77456758810809), interval(0.5, 0.75)
     ('[4.77456758810789, 4.77456758810809]', '[0.5, 0.75]')

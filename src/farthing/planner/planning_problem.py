@@ -77,7 +77,7 @@ class PlannedOutput(Protocol):
 
     @property
     def limitless(self) -> str:
-        """What to tell where its error has no limit, whatever the noise; empty where it has one."""
+        """What to say where its error has no limit, whatever the noise; empty where it has one."""
         ...
 
     def predicted(self, noises: Mapping[str, Noise]) -> Distribution:

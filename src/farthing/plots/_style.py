@@ -1,7 +1,7 @@
 """Altair on demand, and one look for every chart.
 
-Colours are Okabe and Ito's, which people with any common colour blindness can tell apart; lines also differ in dash, so
-that a picture survives a black-and-white printer.
+Colours are Okabe and Ito's, which people with any common colour blindness can distinguish; lines also differ in dash,
+so that a picture survives a black-and-white printer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """REST routes, sign-in and one error envelope over studies and a ledger.
 
 create_app   the application, for any ASGI server
-Settings     what it is told before it starts
+Settings     its settings before it starts
 """
 
 from farthing.server.app import create_app

@@ -1,4 +1,4 @@
-"""Listen, say where, and stop in good order: what `farthing serve` does once it knows what it was told."""
+"""Listen, say where, and stop in good order: what `farthing serve` does once it has its settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE = 15  # seconds that requests have to finish when the server stops
 
 @dataclass(frozen=True)
 class Started:
-    """What whoever started the server needs to know."""
+    """What the person who started the server needs to know."""
 
     settings: Settings
     url: str
@@ -45,7 +45,7 @@ class Started:
 
 
 def serve(settings: Settings, *, exact_port: bool, started: Callable[[Started], None]) -> None:
-    """Serve until told to stop by SIGTERM or Ctrl-C; `started` is called once requests are answered.
+    """Serve until stopped by SIGTERM or Ctrl-C; `started` is called once requests are answered.
 
     A port that is taken is refused if it was asked for (`exact_port`); otherwise one of the next is used.
     """

@@ -1,4 +1,4 @@
-"""What a server is told before it starts; nothing of it changes while it runs."""
+"""The settings of a server; none of them changes while it runs."""
 
 from __future__ import annotations
 

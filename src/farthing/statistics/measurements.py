@@ -382,7 +382,7 @@ class Output(ABC):
 
     @property
     def limitless(self) -> str:
-        """What to tell where its error has no limit, whatever the noise, because nothing is expected; mostly empty."""
+        """What to say where its error has no limit, whatever the noise, because nothing is expected; mostly empty."""
         return ""
 
     @property
@@ -427,7 +427,7 @@ class Output(ABC):
         return self.predicted(noises)
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
-        """The least and the most that declared bounds allow each cell, as far as bounds and noisy numbers tell."""
+        """The least and the most that declared bounds allow each cell, as far as these determine them."""
         return None
 
     @abstractmethod
@@ -440,7 +440,7 @@ class Cells:
     """The cells that the conditions of one measurement make: condition by condition, in each the groups of `by`.
 
     `by` are the columns that engines group by and `where` is what remains to be asked of a row. `derived` is the
-    column that tells the conditions apart, with its name; empty where there is one condition.
+    column that distinguishes the conditions, with its name; empty where there is one condition.
     """
 
     subject: str

@@ -24,7 +24,7 @@ def posterior_upper(prior: float, epsilon: float, delta: float = 0.0) -> float:
     Statement:
         Of an (epsilon, delta)-DP release, on average over its randomness if the person is in the table,
             posterior <= delta + (1 - delta) r,    r = prior e^epsilon / (prior e^epsilon + 1 - prior),
-        whatever else is known; and with probability 1 - delta it tells no more than something after which the
+        whatever else is known; and with probability 1 - delta it reveals no more than something after which the
         posterior is at most r. With delta = 0 it is at most r always.
     Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Section 3: for two neighbours every (epsilon, delta)-DP
         release is a function of one signal, which with probability delta names the table and otherwise takes one of two

@@ -62,7 +62,7 @@ class Plan:
     """A frozen value: every control returns a new plan, and none of them spends anything. Made by `Study.plan`.
 
     `statistics` predicts each error; `cost` is a proven interval for the epsilon of everything together; `price`
-    shows the same plan under the older theorems. `release()` charges, runs and answers, once: the same words, asked by
+    shows the same plan under the older theorems. `release()` charges, runs and answers, once: the same request, made by
     this plan again or by the same script tomorrow, return the same answers. Such a plan says that it was released.
 
     Args:
@@ -70,12 +70,12 @@ class Plan:
         asked: The statistics.
         problem: What is divided: the design of the statistics, the budget and the controls.
         expected: What is known, as for `Study.plan`.
-        request: The words that name its release in the ledger.
+        request: The request that names its release in the ledger.
         allowance: What the budget had for it, before controls.
         epsilon: The part of the budget that was asked for.
         lines: The lines that made it, or the file, where they are not those of `study.plan` alone.
         from_file: Whether a study.toml made it; then `expected` is written as there.
-        earlier: The release that the same words have asked for before.
+        earlier: The earlier release of the same request.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -112,7 +112,7 @@ class Plan:
     ) -> Plan:
         """A plan whose budget is divided now, so that what cannot be planned is said at once.
 
-        What the ledger has under the same words needs no budget any more: that plan is shown as it was.
+        What the ledger has for the same request needs no budget any more: that plan is shown as it was.
 
         Args:
             study: The study.
@@ -401,7 +401,7 @@ class Plan:
         """The statistic is within `within` of the truth in `confidence` of all cases; the others share the rest.
 
         Neither more nor less: what it does not need goes to the others. Of a statistic of several cells it holds for
-        every cell by itself; of ranges it is that of a cell, and `explain()` tells that of a range.
+        every cell by itself; of ranges it is that of a cell, and `explain()` shows that of a range.
         The plan says in one line how often a release meets it, and on which expectations that rests.
 
         Args:

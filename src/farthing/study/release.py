@@ -240,7 +240,7 @@ def quantile_ranks(release: Release, name: str) -> list[tuple[str, float | None]
 def release_of_plan(
     plan: PlanFacts, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
 ) -> Release:
-    """Run a plan through the curator, or find what was recorded for the same words."""
+    """Run a plan through the curator, or find what was recorded for the same request."""
     study, name = plan.study, request_id or plan.request_id
     if fresh:
         name = request_id or fresh_name(study, plan.request)

@@ -42,10 +42,10 @@ _LETTERS = 12  # of a mark, where it tells two tables of one name apart
 
 @dataclass(frozen=True)
 class Request:
-    """The words that made a plan: those of `study.plan`, and its controls.
+    """The arguments that made a plan: those of `study.plan`, and its controls.
 
-    `name` is the request id of its release. Controls in another order are the same words, as long as none of them looks
-    at what the others came to.
+    `name` is the request id of its release. Controls in another order are the same request, as long as none of them
+    looks at what the others came to.
 
     >>> one = Request("count of people").then("weight", "count", 2.0).then("reserve", 0.1)
     >>> other = Request("count of people").then("reserve", 0.1).then("weight", "count", 2.0)
@@ -114,7 +114,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A release in the ledger that was asked for in the same words, or (without `exact`) in those and more.
+    """A release in the ledger of the same request, or (without `exact`) of the same with further controls.
 
     `plan` is its plan as it was kept with the answers.
     """
@@ -142,7 +142,7 @@ def checked_statistics(statistics: Sequence[Any]) -> tuple[Statistic, ...]:
 
 
 def earlier_release(study: StudyAccount, request: Request, request_id: str | None = None) -> Earlier | None:
-    """The release of these words, if the ledger has it; one that another process makes just now is waited for.
+    """The release of this request, if the ledger has it; one that another process makes just now is waited for.
 
     `request_id` is what a server calls it, which has its owner's name in it.
     """
@@ -154,9 +154,9 @@ def earlier_release(study: StudyAccount, request: Request, request_id: str | Non
 
 
 def own_name(study: StudyAccount, name: str) -> str:
-    """The request id of these words for this table.
+    """The request id of this request for this table.
 
-    Another file of the same name, in the same account, may have asked in the same words: then it is one of its own.
+    Another file of the same name, in the same account, may have made the same request: then it has an id of its own.
     """
     if not study.curator.is_of_other_table(study.dataset, name):
         return name
@@ -170,7 +170,7 @@ def own_name(study: StudyAccount, name: str) -> str:
 
 
 def earlier_request(study: StudyAccount, request: Request) -> Earlier | None:
-    """A release that these words, perhaps with further controls, have asked for; under whatever request id.
+    """A release of this request, perhaps with further controls; under whatever request id.
 
     It reads through the ledger, so it is for those whom the budget has refused.
     """
@@ -189,12 +189,12 @@ def earlier_request(study: StudyAccount, request: Request) -> Earlier | None:
 
 
 def fresh_name(study: StudyAccount, request: Request) -> str:
-    """A new request id for words that have been released before."""
+    """A new request id for a request that was released before."""
     return f"{own_name(study, request.name)}-{secrets.token_hex(6)}"
 
 
 def fresh_answer(study: StudyAccount, request: Request) -> Stored | None:
-    """The last answer that was drawn anew for these words; it reads through the ledger."""
+    """The last fresh answer to this request; it reads through the ledger."""
     latest: Stored | None = None
     name = own_name(study, request.name)
     for request_id, waits in _charged(study):
@@ -209,7 +209,7 @@ def fresh_answer(study: StudyAccount, request: Request) -> Stored | None:
 def awaited_answer(study: StudyAccount, request_id: str) -> Stored | None:
     """What the ledger knows of a request; a charge of this minute is given time to have its answer.
 
-    Whoever made it may be gone, and nobody can tell: it is not given up here.
+    The process that made it may be gone, and nobody can know: it is not given up here.
     """
     stored = _stored(study, request_id)
     deadline = time.monotonic() + PATIENCE
@@ -223,7 +223,7 @@ def awaited_answer(study: StudyAccount, request_id: str) -> Stored | None:
 
 
 def without_answer(stored: Stored, way_out: str) -> FarthingError:
-    """Why a request that was charged has nothing to tell."""
+    """Why a request that was charged has no answer."""
     request_id = stored.charge.request_id
     if stored.state == "forfeited":
         return AnswerForfeited(request_id, "the attempt that was charged ended without one", way_out)
@@ -381,7 +381,7 @@ def checked_weight(weight: Any) -> float:
 
 
 def earlier_or_raise(study: StudyAccount, request: Request, refusal: Exception) -> Earlier:
-    """What these words, perhaps with further controls, were answered before; else the refusal itself."""
+    """The earlier answer to this request, perhaps with further controls; else the refusal itself."""
     if isinstance(refusal, InvalidValue) and refusal.name not in ("sampling_rate", "epsilon", "reserve"):
         raise refusal  # it is not about what is left
     earlier = earlier_request(study, request)

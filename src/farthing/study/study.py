@@ -172,7 +172,7 @@ class Study:
             epsilon: Limits the plan to a part of the budget, by default all that is left.
             expected: What is known, as for `plan`.
             design: The design of the statistics, where it is at hand.
-            allowance: What an earlier plan of the same words was allowed; by default what the budget has now.
+            allowance: What an earlier plan of the same request was allowed; by default what the budget has now.
             counted: The count of rows that the earlier plan knew; by default the one that the ledger has.
 
         Returns:
@@ -458,7 +458,7 @@ class Study:
         timeout: float | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Monitor:
-        """Charge once, then look as often as you like: `monitor.look()` tells which counts have reached `threshold`.
+        """Charge once, then look as often as you like: `monitor.look()` says which counts have reached `threshold`.
 
         Looks without an alert are free. The same arguments, or the same `request_id`, resume the monitor: its alerts
         are known, and the round that was running is lost.

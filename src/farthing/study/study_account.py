@@ -255,7 +255,7 @@ def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
 
 
 def can_be_counted(study: StudyAccount) -> bool:
-    """Whether a count would tell anything, and may be charged for by itself."""
+    """Whether a count would add anything, and may be charged for by itself."""
     return study.dataset.rows is None and study.sampling_rate is None
 
 

@@ -64,7 +64,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     assert faults_of_all_looks(page) == {}
     screenshot(page, "wizard-columns")
     page.get_by_label("place: Ignore blanks before and after").check()
-    page.get_by_label("place: Ignore capitals").check()
+    page.get_by_label("place: Ignore case").check()
     press_next(page)
     page.get_by_role("slider").press("ArrowRight")
     expect(page.get_by_text(re.compile("can be at most 7[3-5].* sure"))).to_be_visible()

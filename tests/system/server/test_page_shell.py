@@ -116,7 +116,7 @@ def test_a_token_is_shown_once_and_revoked(new_page: NewPage, site: Site) -> Non
     expect(page.get_by_text(word)).to_have_count(0)
     page.get_by_role("button", name="Revoke monthly report").click()
     page.get_by_role("button", name="Revoke it").click()
-    expect(page.get_by_text("You have no token that works.")).to_be_visible()
+    expect(page.get_by_text("You have no valid token.")).to_be_visible()
 
 
 def test_a_curator_adds_somebody_and_locks_them_out(new_page: NewPage, site: Site) -> None:

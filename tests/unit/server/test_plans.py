@@ -93,7 +93,7 @@ def test_a_percentage_says_what_it_is_one_of_and_none_stands_where_nobody_said(c
     said = {"dataset": "people", "statistics": entries, "expected": {"rows": 400}}
     mean, by_sex, count = checked(curator.post(PRICE, json=said))["statistics"]
     assert mean["error_percent"] is None  # only the number of rows was said
-    assert (by_sex["percent_of"], count["percent_of"]) == ("the value assumed", "what is expected")
+    assert (by_sex["percent_of"], count["percent_of"]) == ("the assumed value", "the expected value")
     assert count["error_percent"] == pytest.approx(100 * count["error"] / 400)
     assert by_sex["error_percent"] == pytest.approx(100 * by_sex["error"] / 200)
 

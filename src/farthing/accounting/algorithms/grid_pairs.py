@@ -1,6 +1,6 @@
 """A pair of output distributions as the grid engine sees it: atoms and a density of the privacy loss.
 
-A pair (P, Q) is what an adversary has to tell apart. The grid engine needs of it, along an increasing coordinate y,
+A pair (P, Q) is what an adversary has to distinguish. The grid engine needs of it, along an increasing coordinate y,
 the P-mass, the Q-mass and the loss u = log dP/dQ. `grid_events` writes down the pair of each event; this file holds
 the two parts a pair is made of and what Poisson sampling does to them.
 

@@ -1,4 +1,4 @@
-"""Why the optimum is hard: whoever computes it can count partitions of integers into equal products.
+"""Why the optimum is hard: an algorithm for it can count partitions of integers into equal products.
 
 Counting the ways to split integers w_1, ..., w_k into two parts of equal product is #P-complete. The reduction of
 Murtagh and Vadhan turns a function for optimal composition into a counter: charge epsilon_i = ln w_i, and look at

@@ -1,4 +1,4 @@
-"""Sparse vector for people: tell me when any of these counts reaches its threshold."""
+"""Sparse vector for people: an alert when any of many counts reaches its threshold."""
 
 from farthing.adaptive.monitor.count_series import Series, Watched, thresholds_of, watched
 from farthing.adaptive.monitor.monitor import Alert, Look, Monitor

@@ -53,7 +53,7 @@ class Watched:
         the proof at `SparseVector` asks for: nothing is said about how many counts move, nor at how many looks.
     Source: immediate from the sensitivity of a count; the monotone case is that of `SparseVector`.
     Assumes: each table is read with the dataset's own bound on rows of a unit (by any choice among the unit's own
-        rows, drawn anew at each look); conditions and thresholds may depend on earlier answers.
+        rows, drawn again at each look); conditions and thresholds may depend on earlier answers.
     Direction: s is an upper bound; `monotone` is claimed for single units that are added or removed, and for no other.
     Checked by: tests/theorems/test_streams_of_counts.py
 

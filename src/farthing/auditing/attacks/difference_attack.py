@@ -80,7 +80,7 @@ def chance_of_guessing(correct: int, rows: int, epsilon: float) -> float:
         probability at most p. Coupled row by row, the sum is at most binomial.
     Source: Steinke, Nasr & Jagielski, "Privacy auditing with one (1) training run", arXiv:2305.08846,
         Section 5, the pure case with every row guessed; the proof above stands by itself.
-    Assumes: 0 <= correct <= rows; the bits are independent and fair, and everything told about them is epsilon-DP.
+    Assumes: 0 <= correct <= rows; the bits are independent and fair, and everything released about them is epsilon-DP.
     Direction: upward, by more than the incomplete beta function can be wrong.
     Checked by: tests/theorems/test_guessing.py
 

@@ -220,8 +220,8 @@ def run(engine: Engine, query: Callable[[], T], progress: Progress | None = None
     """What a query comes to; `progress` hears a share between 0 and 1 now and then, the last one where nothing is new.
 
     An interruption of this thread stops the query in the engine before it goes on, and so does a `progress` that
-    raises. Queries on one engine take turns, and the turn is waited for here, so that whoever is interrupted while
-    waiting does not stop the query of another.
+    raises. Queries on one engine take turns, and the turn is waited for here, so that a thread that is interrupted
+    while waiting does not stop the query of another.
     """
     with _making:
         turn = _turns.setdefault(engine, threading.Lock())

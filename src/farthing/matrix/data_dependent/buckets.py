@@ -134,7 +134,7 @@ def reduced_gram(workload: Workload, edges: Integers) -> Floats:
 
 
 class BucketEstimator(Estimator):
-    """Least squares over the buckets that all measurements together tell apart; evenly spread within each.
+    """Least squares over the buckets that all measurements together distinguish; evenly spread within each.
 
     The variance of an answer has two parts: that of the noise, exactly, and what is not known about where the rows of
     a bucket lie. The second is a guess from the bucket's estimated rows, `_CONCENTRATION` and the widths; at most

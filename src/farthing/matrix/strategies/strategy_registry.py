@@ -57,7 +57,7 @@ _SILENT_SECONDS = 1.0
 class Notice:
     """Progress for people who wait: silent for a second, then one line; on a terminal it counts up and goes away.
 
-    It tells of public things only: how far a search over strategies is.
+    It reports public facts only: how far a search over strategies is.
 
     >>> notice = Notice("looking for a strategy")
     >>> notice(0.5)
@@ -152,7 +152,7 @@ def suitable(workload: Workload) -> tuple[str, ...]:
 
 
 def search_notice(workload: Workload) -> Notice:
-    """What is told while an optimised strategy is looked for."""
+    """What is reported while an optimised strategy is looked for."""
     return Notice(
         f"looking for the best strategy for {workload.queries:,} queries over {workload.cells:,} cells; "
         "it is kept for the next time"

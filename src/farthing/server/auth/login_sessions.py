@@ -24,7 +24,7 @@ _log = logging.getLogger("farthing.server.people")
 
 
 def login_link(state: AuthState, origin: str | None = None, user: str | None = None) -> str:
-    """A new link for a user, by default whoever runs the server; `origin` is where it listens."""
+    """A new link for a user, by default the person who runs the server; `origin` is where it listens."""
     if not allows_links(state.settings):
         raise RequestRefused(
             "not_allowed",

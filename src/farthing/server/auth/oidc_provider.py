@@ -34,7 +34,7 @@ _AGAIN = 30.0  # seconds before its keys are fetched again because of a key that
 
 
 class SignInFailed(FarthingError):
-    """The provider's answer was not believed, or it gave none; the reason is for the log, not for whoever asks.
+    """The provider's answer was not believed, or it gave none; the reason is for the log, not for the caller.
 
     >>> print(SignInFailed("the nonce is another"))
     signing in at the provider failed: the nonce is another.
@@ -71,7 +71,7 @@ class Provider:
         return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
 
     def identity_for(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> dict[str, Any]:
-        """The claims of whoever brought the code, all of them checked."""
+        """The claims of the person who brought the code, all of them checked."""
         form = {
             "grant_type": "authorization_code",
             "code": code,

@@ -59,7 +59,7 @@ def counted_attempt(store: Store, user: str, address: str) -> Attempt:
 
 
 def neighbourhood(address: str) -> str:
-    """What counts as one address: with IPv6, whoever has one has 2**64 of them.
+    """What counts as one address: with IPv6, anybody who has one has 2**64 of them.
 
     >>> neighbourhood("192.0.2.7"), neighbourhood("2001:db8:1:2:3::4"), neighbourhood("::ffff:192.0.2.7")
     ('192.0.2.7', '2001:db8:1:2::', '192.0.2.7')

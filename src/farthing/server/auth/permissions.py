@@ -3,7 +3,7 @@
 Roles: a curator may do everything; an analyst reads their own, plans, and spends their grant; an auditor reads
 everything, and neither spends nor manages. A token has scopes, which may be fewer than its owner's role has: "read"
 (looking), "plan" (pricing, composing, saving drafts), "spend" (releases, sessions, questions), "manage" (datasets,
-budgets, grants, people). A web session has all scopes of its role.
+budgets, grants, people). A login session has all scopes of its role.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from farthing.server.http.error_envelope import COMMON
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who has shown who they are: by a web session, a token or a one-time link."""
+    """Somebody who has shown who they are: by a login session, a token or a one-time link."""
 
     name: str
     role: str  # "curator", "analyst" or "auditor"
@@ -140,7 +140,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
 
 
 def rule_of(method: str, path: str) -> Rule | None:
-    """The rule of a route, None for a public one; whoever may GET it may ask for its head.
+    """The rule of a route, None for a public one; a caller who may GET it may ask for its head.
 
     >>> rule_of("GET", "/healthz") is None, rule_of("HEAD", "/api/v1/me").scope
     (True, 'read')
@@ -242,7 +242,7 @@ def admitted(request: Request, state: AuthState, rule: Rule) -> Caller:
         )
     if who.via != "token" and request.method not in SAFE and not _csrf_holds(request):
         raise RequestRefused(
-            "csrf", "the header X-CSRF-Token is missing or not this session's; reload the page and try again."
+            "csrf", "the header X-CSRF-Token is missing or not this login session's; reload the page and try again."
         )
     return who
 

@@ -1,6 +1,6 @@
 """Changes of users and the rules about them; the page, the API and the command line all change people here.
 
-There is always a curator who can sign in, nobody changes their own role, and whoever is disabled or removed loses
+There is always a curator who can sign in, nobody changes their own role, and a user who is disabled or removed loses
 sessions, links and tokens in the same transaction. Every change is logged with who made it; no secret is.
 """
 

@@ -1,7 +1,7 @@
 """One line per request, and one per failure: who, what, how it ended, and never what was said.
 
-Query strings, cookies, bodies and the words of exceptions stay out: the first three hold secrets, and an engine's
-words may quote a row.
+Query strings, cookies, bodies and the texts of exceptions stay out: the first three hold secrets, and an engine's
+text may quote a row.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Metrics:
                 lines.append(f'{name}_bucket{{route="{route}",le="{bound}"}} {total}')
             lines.append(f'{name}_sum{{route="{route}"}} {seconds[route]:.6f}')
             lines.append(f'{name}_count{{route="{route}"}} {total}')
-        lines += _headed("farthing_jobs", "gauge", "Releases and sessions by state.")
+        lines += _headed("farthing_jobs", "gauge", "Releases and query sessions by state.")
         lines += [f'farthing_jobs{{state="{state}"}} {count}' for state, count in sorted(jobs.items())]
         return "\n".join(lines) + "\n"
 
@@ -158,7 +158,7 @@ class Failures:
 
 
 def where_it_failed(problem: BaseException) -> str:
-    """The kind of an exception and the lines it came through, without its words, which may quote a row.
+    """The kind of an exception and the lines it came through, without its text, which may quote a row.
 
     >>> try:
     ...     {}["a private cell"]

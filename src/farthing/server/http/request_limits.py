@@ -1,6 +1,6 @@
 """Limits on a request: how long its head and body may take to arrive, and how long the body may be.
 
-Uvicorn waits for ever for the rest of a request. A few hundred connections that send nothing, from anybody on the
+Uvicorn waits forever for the rest of a request. A few hundred connections that send nothing, from anybody on the
 network, would use up the files that a process may open, and nobody else could connect.
 """
 
@@ -82,7 +82,7 @@ class TimedProtocol(H11Protocol):
 
 
 class BodyLimit:
-    """Stops reading a body that is larger than any that is meant."""
+    """Stops reading a body that is larger than any valid one."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app

@@ -39,9 +39,9 @@ _HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
 
 
 def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> None:
-    """Count the rows for whoever asked, unless that was paid for before.
+    """Count the rows for the job's owner, unless that was paid for before.
 
-    The count is charged under a name of its own, which whoever plans looks for: it is one for each account that pays.
+    The count is charged under a name of its own, which every plan looks for: it is one for each account that pays.
     """
     from farthing.study.study_account import count_rows, lost_count, price_of_counting, stored_count
 
@@ -89,7 +89,7 @@ def refuse_dearer(plan: Plan, confirmed: float | None) -> None:
 
 
 def run_session(job: Job, state: State, progress: Callable[[float], None]) -> None:
-    """Open the session of a job, unless it was paid for before. Whoever asks takes it up from the ledger."""
+    """Open the session of a job, unless it was paid for before. The first question resumes it from the ledger."""
     from farthing.study.sessions.session_defaults import open_wished_session
 
     if state.root.stored(job.id) is not None:
@@ -126,7 +126,7 @@ class TakenOver(Exception):
 
 
 def owner_of(job: Job) -> Caller:
-    """Whoever asked for a job, for whom it is done: with their role, from their grant."""
+    """The person who asked for a job, for whom it is done: with their role, from their grant."""
     return Caller(job.owner, job.role, frozenset(), "worker")
 
 

@@ -48,7 +48,7 @@ def fresh_name() -> str:
 
 
 class Worker:
-    """Takes jobs from the store of `state` until it is told to `drain`; `run` returns when the last one has ended."""
+    """Takes jobs from the store of `state` until `drain` is called; `run` returns when the last one has ended."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class WorkerProcesses:
             self._watcher.start()
 
     def wake(self) -> None:
-        """Tell the workers that there is work; without it they would look a moment later."""
+        """Signal the workers that there is work; without it they would look a moment later."""
         with self._changing:
             for each in self._living:
                 with suppress(OSError, ValueError):  # gone, or it has been woken many times and not looked up

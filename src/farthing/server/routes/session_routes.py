@@ -1,4 +1,4 @@
-"""Routes about sessions: one price, then many questions. Only whoever opened a session sees it and its questions."""
+"""Routes of query sessions. Only the person who opened a session sees it and its questions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SessionId = Annotated[str, Path(pattern=r"^([a-z0-9][a-z0-9._-]{0,63}:)?[A-Za-z0
     "/sessions/price",
     response_model=QuoteView,
     responses=refusals("not_found", "budget_exceeded", "infeasible", "engine_error"),
-    summary="What a session would cost and promise",
+    summary="What a query session would cost and promise",
 )
 def price(asked: SessionAsked, who: Who, state: TheState) -> QuoteView:
     """The price, the promise and the caution; nothing is spent and no row is read."""
@@ -53,7 +53,7 @@ def price(asked: SessionAsked, who: Who, state: TheState) -> QuoteView:
         202: {"model": SessionView, "description": "it is being opened; look at it again"},
         **refusals("not_found", "conflict", "budget_exceeded", "infeasible", "answer_forfeited", "engine_error"),
     },
-    summary="Open a session",
+    summary="Open a query session",
 )
 async def open_session(body: SessionOpening, response: Response, who: Who, state: TheState) -> SessionView:
     """Charge once for a whole session, for each request id; the same id again resumes the session."""
@@ -65,7 +65,7 @@ async def open_session(body: SessionOpening, response: Response, who: Who, state
     return await run_in_threadpool(session_view, state, who, job)
 
 
-@router.get("/sessions", response_model=SessionList, summary="Your own sessions")
+@router.get("/sessions", response_model=SessionList, summary="Your own query sessions")
 def sessions(who: Who, state: TheState, dataset: Annotated[str | None, Query(max_length=64)] = None) -> SessionList:
     """Your own sessions, the newest first; histories are at their own address."""
     return sessions_of(state, who, dataset)
@@ -75,7 +75,7 @@ def sessions(who: Who, state: TheState, dataset: Annotated[str | None, Query(max
     "/sessions/{id}",
     response_model=SessionView,
     responses=refusals("not_found", "engine_error"),
-    summary="A session and what was answered",
+    summary="A query session and what was answered",
 )
 def one_session(
     id: SessionId,

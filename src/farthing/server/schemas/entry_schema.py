@@ -1,4 +1,4 @@
-"""Entries of the ledger in plain words, as far as whoever asks may see them."""
+"""Entries of the ledger, each with a sentence, as far as the caller may see them."""
 
 from __future__ import annotations
 

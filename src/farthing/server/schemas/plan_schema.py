@@ -161,7 +161,7 @@ class StatisticView(View):
     )
     error_percent: float | None = Field(description="of what `percent_of` says; null where nobody said what to expect")
     percent_of: str | None = Field(
-        default=None, description="what `error_percent` is a share of: what is expected, or the value assumed"
+        default=None, description="what `error_percent` is a share of: the expected or the assumed value"
     )
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None

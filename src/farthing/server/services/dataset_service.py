@@ -91,7 +91,7 @@ def not_there(name: str) -> RequestRefused:
 
 
 def dataset_of(state: State, declaration: StoredDeclaration) -> Any:
-    """The dataset that was declared, opened; the same as long as its table and its words are."""
+    """The dataset that was declared, opened; the same as long as its table and its declaration are."""
     try:
         source = state.plans.folder.opened(declaration.words["source"])
         key = (declaration.name, declaration.text)

@@ -53,7 +53,7 @@ def visible_job(state: State, who: Caller, kind: str, request_id: str) -> Job:
     job = job_of(state.store, full_id(who, request_id))
     seen = job is not None and job.kind == kind and (who.role != "analyst" or job.owner == who.name)
     if job is None or not seen:
-        raise RequestRefused("not_found", f"there is no {kind} of this id; check it, or list yours.")
+        raise RequestRefused("not_found", f"there is no {kind} with this id; check it, or list yours.")
     return job
 
 
@@ -70,11 +70,11 @@ def submitted(
 ) -> Job:
     """The job of this request: a new one, or the one that it has.
 
-    The same id with other words is refused. `limits` are no part of the words: what was refused because it would
-    have cost more than was confirmed can be confirmed anew. What ended without a charge is tried again.
+    The same id with another request is refused. `limits` are no part of the request: what was refused because it would
+    have cost more than was confirmed can be confirmed again. What ended without a charge is tried again.
 
     A store that was lost, or restored, has forgotten the job, and the ledger has not: then `is_answer_to` says whether
-    the answer that stands there is one to these words.
+    the answer that is there is one to this request.
     """
     digest = digest_of(kind, dataset, asked)
     body = body_text(dataset, digest, asked, limits or {})
@@ -95,7 +95,7 @@ def submitted(
 
 
 def digest_of(kind: str, dataset: str, asked: Mapping[str, Any]) -> str:
-    """The fingerprint of a request: the same for the same words in any order.
+    """The fingerprint of a request: the same for the same entries in any order.
 
     >>> digest_of("release", "people", {"a": 1, "b": 2}) == digest_of("release", "people", {"b": 2, "a": 1})
     True

@@ -37,7 +37,7 @@ class LedgerHistory:
         return VerifiedView(ok=ok, at=iso_time(moment))
 
     def verify(self, receipt: Receipt | None) -> Verification:
-        """Read everything again. One at a time; whoever asks for the same meanwhile gets the same result."""
+        """Read everything again. One at a time; a caller who asks for the same meanwhile gets the same result."""
         key = "" if receipt is None else receipt.to_json()
         with self._changing:
             running = self._running.get(key)

@@ -1,4 +1,4 @@
-"""The ledger as the server reads it out: pages of entries in plain words, as far as whoever asks may see them."""
+"""The ledger as the server reads it out: pages of entries, each with a sentence, as far as the caller may see them."""
 
 from __future__ import annotations
 

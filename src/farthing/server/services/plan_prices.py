@@ -71,7 +71,7 @@ def plan_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> Plan:
 def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool = False) -> dict[str, Any]:
     """The view of a draft that is not saved; raises where it cannot be planned.
 
-    With `again`, what was released in the same words is the plan that it was, whatever is left by now: a script that
+    With `again`, a request that was released before is the plan that it was, whatever is left by now: a script that
     runs again finds it.
     """
     study = study_of(state, who, draft.dataset)

@@ -1,4 +1,4 @@
-"""Query sessions: priced, opened as a job, asked in, and visible only to whoever opened them."""
+"""Query sessions: priced, opened as a job, asked in, and visible only to the person who opened them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def own_session(state: State, who: Caller, session_id: str) -> Job:
     """The session, if it is the caller's own; to everybody else, curators included, it is not there."""
     job = job_of(state.store, full_id(who, session_id))
     if job is None or job.kind != SESSION or job.owner != who.name:
-        raise RequestRefused("not_found", "there is no session of this id; check it, or list yours.")
+        raise RequestRefused("not_found", "there is no query session with this id; check it, or list yours.")
     return as_the_ledger_has_it(state, job)
 
 

@@ -1,4 +1,4 @@
-"""Drafts of plans, and the studies that are folders of them; each belongs to whoever made it."""
+"""Drafts of plans, and the studies that are folders of them; each belongs to the person who made it."""
 
 from __future__ import annotations
 

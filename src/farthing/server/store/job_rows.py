@@ -142,7 +142,7 @@ def waiting_of(store: Store, owner: str) -> int:
 
 
 def ask_again(store: Store, job: Job, body: str, role: str) -> bool:
-    """Let a job wait anew that ended without a charge; False if somebody was quicker."""
+    """Let a job wait again that ended without a charge; False if somebody was quicker."""
     return _changed(
         store,
         sa.update(jobs)

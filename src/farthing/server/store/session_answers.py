@@ -1,7 +1,7 @@
 """What was asked in sessions and answered, numbered from 1: the first answer that stands here is the answer.
 
-Two servers may answer the same question at once, each with noise of its own. Whoever writes the next number first is
-right for both: the number can be written once only, by somebody who has seen all before it.
+Two servers may answer the same question at once, each with noise of its own. The server that writes the next number
+first is right for both: the number can be written once only, by somebody who has seen all before it.
 """
 
 from __future__ import annotations

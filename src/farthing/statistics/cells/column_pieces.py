@@ -1,4 +1,4 @@
-"""The pieces of a column: its values, told apart no further than the questions about it do.
+"""The pieces of a column: its values, distinguished no further than the questions about it do.
 
 A column of categories is cut into sets of values, a column of numbers or dates into intervals; whether two of them
 behave alike under every atom and every list of cells is seen by trying one value of each. An atom that looks at several
@@ -98,7 +98,7 @@ def pieces_of_condition(atom: Atom) -> Pieces:
 def joined_axis(
     one: PieceAxis | None, other: PieceAxis | None, domain: Domain | None
 ) -> tuple[PieceAxis, NDArray[np.int64], NDArray[np.int64]]:
-    """Pieces of one source that two lists of them tell apart, and the old piece of each new one in both; -1 for none.
+    """Pieces of one source that two lists of them distinguish, and the old piece of each new one in both; -1 for none.
 
     Where a list does not have the source, the map for it is empty.
     """

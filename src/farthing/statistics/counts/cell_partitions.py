@@ -71,7 +71,7 @@ class Group:
 
     @cached_property
     def sources(self) -> frozenset[str]:
-        """What tells its rows apart."""
+        """What distinguishes its rows."""
         return frozenset().union(*(asked.question.sources for asked in self.asked))
 
     def share(self, pure: bool) -> float:

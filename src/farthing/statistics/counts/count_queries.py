@@ -66,7 +66,7 @@ class Question:
 
     @cached_property
     def sources(self) -> frozenset[str]:
-        """What tells its rows apart: columns, and conditions by their text."""
+        """What distinguishes its rows: columns, and conditions by their text."""
         columns = {axis.column for axis in self.axes} | set(self.plain_atoms)
         return frozenset(columns | {f"({atom.text})" for atom in self.conditions})
 

@@ -31,7 +31,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Questions, the pieces of what they look at, and the cells that tell their answers apart.
+    """Questions, the pieces of what they look at, and the cells that distinguish their answers.
 
     `merge` is the refined cell of every cell of the product of the pieces, -1 where no question looks. `members` is,
     for each question, the place of every refined cell in it, -1 for none. With `where`, the condition of the one
@@ -210,7 +210,7 @@ def expected_counts(facts: Facts, question: Question, cells: Refinement | None =
 
 
 def sizes_expected(facts: Facts, where: Any, by: Sequence[str]) -> bool:
-    """Whether somebody told how many rows meet a condition, or lie in each group."""
+    """Whether somebody stated how many rows meet a condition, or lie in each group."""
     if where is None and not by:
         return True
     question = question_of(Statistic("count", where=where, by=tuple(by)), facts.schema)
@@ -221,7 +221,7 @@ def sizes_expected(facts: Facts, where: Any, by: Sequence[str]) -> bool:
 
 
 def shares_expected(facts: Facts, question: Question) -> bool:
-    """Whether somebody told how the rows lie over the cells of a question."""
+    """Whether somebody stated how the rows lie over the cells of a question."""
     columns = {axis.column for axis in question.axes} | set(question.plain_atoms)
     return not question.conditions and columns <= set(facts.expected)
 

@@ -36,7 +36,7 @@ class PieceCounts(Aggregate):
         object.__setattr__(self, "fingerprint", hashlib.sha256(plain).hexdigest())
 
     def axes(self, schema: Schema) -> tuple[Axis, ...]:
-        """One for each column or condition that tells rows apart."""
+        """One for each column or condition that distinguishes rows."""
         return tuple(_engine_axis(axis, schema) for axis in self.pieces)
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:

@@ -83,7 +83,7 @@ class MomentOutput(Output):
 
     @property
     def rests_on(self) -> tuple[str, ...]:
-        """The sizes of groups and the values of the column, as far as anybody told them."""
+        """The sizes of groups and the values of the column, as far as anybody stated them."""
         shared, asked, clauses = self.shared, self.statistic, []
         if self._least_rows:
             clauses.append(self._least_rows)
@@ -148,12 +148,12 @@ class MomentOutput(Output):
 
     @property
     def worst(self) -> tuple[Floats, Floats]:
-        """The mean and the variance at which the error is largest; as expected, where that is told."""
+        """The mean and the variance at which the error is largest; as expected, where that is stated."""
         return self.mean, self.variance
 
     @property
     def best(self) -> tuple[Floats, Floats]:
-        """The mean and the variance at which the error is smallest; as expected, where that is told."""
+        """The mean and the variance at which the error is smallest; as expected, where that is stated."""
         return self.mean, self.variance
 
     @property
@@ -279,7 +279,7 @@ class MomentOutput(Output):
         return ErrorDistribution(terms, len(rows))
 
     def largest_sampling(self, rows: Floats) -> Floats:
-        """The same where nothing is told: for the worst that the truth can be."""
+        """The same where nothing is stated: for the worst that the truth can be."""
         raise AssertionError("every output of moments says how much it can vary over samples")
 
     def _curved(self, noises: Mapping[str, Noise], plain: ErrorDistribution) -> bool:
@@ -343,7 +343,7 @@ class MomentOutput(Output):
         raise AssertionError("every output of moments has an estimate")
 
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
-        """The estimate, told with its interval; it lies where the bounds say that the truth must."""
+        """The estimate with its interval; it lies where the bounds say that the truth must."""
         values, errors, interval = self.estimate(measured, noises)
         # A sum before it was cut at its bounds.
         raw = interval.centre if isinstance(interval, Around) else None

@@ -133,7 +133,7 @@ class VarianceOutput(MomentOutput):
 
     @property
     def worst(self) -> tuple[Floats, Floats]:
-        """All values on one bound; with the variance told, as near to that as it allows."""
+        """All values on one bound; with a stated variance, as near to that as it allows."""
         centred = self.shared.centred
         if self.is_expected and self._mean_expected:
             return self.mean, self.variance
@@ -260,7 +260,7 @@ class DeviationOutput(VarianceOutput):
         return {name: weight**2 for name, weight in self.weights(self._rows, mean, variance).items()}
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
-        """As of the variance; with nothing told, the root of the variance's error, which holds for every spread."""
+        """As of the variance; with nothing stated, the root of the variance's error, which holds for every spread."""
         if self.is_expected:
             return super().predicted(noises)
         own = VarianceOutput(
@@ -297,7 +297,7 @@ class DeviationOutput(VarianceOutput):
         return {name: weight / (2 * np.sqrt(variance)) for name, weight in plain.items()}
 
     def largest_sampling(self, rows: Floats) -> Floats:
-        """That of the variance over four times the variance, which is told."""
+        """That of the variance over four times the variance, which is stated."""
         return np.asarray(super().largest_sampling(rows) / (4 * self.variance))
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:

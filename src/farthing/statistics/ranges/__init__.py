@@ -1,4 +1,4 @@
-"""Ranges and cdfs of many cells: measured through a strategy, answered by least squares, asked for ever.
+"""Ranges and cdfs of many cells: measured through a strategy, answered by least squares, open to any number of queries.
 
 strategy_transforms         whole-number combinations of cells, and how far one unit moves them
 strategy_slots              measurements of such combinations

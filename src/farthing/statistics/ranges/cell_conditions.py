@@ -1,6 +1,6 @@
 """Which cells a question is about: conditions, pairs and mappings against the public cells of a release.
 
-A condition must not cut through a cell: what lies inside one was never told apart.
+A condition must not cut through a cell: what lies inside one was never distinguished.
 """
 
 from __future__ import annotations

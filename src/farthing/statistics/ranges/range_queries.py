@@ -34,7 +34,7 @@ MOST_CELLS_SHAPED = 1_024
 class RangeAsking:
     """The cells of a release (groups x cells) by least squares and as they are shown, and how they were measured.
 
-    Values are sums of `settled`, the cells as shown, so that what is told agrees; errors and intervals are those of
+    Values are sums of `settled`, the cells as shown, so that answers agree; errors and intervals are those of
     the unbiased `estimate`. `deviation` is the standard deviation of the noise on every measured number. `clustered`
     is how many rows of one unit count together where the answer is about a population, else 0.
     """
@@ -103,7 +103,7 @@ class RangeAsking:
 def restored_ranges(form: Mapping[str, Any], answers: Any) -> RangeAsking:
     """The questions of a stored release of ranges; `answers` are the values that were released.
 
-    Releases of older ledgers told sums of the estimate, and still do.
+    Releases of older ledgers have sums of the estimate, and still do.
     """
     transform = restored_transform(form["transform"])
     settled = form.get("settled", form["estimate"])

@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def stored_transform(transform: StrategyTransform) -> dict[str, Any]:
-    """A transform as JSON-ready data, without the places of counted cells: whoever asks has all cells.
+    """A transform as JSON-ready data, without the places of counted cells: a query has all cells.
 
     >>> stored_transform(StrategyTransform(TreeStrategy("tree", 6, (4, 1)), (3, 5)))
     {'tree': 'tree', 'cells': 6, 'sizes': [4, 1], 'weights': [3, 5], 'groups': 1}

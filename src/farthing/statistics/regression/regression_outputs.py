@@ -90,7 +90,7 @@ class RegressionOutput(Output):
 
     @property
     def rests_on(self) -> tuple[str, ...]:
-        """What was told of its columns, and what was not."""
+        """What was stated about its columns, and what was not."""
         expected, asked, clauses = self.expected, self.statistic, []
         if not self.sizes_expected:
             part = "every group has" if asked.by else "the condition leaves"

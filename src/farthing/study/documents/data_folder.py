@@ -35,7 +35,7 @@ _SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "sc": "spark"}
 
 @dataclass(frozen=True)
 class FolderTable:
-    """A table that could be registered: its columns with what their types say, or why they cannot be told."""
+    """A table that could be registered: its columns with what their types say, or why they are not known."""
 
     name: str
     engine: str

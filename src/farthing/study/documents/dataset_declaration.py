@@ -126,15 +126,15 @@ def column_sentence(column: str, made: Dataset) -> str:
 
 def unit_sentence(made: Dataset) -> str:
     """Whom the dataset protects, in one sentence."""
-    change = "replaced by another" if made.neighbours == "replace" else "added or taken away"
+    change = "replaced by another" if made.neighbours == "replace" else "added or removed"
     if not made.unit:
-        return f"Protects every row: nobody can tell from a release whether one row was {change}."
+        return f"Protects every row: the budget limits what anybody can learn about whether one row was {change}."
     named = " and ".join(made.unit)
     kept = made.stability().rows_per_unit
     rows = "one row" if kept == 1 else f"{kept:,} rows"
     return (
-        f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and nobody can tell "
-        f"from a release whether all of somebody's rows were {change}."
+        f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and the budget "
+        f"limits what anybody can learn about whether all of somebody's rows were {change}."
     )
 
 

@@ -1,6 +1,6 @@
 """Studies as plain data: what a study.toml, or a body of JSON, says about datasets, statistics and plans.
 
-The same words everywhere: a statistic is an entry such as {"kind": "mean", "column": "income", "by": "sex"}, with its
+The same entries everywhere: a statistic is an entry such as {"kind": "mean", "column": "income", "by": "sex"}, with its
 `weight`, its required error (`within`, at `confidence`); a column is {"range": [0, 110]}, {"categories": [...]} or
 {"flags": true}. JSON has no dates: there they are texts such as "2024-12-31".
 
@@ -79,7 +79,7 @@ Reader = Callable[[Mapping[str, Any], str], tuple[Statistic, dict[str, Any]]]
 
 
 def plan_description(entries: Sequence[Mapping[str, Any]], read: Reader | None = None) -> PlanDescription:
-    """The statistics that a list of entries describes; a fault is told with its place in the list.
+    """The statistics that a list of entries describes; a fault is reported with its place in the list.
 
     >>> asked = plan_description([{"kind": "count"}, {"kind": "mean", "column": "age", "weight": 2.0, "within": 1.5}])
     >>> asked.statistics, asked.weights, asked.requirements["mean of age"].within
@@ -181,7 +181,7 @@ def plan_of(
     `known` is an earlier plan, perhaps of the same statistics: what was read off their design is then kept, which saves
     most of the time. With `quick` the division is the best near that of `known`, for a slider that moves; what is
     released must be planned without. `from_file` has its hints written as a study.toml writes them, those of a refusal
-    too. With `again`, what was released in the same words is the plan that it was, whatever is left by now.
+    too. With `again`, a request that was released before is the plan that it was, whatever is left by now.
     """
     if not again:
         return _plan_now(study, asked, known, quick=quick, from_file=from_file)
@@ -197,7 +197,7 @@ def plan_of(
 
 
 def request_of(study: Study, asked: PlanDescription) -> Request:
-    """What the release of a plan is named by: the same words in Python, in a study.toml and in JSON."""
+    """What the release of a plan is named by: the same request in Python, in a study.toml and in JSON."""
     request = Request.of(study, asked.statistics, asked.epsilon, asked.expected)
     if asked.fit:
         return request.then(*fit_control(asked.requirements))

@@ -130,15 +130,15 @@ class Outlook:
         """
         asked, expected, design = statistic.output.statistic, self.plan.expected, self.plan.design
         if expected.get(statistic.name) is not None:
-            return "what is expected"
+            return "the expected value"
         sized = "rows" in expected or self.plan.study.dataset.rows is not None or design.counted is not None
         if asked.kind in _COUNTS:
             if asked.kind == "count" and not asked.by and asked.where is None:
-                return "what is expected" if sized else ""
-            return "the value assumed" if sized else ""
+                return "the expected value" if sized else ""
+            return "the assumed value" if sized else ""
         if asked.kind in ("cdf", "linear_regression") or expected.get(asked.column) is None:
             return ""
-        return "what is expected" if sized or asked.kind != "sum" else ""
+        return "the expected value" if sized or asked.kind != "sum" else ""
 
     def _errors(self, statistic: PlannedStatistic) -> list[float]:
         if statistic.cells == 1:

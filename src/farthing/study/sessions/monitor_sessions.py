@@ -145,7 +145,7 @@ class MonitorOptions:
 def monitor_plan(study: StudyAccount, asked: MonitorOptions) -> MonitorPlan:
     """What it would cost and how far off it may be; nothing is spent and no row is read.
 
-    Of a monitor that was opened with the same words, it is what was paid for.
+    For a monitor that was opened with the same arguments, it is what was paid for.
     """
     seen = _seen(study, asked)
     name = asked.request_id(study, seen)

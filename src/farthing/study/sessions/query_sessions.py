@@ -82,7 +82,7 @@ class QuerySessionOptions:
     def name(self, study: StudyAccount) -> str:
         """The same arguments name the same session: a second call resumes it.
 
-        What was known at its start is no part of the name: a session remembers it, and need not be told again.
+        What was known at its start is no part of the name: a session remembers it.
         """
         names = None if self.columns is None else list(names_of(self.columns, "columns"))
         bins = {key: list(cut) if isinstance(cut, Sequence) else cut for key, cut in (self.bins or {}).items()}

@@ -1,7 +1,7 @@
-"""Sessions of questions for people who say little: which columns, cut how, at what price, and taken up again by a name.
+"""Sessions of questions for people who say little: which columns, cut how, at what price, and resumed by a name.
 
 What is left open is chosen from the schema alone, and always in the same way, so that a session that was opened from
-few words is found again by the same words.
+few arguments is found again by the same arguments.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def open_wished_session(
 
 
 def resume_session(study: Study, wish: SessionWishes, request_id: str) -> QuerySession:
-    """A session that was opened, here or elsewhere, as it stands in the ledger; nothing is charged."""
+    """A session that was opened, here or elsewhere, as it is in the ledger; nothing is charged."""
     return open_session(study, _asked_again(study, wish, request_id), request_id)
 
 

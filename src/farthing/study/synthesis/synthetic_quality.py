@@ -272,7 +272,7 @@ def percent(share: float) -> str:
 def quality_of(
     question: CheckedSynthesis, answers: Mapping[str, Any], model: SyntheticModel, made: Codes | None = None
 ) -> Quality:
-    """The quality that the recorded numbers tell: of the table that was checked, or of `made` in its place."""
+    """The quality that the recorded numbers show: of the table that was checked, or of `made` in its place."""
     names, sets = question.plan.names, question.sets(answers)
     transcript = Transcript.read(drawn(answers))
     rows = question.rows(model)

@@ -90,7 +90,7 @@ class SynthesisOffer:
     def release(self, request_id: str | None = None, progress: Progress | None = None) -> Synthetic:
         """Charge the ledger, run once on the engine, record, and make the table.
 
-        The same `request_id` gives the same table again and spends nothing, and so do the same words without one.
+        The same `request_id` gives the same table again and spends nothing, and so do the same arguments without one.
 
         Args:
             request_id: Names the table.
@@ -447,7 +447,7 @@ def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | 
 
 
 def synthesis_name(study: StudyAccount, options: SynthesisOptions) -> str:
-    """The same words name the same table: a cell of a notebook that runs twice pays once."""
+    """The same arguments name the same table: a cell of a notebook that runs twice pays once."""
     columns, bins = options.columns, options.bins
     facts = [
         study.name,

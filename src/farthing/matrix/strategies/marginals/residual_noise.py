@@ -126,7 +126,7 @@ def best_shares(levels: Sequence[MarginalLevel], parts: Sequence[Subset], energi
     """The shares of epsilon (l1) or mu squared (l2) that make the sum of energy / precision least.
 
     Where each residual is measured by one level of its own and noise is Gaussian, this is `best_division`. Otherwise a
-    local search from even shares: any shares are sound, and the error told is that of the shares found.
+    local search from even shares: any shares are sound, and the error reported is that of the shares found.
     """
     from scipy.optimize import minimize
 

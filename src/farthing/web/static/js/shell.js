@@ -30,7 +30,7 @@ export function Shell({ me, route, children }) {
       ${children}
     </main>
     <footer class="shell-foot">
-      No row of your data is read until you confirm a release. The server, not this page, keeps the account.
+      No row of your data is read until you confirm what it costs. The server, not this page, keeps the account.
       ${me?.version && html` <span class="nowrap">farthing ${me.version}</span>`}
     </footer>
     <${Toasts} />`;

@@ -62,7 +62,7 @@ export function OpenForm({ dataset }) {
     confirm(request.id);
     try {
       const session = await post("/sessions", { ...body, request_id: request.id, confirmed_epsilon: form.epsilon });
-      forget(request.id); // it exists: whoever asks for the same again means another one
+      forget(request.id); // it exists: a second request for the same means another one
       go(link("ask", dataset.name, session.id));
     } catch (error) {
       setAsking(false);
@@ -71,7 +71,7 @@ export function OpenForm({ dataset }) {
     }
   });
   return html`
-    <${Card} title="Open a session">
+    <${Card} title="Open a query session">
       <div class="ask-open">
         <div class="stack">
           <${Stops} name="alpha" label="How accurate?" stops=${ALPHAS} value=${form.alpha}

@@ -16,7 +16,7 @@ import { useAction, useLoaded } from "../server_data.js";
 const SCOPES = {
   read: ["Read", "Look at datasets, budgets, releases and the ledger, as far as you may."],
   plan: ["Plan", "See errors and prices, and keep drafts. Spends nothing."],
-  spend: ["Spend", "Release, open sessions and ask: uses up budget, which never comes back."],
+  spend: ["Spend", "Release, open query sessions and ask: uses up budget, which never comes back."],
   manage: ["Manage", "Declare datasets, change budgets and people."],
 };
 const DAYS = [
@@ -43,7 +43,7 @@ export function Tokens({ me }) {
     <div class="stack">
       <${ErrorBox} error=${error} onRetry=${reload} />
       ${!data && !error && html`<${Loading} lines=${2} />`}
-      ${data && live.length === 0 && html`<p class="muted">You have no token that works.</p>`}
+      ${data && live.length === 0 && html`<p class="muted">You have no valid token.</p>`}
       ${
         live.length > 0 &&
         html`<${Table} caption="Your tokens" hideCaption stacks rows=${live} rowKey=${(one) => one.id} columns=${[

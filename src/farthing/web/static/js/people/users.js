@@ -82,7 +82,7 @@ export function Users({ me }) {
       <${NewUser} onMade=${reload} />
     </div>
     <${ConfirmDialog} open=${leaving !== null} title=${`Remove ${leaving?.name ?? ""}?`} confirm="Remove" kind="danger" busy=${dropping} onConfirm=${drop} onClose=${() => setLeaving(null)}>
-      <p>Their sessions and tokens end at once. What they released stays in the ledger under their name. To keep somebody out for a while, lock them out instead.</p>
+      <p>Their login sessions and tokens end at once. What they released stays in the ledger under their name. To keep somebody out for a while, lock them out instead.</p>
       <${ErrorBox} error=${dropRefusal} />
     <//>
   <//>`;

@@ -68,7 +68,7 @@ function PredictedError({ planned, entry, schema }) {
     <div class="statistic-error">
       <p class="error-line">
         <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? unitText : ""}</span>
-        ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of ${planned.percent_of ?? "what is expected"}</span>` : null}
+        ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of ${planned.percent_of ?? "the expected value"}</span>` : null}
       </p>
       ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
       <${Expected} planned=${planned} entry=${entry} schema=${schema} />

@@ -58,6 +58,6 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
       <${Warnings} lines=${view.warnings} />
       ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would be mostly noise.</p>` : null}
       <p><strong>This cannot be undone.</strong> What is published cannot be withdrawn, and what is spent does not come back, even if the
-        work stops half way. The answers are kept: reading them again is free.</p>
+        work stops half way. The answers are stored: reading them again is free.</p>
     <//>`;
 }

@@ -15,7 +15,7 @@ const LISTED = 500; // rows of a table; downloads have all of them
 export function Results({ answers, numbers }) {
   const together = numbers > 1;
   return html`
-    ${together ? html`<p class="small">Each interval by itself holds the true value 95 times in 100. Those "at once" are wider: 95 times in 100 all ${count(numbers)} numbers of this release lie in them together.</p>` : null}
+    ${together ? html`<p class="small">Each interval contains its true value 95 times in 100. Those "at once" are wider: 95 times in 100 they contain all ${count(numbers)} true values of this release together.</p>` : null}
     <div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} together=${together} />`)}</div>`;
 }
 

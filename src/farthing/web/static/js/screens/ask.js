@@ -17,7 +17,7 @@ import { link } from "../router.js";
 import { useLoaded } from "../server_data.js";
 
 const LEAD =
-  "Ask how many rows meet a condition, as often as you like. One price is paid when a session is opened; every answer is then within a promised error.";
+  "Ask how many rows meet a condition, as often as you like. One price is paid when a query session is opened; every answer is then within a promised error.";
 
 export default function Screen({ params, me }) {
   if (!params.dataset) return html`<${Choose} />`;

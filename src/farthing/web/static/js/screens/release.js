@@ -25,7 +25,7 @@ const DOWNLOADS = [
   ["python", "Python", "for a script: reads it again, at no cost"],
 ];
 const LEADS = {
-  released: "These are the answers. They are kept: reading them again costs nothing.",
+  released: "These are the answers. They are stored: reading them again costs nothing.",
   queued: "Your release is on its way. You may close this page; the release continues without it.",
   running: "Your release is on its way. You may close this page; the release continues without it.",
 };

@@ -11,7 +11,7 @@ export function ColumnsStep({ draft, change, problemAt }) {
   const { data: checked } = useCheck(bodyOf(draft), 350);
   return html`
     <${Notice} title="Do not look the numbers up in the file">
-      <p>The largest income in a file belongs to one person. If the range came from the rows, the range would give that person away,
+      <p>The largest income in a file belongs to one person. If the range came from the rows, the range would expose that person
         before any noise is added. So say what <em>could</em> be there, from common knowledge.</p>
     <//>
     ${declarable(draft).map((name) => html`<${Column} key=${name} name=${name} column=${draft.columns[name]} holds=${draft.sourceColumns.find((one) => one.name === name).holds} set=${(part) => set(name, part)} problemAt=${problemAt} checked=${checked} />`)}`;
@@ -38,7 +38,7 @@ function Column({ name, column, holds, set, problemAt, checked }) {
       ${
         column.kind === "categories" &&
         html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>Which values can it have?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${problemAt(id + "-categories")}
-        hint="One a line, or with commas between, written as in the file. Example: north, south, east, west. Values that are not in the list are not counted. A list that was not taken from the rows reveals nobody." />`
+        hint="One per line, or separated by commas, written as in the file. Example: north, south, east, west. Values that are not in the list are not counted. A list that was not taken from the rows reveals nobody." />`
       }
       ${
         column.kind === "categories" &&
