@@ -81,7 +81,7 @@ def test_a_newcomer_is_quoted_a_price_for_a_dataset_alone(served: Served, analys
 
 def test_rows_that_nobody_knows_are_guessed_in_a_price_and_that_is_said(analyst: TestClient) -> None:
     found = analyst.post(f"{API}/price", json={"dataset": DATASET, "columns": ["sex"]}).json()
-    assert found["rows_are_a_guess"] and "are a guess" in found["notes"][0]
+    assert found["rows_are_a_guess"] and "are assumed" in found["notes"][0]
 
 
 def test_a_promise_that_cannot_be_kept_names_the_nearest_that_can(analyst: TestClient) -> None:
