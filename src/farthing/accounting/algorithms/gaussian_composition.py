@@ -22,8 +22,8 @@ class GaussianCurve:
             D(x) = Q(x / mu - mu / 2) - exp(x) Q(x / mu + mu / 2),   Q(v) = erfc(v / sqrt(2)) / 2.
     Source: Balle & Wang, arXiv:1805.06530v2, Theorem 8; Dong, Roth & Su, arXiv:1905.02383v3, Corollary 3.3.
     Assumes: mu_i = 1 / noise_multiplier for doubles as given; x >= 0.
-    Direction: both, in balls; where the difference cannot be distinguished from 0 the first term alone is the upper
-    bound. Checked by: tests/theorems/test_gaussian_curve.py
+    Direction: both, in balls; where the difference may be 0 the first term alone is the upper bound.
+    Checked by: tests/theorems/test_gaussian_curve.py
     """
 
     spread: Any  # mu^2, a ball

@@ -249,8 +249,7 @@ class Staircase:
         whole, the alias method shares out 2^B without rounding, m is a power of two, and "U < r" is decided for a U
         whose first bits are drawn and whose other bits are drawn only if they matter, by lines on proven sides of r
         (see `table`) or else by balls as thin as it takes. No floating-point number is compared with anything.
-    Direction: exact; magnitudes of 2^63 and more are given as 2^63 - 1. A caller that adds the noise to a value must
-    clamp
+    Direction: exact; magnitudes of 2^63 and more are given as 2^63 - 1. Callers that add the noise to a value clamp
         the sum so that such a one ends at the same place for every value (`noise.with_noise`).
     Checked by: tests/statistical/test_vector_noise.py, tests/unit/mechanisms/test_samplers.py
     """
