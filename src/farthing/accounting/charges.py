@@ -85,6 +85,14 @@ class Charges:
         return Charges(chunks, events, self.k + other.k)
 
 
+def checked_finite_order(alpha: object) -> float:
+    """A Renyi order as a float above 1 that is not infinite."""
+    order = checked_real(alpha, "alpha")
+    if not 1 < order < math.inf:
+        raise InvalidValue("alpha", alpha, "must be a finite number > 1")
+    return order
+
+
 def check_range(charges: Charges) -> None:
     """Refuse what no engine can price: epsilons and noises so far out that nothing is private."""
     way_out = "above that, nothing is private"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from farthing.accounting.algorithm_choice import EngineChoice, Pricing
-from farthing.accounting.charges import Charges, ComposedLoss, check_range, read_charges
+from farthing.accounting.charges import Charges, ComposedLoss, check_range, checked_finite_order, read_charges
 from farthing.accounting.tradeoff_functions import Region, TradeoffFunction, region_of, tradeoff_of
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
@@ -19,7 +19,6 @@ from farthing.privacy.events import (
     LaplaceNoise,
     checked_delta,
     checked_epsilon,
-    checked_real,
 )
 
 _FEWEST_STEPS = 64
@@ -271,10 +270,7 @@ class Composition:
         >>> compose([GaussianNoise(2.0)]).renyi_at(3.0).estimate
         0.375
         """
-        order = checked_real(alpha, "alpha")
-        if not 1 < order < math.inf:
-            raise InvalidValue("alpha", alpha, "must be a finite number > 1")
-        return self.pricing.renyi_at(order)
+        return self.pricing.renyi_at(checked_finite_order(alpha))
 
     def tradeoff(self) -> TradeoffFunction:
         """The f-DP curve: the least missed-detection rate of any test with a given false-alarm rate.

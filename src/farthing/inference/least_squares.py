@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +59,7 @@ def implicit_least_squares(
     >>> cells.round(9)
     array([56., 45.])
     """
-    from scipy.sparse.linalg import LinearOperator, lsmr
+    from scipy.sparse.linalg import LinearOperator
 
     numbers = np.asarray(measured, dtype=float).reshape(-1)
     spread = np.broadcast_to(np.asarray(variances, dtype=float), numbers.shape)
@@ -76,21 +77,27 @@ def implicit_least_squares(
         dtype=float,
     )
     steps = most_steps or 10 * cells + 1_000
-    target = numbers * root
-    estimate = first
-    # Solved again for what is left: rounding in a long run is taken out, and a start near the answer is a short run.
+    estimate = _solved(design, numbers * root, first, steps)
+    if estimate is None:
+        raise InvalidValue("most_steps", steps, "is not enough for these measurements", "allow more")
+    return estimate
+
+
+def _solved(design: Any, target: Floats, start: Floats, steps: int) -> Floats | None:
+    """The least-squares solution nearest to `start`; None if the steps are not enough.
+
+    Solved again for what is left: rounding in a long run is taken out, and a start near the answer is a short run.
+    """
+    from scipy.sparse.linalg import lsmr
+
+    estimate = start
     for _ in range(3):
         left = target - design.matvec(estimate)
         more, reason, count = lsmr(design, left, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=steps)[:3]
         estimate = estimate + more
         steps -= count
         if reason == 7 or steps <= 0:
-            raise InvalidValue(
-                "most_steps",
-                most_steps or 10 * cells + 1_000,
-                "is not enough for these measurements",
-                "allow more",
-            )
+            return None
         if np.linalg.norm(more) <= 1e-12 * np.linalg.norm(estimate):
             break
     return np.asarray(estimate)

@@ -43,8 +43,33 @@ class SmoothStatistic:
     local_sensitivity_at: Callable[[int], int] = field(repr=False)
 
 
+class _Smooth(Mechanism):
+    """What both mechanisms share: their price, and noise that follows the smooth sensitivity."""
+
+    __slots__ = ()
+    epsilon: float
+    delta: float
+
+    def _check_price(self) -> None:
+        object.__setattr__(self, "epsilon", checked_mechanism_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", checked_delta(self.delta))
+
+    @property
+    def event(self) -> ApproxDP:
+        return ApproxDP(self.epsilon, self.delta)
+
+    @property
+    def beta(self) -> float:
+        """How fast the noise may follow the data: sensitivity at distance t counts e^(-beta t) of itself."""
+        return self._noise.beta
+
+    @property
+    def _noise(self) -> SmoothNoise:
+        raise AssertionError  # pragma: no cover - both subclasses have one
+
+
 @dataclass(frozen=True, slots=True)
-class SmoothSensitivity(Mechanism):
+class SmoothSensitivity(_Smooth):
     """A whole-numbered statistic plus noise in proportion to its smooth sensitivity.
 
     Without a delta the noise has a Cauchy distribution (and no variance); with one, a Laplace distribution. The proofs,
@@ -75,22 +100,12 @@ class SmoothSensitivity(Mechanism):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_mechanism_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        self._check_price()
         largest = checked_count(self.global_sensitivity, "global_sensitivity")
         if not 1 <= largest <= SATURATION:
             raise InvalidValue("global_sensitivity", self.global_sensitivity, "must be from 1 to 2^62")
         object.__setattr__(self, "global_sensitivity", largest)
         _ = self._noise.rungs_per_step  # an epsilon out of reach is refused here, not at the first release
-
-    @property
-    def event(self) -> ApproxDP:
-        return ApproxDP(self.epsilon, self.delta)
-
-    @property
-    def beta(self) -> float:
-        """How fast the noise may follow the data: sensitivity at distance t counts e^(-beta t) of itself."""
-        return self._noise.beta
 
     def error(self, confidence: float = 0.95, *, assumed_smooth_sensitivity: int) -> int:
         """The error at a confidence, *if* the smooth sensitivity of the data is what you assume.
@@ -193,7 +208,7 @@ def median_sensitivity_at(ordered: Integers, lower: int, upper: int, relation: R
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothMedian(Mechanism):
+class SmoothMedian(_Smooth):
     """The median of values in [lower, upper], by smooth sensitivity.
 
     A missing real value (NaN) is left out; under "replace", where their number is public, it counts as 0, clipped. The
@@ -226,8 +241,7 @@ class SmoothMedian(Mechanism):
     grid: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_mechanism_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        self._check_price()
         if self.neighbours not in ("add-remove", "replace"):
             raise InvalidValue("neighbours", self.neighbours, "must be 'add-remove' or 'replace'")
         if self.grid is not None:
@@ -246,15 +260,6 @@ class SmoothMedian(Mechanism):
         if not self.lower < self.upper:
             raise InvalidValue("upper", self.upper, f"must be above lower={self.lower!r}")
         _ = self._noise.rungs_per_step  # an epsilon out of reach is refused here, not at the first release
-
-    @property
-    def event(self) -> ApproxDP:
-        return ApproxDP(self.epsilon, self.delta)
-
-    @property
-    def beta(self) -> float:
-        """How fast the noise may follow the data: sensitivity at distance t counts e^(-beta t) of itself."""
-        return self._noise.beta
 
     def error(self, confidence: float = 0.95, *, assumed_smooth_sensitivity: float) -> float:
         """The error at a confidence, *if* the smooth sensitivity of the data is what you assume.

@@ -68,8 +68,17 @@ class ThresholdSession:
     """
 
     __slots__ = (
-        "_bits", "_fresh", "_left", "_lock", "_noise", "_process", "_rates", "_read", "_show_gap", "_threshold",
-    )  # fmt: skip
+        "_bits",
+        "_fresh",
+        "_left",
+        "_lock",
+        "_noise",
+        "_process",
+        "_rates",
+        "_read",
+        "_show_gap",
+        "_threshold",
+    )
 
     def __init__(
         self,

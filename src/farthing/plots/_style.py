@@ -55,7 +55,12 @@ def finished(chart: Any, title: str, subtitle: Sequence[str] | str = ()) -> Any:
     return (
         chart.properties(
             title=altair().TitleParams(
-                text=title, subtitle=lines, anchor="start", fontSize=15, subtitleFontSize=12, subtitleColor="#444",
+                text=title,
+                subtitle=lines,
+                anchor="start",
+                fontSize=15,
+                subtitleFontSize=12,
+                subtitleColor="#444",
                 offset=10,
             ),
             padding=14,
@@ -64,12 +69,23 @@ def finished(chart: Any, title: str, subtitle: Sequence[str] | str = ()) -> Any:
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(
-            gridColor="#e6e6e6", domainColor="#888", tickColor="#888", labelFontSize=11, titleFontSize=12,
-            titleFontWeight="normal", titlePadding=8,
+            gridColor="#e6e6e6",
+            domainColor="#888",
+            tickColor="#888",
+            labelFontSize=11,
+            titleFontSize=12,
+            titleFontWeight="normal",
+            titlePadding=8,
         )
-        .configure_legend(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", symbolStrokeWidth=2.5,
-                          symbolSize=220, labelLimit=320)
-    )  # fmt: skip
+        .configure_legend(
+            labelFontSize=12,
+            titleFontSize=12,
+            titleFontWeight="normal",
+            symbolStrokeWidth=2.5,
+            symbolSize=220,
+            labelLimit=320,
+        )
+    )
 
 
 def theorem_encoding(title: str) -> dict[str, Any]:
@@ -78,11 +94,15 @@ def theorem_encoding(title: str) -> dict[str, Any]:
     labels, keys = list(THEOREM_LABELS.values()), list(THEOREM_LABELS)
     return {
         "color": alt.Color(
-            "theorem:N", title=title, sort=labels,
+            "theorem:N",
+            title=title,
+            sort=labels,
             scale=alt.Scale(domain=labels, range=[_COLOURS[key] for key in keys]),
         ),
         "strokeDash": alt.StrokeDash(
-            "theorem:N", title=title, sort=labels,
+            "theorem:N",
+            title=title,
+            sort=labels,
             scale=alt.Scale(domain=labels, range=[_DASHES[key] for key in keys]),
         ),
-    }  # fmt: skip
+    }

@@ -73,22 +73,7 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
     reserves = any(moment.withheld for moment in points)
     rows = [row for moment in [*points, now] for row in _lines_of(moment, reserves)]
     names = [name for name in _COLOURS if name != _REFUSED and any(row["what"] == name for row in rows)]
-    legend = names + [_REFUSED] * bool(refusals)
-    encodings = {
-        "x": alt.X(
-            "sequence:Q", title="entry of the ledger", axis=alt.Axis(tickMinStep=1, format="d"),
-            scale=alt.Scale(zero=False, nice=False),
-        ),
-        "y": alt.Y("epsilon:Q", title="epsilon", scale=alt.Scale(zero=True)),
-        "color": alt.Color(
-            "what:N", title=None, sort=legend,
-            scale=alt.Scale(domain=legend, range=[_COLOURS[name] for name in legend]),
-        ),
-        "tooltip": [
-            alt.Tooltip("sequence:Q", title="entry", format="d"), alt.Tooltip("kind:N"), alt.Tooltip("who:N"),
-            alt.Tooltip("what:N"), alt.Tooltip("epsilon:Q", format=".4g"), alt.Tooltip("requested:N"),
-        ],
-    }  # fmt: skip
+    encodings = _encodings(names + [_REFUSED] * bool(refusals))
     dashes = alt.StrokeDash(
         "what:N",
         sort=names,
@@ -110,6 +95,25 @@ def burn_down(moments: Sequence[Moment], *, dataset: str, delta: float = 0.0) ->
         _claim(points[-1], dataset),
         _subtitle(moments, delta),
     )
+
+
+def _encodings(legend: list[str]) -> dict[str, Any]:
+    """Axes, colours and tooltips of lines and crosses alike."""
+    alt = altair()
+    tooltips = [
+        alt.Tooltip("sequence:Q", title="entry", format="d"),
+        *(alt.Tooltip(f"{name}:N") for name in ("kind", "who", "what")),
+        alt.Tooltip("epsilon:Q", format=".4g"),
+        alt.Tooltip("requested:N"),
+    ]
+    entries = alt.Axis(tickMinStep=1, format="d")
+    colours = alt.Scale(domain=legend, range=[_COLOURS[name] for name in legend])
+    return {
+        "x": alt.X("sequence:Q", title="entry of the ledger", axis=entries, scale=alt.Scale(zero=False, nice=False)),
+        "y": alt.Y("epsilon:Q", title="epsilon", scale=alt.Scale(zero=True)),
+        "color": alt.Color("what:N", title=None, sort=legend, scale=colours),
+        "tooltip": tooltips,
+    }
 
 
 def _lines_of(moment: Moment, reserves: bool) -> list[Row]:

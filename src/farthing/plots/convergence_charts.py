@@ -135,8 +135,22 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
         alt.Tooltip("correction:Q", title=f"correction, {unit}", format=".3~g"),
         alt.Tooltip("updates:Q", format=",d"),
     ]
+    errors = _errors(points, unit, x, tooltip)
+    spent = _updates(data_of(points), used, updates, x, tooltip)
+    number = f"{used:,} update{'s' * (used != 1)}" if updates is None else f"{used:,} of {updates:,} updates"
+    return finished(
+        alt.vconcat(errors.properties(width=560, height=160), spent, spacing=24),
+        f"{len(history):,} question{'s' * (len(history) != 1)} used up {number}",
+        "Points: promised errors, which hold for all answers at once. Bars: how far paid answers moved the guess."
+        + ("" if updates is None else " Dashed: where paying ends."),
+    )
+
+
+def _errors(points: list[Row], unit: str, x: Any, tooltip: list[Any]) -> Any:
+    """A point for each stated error, and a bar for each correction."""
+    alt = altair()
     kinds = [_FREE, _PAID]
-    promised = (
+    stated = (
         # Hundreds of points read aloud would tell less than the title.
         alt.Chart(data_of(points))
         .mark_point(filled=True, size=28, aria=False)
@@ -153,14 +167,7 @@ def convergence(history: Sequence[Step], *, updates: int | None = None, rows: in
         .mark_bar(width=2, color=VERMILLION, opacity=0.6, aria=False)
         .encode(x=x, y="correction:Q", tooltip=tooltip)
     )
-    spent = _updates(data_of(points), used, updates, x, tooltip)
-    number = f"{used:,} update{'s' * (used != 1)}" if updates is None else f"{used:,} of {updates:,} updates"
-    return finished(
-        alt.vconcat(alt.layer(corrections, promised).properties(width=560, height=160), spent, spacing=24),
-        f"{len(history):,} question{'s' * (len(history) != 1)} used up {number}",
-        "Points: promised errors, which hold for all answers at once. Bars: how far paid answers moved the guess."
-        + ("" if updates is None else " Dashed: where paying ends."),
-    )
+    return alt.layer(corrections, stated)
 
 
 def _updates(points: Any, used: int, updates: int | None, x: Any, tooltip: list[Any]) -> Any:

@@ -79,7 +79,16 @@ def error_growth(rows: Sequence[Row]) -> Any:
         raise InvalidValue("rows", len(lines), f"must hold 1 to {len(_COLOURS)} strategies")
     names = {line: f"{line}: {_growth(rows, line)}" for line in lines}
     named = [{**row, "strategy": names[str(row["strategy"])]} for row in rows]
-    order = list(names.values())
+    return finished(
+        alt.layer(*_growth_layers(named, list(names.values()))).properties(width=520, height=380),
+        "A better strategy changes how the error grows, not only how large it is",
+        "Lines: predicted before anything is drawn. Points: measured. Powers: fitted to the points.",
+    )
+
+
+def _growth_layers(rows: Sequence[Row], order: list[str]) -> list[Any]:
+    """A line of predicted errors for each strategy, and points where some were measured."""
+    alt = altair()
     legend = alt.Legend(title=None, orient="top-left", fillColor="white", padding=6, strokeColor="#ddd")
     colour = alt.Color(
         "strategy:N",
@@ -101,7 +110,7 @@ def error_growth(rows: Sequence[Row]) -> Any:
     axis = alt.Axis(format="~e", tickCount=8)
     tips = [alt.Tooltip("strategy:N"), alt.Tooltip("k:Q"), alt.Tooltip("predicted:Q", format=".4g")]
     predicted = (
-        alt.Chart(data_of(named))
+        alt.Chart(data_of(rows))
         .mark_line(strokeWidth=2.2)
         .encode(
             x=x,
@@ -111,7 +120,7 @@ def error_growth(rows: Sequence[Row]) -> Any:
             tooltip=tips,
         )
     )
-    measured_rows = [row for row in named if _is_measured(row)]
+    measured_rows = [row for row in rows if _is_measured(row)]
     measured = (
         alt.Chart(data_of(measured_rows))
         .mark_point(filled=True, size=55, opacity=1.0)
@@ -122,11 +131,7 @@ def error_growth(rows: Sequence[Row]) -> Any:
             tooltip=[*tips, alt.Tooltip("measured:Q", format=".4g")],
         )
     )
-    return finished(
-        alt.layer(predicted, *([measured] if measured_rows else [])).properties(width=520, height=380),
-        "A better strategy changes how the error grows, not only how large it is",
-        "Lines: predicted before anything is drawn. Points: measured. Powers: fitted to the points.",
-    )
+    return [predicted, measured] if measured_rows else [predicted]
 
 
 def _is_measured(row: Row) -> bool:

@@ -32,6 +32,7 @@ from farthing.accounting.algorithms.grid_curves import composed_log_infinite
 from farthing.accounting.algorithms.grid_pairs import Direction
 from farthing.accounting.algorithms.grid_renyi import renyi_of_pairs
 from farthing.accounting.algorithms.grid_saddle import Plan, nodes_of, plan_at, plan_for_delta, plan_for_loss
+from farthing.accounting.charges import checked_finite_order
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
@@ -288,9 +289,7 @@ class GridComposition:
         >>> round(compose_on_grid([(GaussianNoise(2.0), 8)]).renyi(3.0).upper, 9)
         3.0
         """
-        order = checked_real(alpha, "alpha")
-        if not 1 < order < math.inf:
-            raise InvalidValue("alpha", alpha, "must be a finite number > 1")
+        order = checked_finite_order(alpha)
         bounds_by_direction = [renyi_of_pairs(self.items, direction, order) for direction in self.directions]
         worse = _worse(bounds_by_direction)
         # An event whose loss is at most s has divergence at most s.

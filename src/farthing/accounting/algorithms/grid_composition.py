@@ -99,33 +99,48 @@ def composed_curves(parts: Sequence[Part], plan: Plan, step: float, most_cells: 
         if (reach.top(need) - reach.bottom(need)) / step <= 2 * most_cells:
             break
         step *= 2  # the room was underestimated; memory comes first
-    lower = [lower_distribution(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)]
-    merged_p = _tilted(parts, [(each.index, each.log_p) for each in lower], step, rate, -1.0)
-    merged_q = _tilted(parts, [(each.index, each.log_q) for each in lower], step, rate + 1, 1.0)
     window = _window(parts, step, reach, need)
-    ends = window.ends[0] + window.error, window.ends[1] - window.error
+    upper_curve = _upper_curve(parts, upper, split, reach, window, rate)
+    lower = [lower_distribution(part.pair, step, part.offset, bulk) for part, bulk in zip(parts, bulks, strict=True)]
+    return Curves(upper_curve, _lower_curve(parts, lower, window, step, rate), step, window.cells, step == lattice)
+
+
+def _upper_curve(
+    parts: Sequence[Part],
+    upper: Sequence[UpperDistribution],
+    split: Sequence[TiltedDistribution],
+    reach: Tails,
+    window: Window,
+    rate: float,
+) -> UpperCurve:
     counts = [part.count for part in parts]
-    upper_curve = UpperCurve(
+    return UpperCurve(
         window=window,
         sums=circular_sum(split, window.start, window.cells),
         rate=rate,
         log_scale=_scale(split),
-        outside=reach.outside(*ends) + lost_mass(split),
+        outside=reach.outside(*window.certain_ends) + lost_mass(split),
         shift=math.fsum(n * each.shift for n, each in zip(counts, upper, strict=True)) * (1 + 1e-12),
         log_infinite=_infinite([each.log_mass for each in upper], upper, counts, 1.0),
     )
-    lower_curve = LowerCurve(
+
+
+def _lower_curve(
+    parts: Sequence[Part], lower: Sequence[LowerDistribution], window: Window, step: float, rate: float
+) -> LowerCurve:
+    merged_p = _tilted(parts, [(each.index, each.log_p) for each in lower], step, rate, -1.0)
+    merged_q = _tilted(parts, [(each.index, each.log_q) for each in lower], step, rate + 1, 1.0)
+    return LowerCurve(
         window=window,
         p=circular_sum(merged_p, window.start, window.cells),
         q=circular_sum(merged_q, window.start, window.cells),
         rate=rate,
         log_scale=_scale(merged_p),
         excess=_scale(merged_q) - _scale(merged_p),
-        outside=tails(merged_p, step, rate).outside(*ends),
+        outside=tails(merged_p, step, rate).outside(*window.certain_ends),
         lost_q=lost_mass(merged_q),
-        log_infinite=_infinite([each.log_p for each in lower], lower, counts, -1.0),
+        log_infinite=_infinite([each.log_p for each in lower], lower, [part.count for part in parts], -1.0),
     )
-    return Curves(upper_curve, lower_curve, step, window.cells, step == lattice)
 
 
 def _tilted(

@@ -74,6 +74,12 @@ class Window:
         )
         return low, high
 
+    @property
+    def certain_ends(self) -> tuple[float, float]:
+        """The ends moved inwards by their error: what lies beyond them may be outside the window."""
+        low, high = self.ends
+        return low + self.error, high - self.error
+
 
 @dataclass(frozen=True, eq=False)
 class UpperCurve:

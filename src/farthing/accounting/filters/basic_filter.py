@@ -14,7 +14,7 @@ from farthing.numerics.bounds import bounded, exact, float_down, float_up
 from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
-__all__ = ["Filter", "checked_leak"]
+__all__ = ["Filter", "SlackFilter", "checked_leak"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,6 +148,24 @@ class Filter(ABC):
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, repr=False)
+class SlackFilter(Filter):
+    """A filter whose theorem spends the slack = delta - leak, so that `leak` is left for the charges' own deltas."""
+
+    leak: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(leak=checked_leak(self.delta, self.leak))
+
+    def _leak_budget(self) -> Fraction:
+        assert self.leak is not None
+        return exact(self.leak)
+
+    def _slack(self) -> Fraction:
+        return exact(self.delta) - self._leak_budget()
 
 
 def checked_leak(delta: float, leak: float | None) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from farthing.accounting.event_price import Price
-from farthing.accounting.filters.basic_filter import Filter, checked_leak
+from farthing.accounting.filters.basic_filter import SlackFilter
 from farthing.errors import InvalidValue
 from farthing.numerics.bounds import (
     ball,
@@ -24,7 +24,7 @@ __all__ = ["FullyAdaptiveFilter"]
 
 
 @dataclass(frozen=True, repr=False)
-class FullyAdaptiveFilter(Filter):
+class FullyAdaptiveFilter(SlackFilter):
     """Admits charges while sqrt(2 ln(1/slack) V) + V/2 <= epsilon, V the sum of epsilon_i^2.
 
     Which part of delta a path uses up may itself depend on the answers, so the parts are fixed when the filter is made:
@@ -64,13 +64,11 @@ class FullyAdaptiveFilter(Filter):
     Checked by: tests/theorems/test_filters_are_sound.py
     """
 
-    leak: float | None = None
     _variance: Fraction = field(default=Fraction(0), init=False)
     _variance_budget: Fraction = field(default=Fraction(0), init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(leak=checked_leak(self.delta, self.leak))
         with precise_balls():
             # sqrt(2 L V) + V/2 <= epsilon  <=>  sqrt(V) <= 2 epsilon / (sqrt(2 L) + sqrt(2 L + 2 epsilon)).
             twice_log, epsilon = -2 * ball(self._slack()).log(), ball(exact(self.epsilon))
@@ -102,13 +100,6 @@ class FullyAdaptiveFilter(Filter):
         if self._epsilon_sum is not None:
             largest = max(largest, exact(self.epsilon) - self._epsilon_sum)
         return float_down(largest)
-
-    def _leak_budget(self) -> Fraction:
-        assert self.leak is not None
-        return exact(self.leak)
-
-    def _slack(self) -> Fraction:
-        return exact(self.delta) - self._leak_budget()
 
     def _add(self, event: Event, price: Price, count: int) -> None:
         if price.twice_rho is None:

@@ -13,7 +13,7 @@ from farthing.accounting.event_price import (
     price_of,
     renyi_divergence_upper,
 )
-from farthing.accounting.filters.basic_filter import Filter, checked_leak
+from farthing.accounting.filters.basic_filter import SlackFilter
 from farthing.errors import InvalidValue
 from farthing.numerics.bounds import (
     ball,
@@ -33,7 +33,7 @@ _LARGEST_ALPHA = 1e6
 
 
 @dataclass(frozen=True, repr=False)
-class RenyiFilter(Filter):
+class RenyiFilter(SlackFilter):
     """Admits charges while their Renyi divergences of order alpha sum to at most what (epsilon, delta) allows.
 
     Usually the tightest filter, and the only one that prices noise by its own transform. A poor order costs budget,
@@ -80,7 +80,6 @@ class RenyiFilter(Filter):
     Checked by: tests/theorems/test_filters_are_sound.py
     """
 
-    leak: float | None = None
     alpha: float | None = None
     expecting: Charge | None = None
     _divergence: Fraction = field(default=Fraction(0), init=False)
@@ -88,7 +87,6 @@ class RenyiFilter(Filter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(leak=checked_leak(self.delta, self.leak))
         if self.expecting is not None:
             self._set(expecting=as_event(self.expecting))
         if self.alpha is None:
@@ -124,13 +122,6 @@ class RenyiFilter(Filter):
         while low < (middle := low + (high - low) / 2) < high and high - low > 1e-12 * high:
             low, high = (middle, high) if self.admits(middle) else (low, middle)
         return low
-
-    def _leak_budget(self) -> Fraction:
-        assert self.leak is not None
-        return exact(self.leak)
-
-    def _slack(self) -> Fraction:
-        return exact(self.delta) - self._leak_budget()
 
     def _add(self, event: Event, price: Price, count: int) -> None:
         assert self.alpha is not None

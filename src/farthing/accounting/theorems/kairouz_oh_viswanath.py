@@ -298,8 +298,11 @@ def _log_delta(epsilon: float, k: int, m: int) -> float:
     first = anchor - len(below)
     gain = -np.expm1(-2 * epsilon * (m - first - np.arange(len(mass))))
     log_anchor = (
-        math.lgamma(k + 1) - math.lgamma(anchor + 1) - math.lgamma(k - anchor + 1)
-        - anchor * epsilon - k * math.log1p(math.exp(-epsilon))
-    )  # fmt: skip
+        math.lgamma(k + 1)
+        - math.lgamma(anchor + 1)
+        - math.lgamma(k - anchor + 1)
+        - anchor * epsilon
+        - k * math.log1p(math.exp(-epsilon))
+    )
     total = float(mass @ gain)
     return log_anchor + math.log(total) if total > 0 else -math.inf

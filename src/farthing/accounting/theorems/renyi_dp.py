@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import flint
@@ -119,16 +120,19 @@ def epsilon_of_renyi_improved(alpha: float, divergence: float, delta: float) -> 
     >>> epsilon_of_renyi_improved(11.0, 0.5, 1e-6)
     1.5464513487122655
     """
-    alpha, divergence = checked_order(alpha), checked_epsilon(divergence, "divergence")
-    delta = checked_delta(delta)
-    if math.isinf(alpha):
-        return divergence
-    if delta == 0:
+    # Where the formula is negative the hockey-stick curve is below delta already there, hence also at 0.
+    return max(0.0, _converted(alpha, divergence, delta, lambda a, d: (-1 / a).log1p() - (a * d).log() / (a - 1)))
+
+
+def _converted(alpha: float, divergence: float, delta: float, cost: Callable[[Any, Any], Any]) -> float:
+    """The divergence plus what the conversion costs at alpha and delta, rounded up; at their ends every one agrees."""
+    order, bound, leak = checked_order(alpha), checked_epsilon(divergence, "divergence"), checked_delta(delta)
+    if math.isinf(order):
+        return bound
+    if leak == 0:
         return math.inf
     with precision(128):
-        order = flint.arb(alpha)
-        # Where the formula is negative the hockey-stick curve is below delta already there, hence also at 0.
-        return max(0.0, rounded_up(divergence + (-1 / order).log1p() - (order * delta).log() / (order - 1)))
+        return rounded_up(bound + cost(flint.arb(order), flint.arb(leak)))
 
 
 def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
@@ -155,14 +159,7 @@ def epsilon_of_renyi(alpha: float, divergence: float, delta: float) -> float:
     >>> epsilon_of_renyi(11.0, 0.5, 1e-6)
     1.8815510557964275
     """
-    alpha, divergence = checked_order(alpha), checked_epsilon(divergence, "divergence")
-    delta = checked_delta(delta)
-    if math.isinf(alpha):
-        return divergence
-    if delta == 0:
-        return math.inf
-    with precision(128):
-        return rounded_up(divergence - flint.arb(delta).log() / (flint.arb(alpha) - 1))
+    return _converted(alpha, divergence, delta, lambda a, d: -d.log() / (a - 1))
 
 
 _REPRESENTATIVES = 512  # so many epsilons are enough to choose an order; all of them price it

@@ -147,8 +147,11 @@ class HoldoutPlan:
 
     def __post_init__(self) -> None:
         for name, most in (
-            ("rows", _MOST_ROWS), ("training_rows", _MOST_ROWS), ("queries", 2**53), ("corrections", _MOST_CORRECTIONS),
-        ):  # fmt: skip
+            ("rows", _MOST_ROWS),
+            ("training_rows", _MOST_ROWS),
+            ("queries", 2**53),
+            ("corrections", _MOST_CORRECTIONS),
+        ):
             count = checked_count(getattr(self, name), name)
             if not 1 <= count <= most:
                 raise InvalidValue(name, count, f"must be a whole number from 1 to {most}")

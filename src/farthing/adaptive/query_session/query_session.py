@@ -286,9 +286,13 @@ class QuerySession:
         else:
             self._asking = None
             record = {
-                "mask": mask.record, "question": _words(question), "asked": self._asked,
-                "expected": expected, "side": comparison.side, "gap": comparison.gap,
-            }  # fmt: skip
+                "mask": mask.record,
+                "question": _words(question),
+                "asked": self._asked,
+                "expected": expected,
+                "side": comparison.side,
+                "gap": comparison.gap,
+            }
             self._unrecorded = self._own, record
             self._record()
             _, answer = self._answers[mask.fingerprint]

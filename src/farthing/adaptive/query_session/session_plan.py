@@ -52,8 +52,12 @@ def split_budget(epsilon: float, delta: float, queries: int, sensitivity: int, c
     if delta > 0 and queries > 1:
         each = calibrate(
             lambda parameter: [Composed(((ApproxDP(parameter), queries),))],
-            epsilon, delta, direction="epsilon", bracket=(each * (1 - 1e-9), 1.1 * epsilon), tolerance=1e-6,
-        ).parameter  # fmt: skip
+            epsilon,
+            delta,
+            direction="epsilon",
+            bracket=(each * (1 - 1e-9), 1.1 * epsilon),
+            tolerance=1e-6,
+        ).parameter
     laplace = DiscreteLaplace(each, sensitivity, cells=queries)
     choices = [("Laplace", laplace.standard_error, laplace.error(confidence, every_cell=True))]
     if delta > 0:
@@ -391,14 +395,26 @@ class _Facts:
         least = threshold - questions
         shift = centre_of_gap(TwoSidedThreshold(each, 0, self.sensitivity, parts).rates)
         return QuerySessionPlan(
-            cells=self.cells, epsilon=self.epsilon, delta=self.delta, alpha=self.alpha, queries=self.queries,
-            rows=self.rows, sensitivity=self.sensitivity, confidence=self.confidence,
-            start="cells" if share else "none", opening=self.opening(share),
-            updates=rounds, round_epsilon=each, threshold_parts=parts, threshold=threshold,
-            error=self.most, paid_error=max(questions + shift, thresholds - shift), least_gain=least,
+            cells=self.cells,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            alpha=self.alpha,
+            queries=self.queries,
+            rows=self.rows,
+            sensitivity=self.sensitivity,
+            confidence=self.confidence,
+            start="cells" if share else "none",
+            opening=self.opening(share),
+            updates=rounds,
+            round_epsilon=each,
+            threshold_parts=parts,
+            threshold=threshold,
+            error=self.most,
+            paid_error=max(questions + shift, thresholds - shift),
+            least_gain=least,
             most_updates=most_updates(self.cells, self.rows, self.alpha, least),
             split_budget=split_budget(self.epsilon, self.delta, self.queries, self.sensitivity, self.confidence),
-        )  # fmt: skip
+        )
 
     def refusal(self, share: float, wanted: int | None) -> Infeasible:
         rounds = wanted or 1

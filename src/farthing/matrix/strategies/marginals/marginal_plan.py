@@ -272,9 +272,14 @@ def plan_marginals(
         )[:2]
     places = [place for place, share in enumerate(shares) if share > 0]
     return MarginalPlan(
-        columns, lengths, sets, tuple(map(float, importance)), norm,
-        tuple(levels[place] for place in places), shares[places],
-    )  # fmt: skip
+        columns,
+        lengths,
+        sets,
+        tuple(map(float, importance)),
+        norm,
+        tuple(levels[place] for place in places),
+        shares[places],
+    )
 
 
 def energies_of(
