@@ -44,6 +44,15 @@ class TheoremPrices:
     For the theorems every measurement is a black box known by an (epsilon, delta) of its own: the pure epsilon of
     Laplace noise and of choices; for Gaussian noise its exact epsilon at an equal share of half the delta.
 
+    Attributes:
+        basic: The sum of the epsilons.
+        advanced: Advanced composition.
+        kov: The closed form of Kairouz, Oh and Viswanath.
+        optimal: The optimum for black boxes.
+        own: What the mechanisms cost together by their own curves.
+        delta: The delta of all of them.
+        count: How many measurements there are.
+
     >>> print(TheoremPrices(basic=1.0, advanced=4.4, kov=1.0, optimal=1.0, own=0.99, delta=1e-9, count=3).sentence)
     With 3 measurements composition gains nothing yet: the optimum for black boxes is the plain sum, epsilon = 1.
     """
@@ -131,7 +140,13 @@ def price_of(problem: Problem, noises: Mapping[str, Noise], cost: Bounds, *, pro
 def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -> float:
     """What a few noises cost by themselves at `delta`, by their exact curves: for tables, not for charging.
 
-    With `quick` it is an estimate to first order, off by a percent or so.
+    Args:
+        noises: The noises.
+        delta: The delta of all of them.
+        quick: Whether an estimate to first order, off by a percent or so, is enough.
+
+    Returns:
+        The epsilon.
 
     >>> own_epsilon([Noise("laplace", 0.25), Noise("laplace", 0.5)], 0.0)
     0.75
@@ -230,8 +245,14 @@ class Unadmitted(Unmet):
 class Allocation:
     """A noise for every slot, what it costs and what it gives. Nothing was spent, and no row was read.
 
-    `order` is the Renyi order at which the cost is decided, `estimate` the cost as the search saw it; `cost` is proven.
-    `quick` says that it was found near another one and is only to be looked at.
+    Attributes:
+        problem: The design and its budget.
+        noises: The noise of each slot.
+        order: The Renyi order at which the cost is decided.
+        estimate: The cost as the search saw it; `cost` is proven.
+        division: What the search came to, from which another one may start.
+        model: The design as arrays.
+        quick: Whether it was searched for near another one, and is only to be looked at.
     """
 
     problem: Problem
@@ -315,12 +336,23 @@ def allocate(
     """The noises with the least weighted relative errors whose proven cost is within the budget.
 
     A statistic with a required error gets that error, no less: what it does not need is shared by the others, and left
-    unspent where there are none. `admits` asks a ledger that has been spent from: what it would refuse is made cheaper
-    until it does not. `start` is an allocation of the same design (under another weight or budget): what was
-    read off the design is kept, which saves time. The answer does not depend on it, but for two cases. Where the search
-    finds nothing and `start` meets the problem, it is the answer. With `quick` kinds
-    of noise stay those of `start` and one search has to do, which is close to the best near `start`; its cost is an
-    estimate, and it is to be looked at, not released.
+    unspent where there are none. The answer does not depend on `start`, but for two cases. Where the search finds
+    nothing and `start` meets the problem, it is the answer. With `quick`, kinds of noise stay those of `start` and one
+    search has to do, which is close to the best near `start`; its cost is an estimate, and it is to be looked at, not
+    released.
+
+    Args:
+        problem: The design, its budget, weights and requirements.
+        start: An allocation of the same design (under another weight or budget): what was read off the design is kept,
+            which saves time.
+        quick: Whether an estimate near `start` is enough.
+        admits: Asks a ledger that has been spent from: what it would refuse is made cheaper until it does not.
+
+    Returns:
+        The noises and their cost.
+
+    Raises:
+        Infeasible: If no division meets the requirements within the budget.
     """
     model = _model(problem, start)
     search = search_of(problem, model)
@@ -443,6 +475,16 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
 
     The problem of the answer has that epsilon, whatever the one it was asked with. Weights have no say: nothing is left
     to be shared.
+
+    Args:
+        problem: The design and its requirements; its epsilon does not count.
+        start: An allocation of the same design, to save time.
+
+    Returns:
+        The noises, with a problem that has the least epsilon.
+
+    Raises:
+        Infeasible: If no epsilon meets the requirements.
     """
     if not problem.requirements:
         raise InvalidValue(

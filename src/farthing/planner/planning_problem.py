@@ -107,6 +107,13 @@ class Design(Protocol):
 class Requirement:
     """An error that no cell of a statistic may exceed, with this confidence.
 
+    Args:
+        within: The error, > 0.
+        confidence: The probability that it is not exceeded, between 0 and 1.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
+
     >>> Requirement(within=500.0)
     Requirement(within=500.0, confidence=0.95)
     >>> Requirement(500.0, confidence=95)
@@ -136,10 +143,19 @@ class Requirement:
 class Problem:
     """A budget to be divided over the slots of a design.
 
-    `weights` says how much a statistic's relative error matters (1 where nothing is said); `requirements` what error it
-    must not exceed; `held` maps slots to noises that stay as they are; `reserved` is the part of epsilon that is left
-    unspent. With `sampling_rate` p the rows are a secret Poisson sample of the population, and (epsilon, delta) is the
-    cost for the population.
+    Args:
+        design: What is measured, and what is read from it.
+        epsilon: The epsilon of the whole.
+        delta: The delta of the whole.
+        weights: How much a statistic's relative error matters; 1 where nothing is said.
+        requirements: What error a statistic must not exceed.
+        held: Slots whose noise stays as it is.
+        reserved: The part of epsilon that is left unspent.
+        sampling_rate: The probability with which each unit of the population came into the table, if the rows are a
+            secret Poisson sample; (epsilon, delta) is then the cost for the population.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range, or names no statistic of the design.
     """
 
     design: Design
@@ -227,7 +243,14 @@ class Problem:
         return math.floor((exact(self.epsilon) - exact(self.reserved)) * NANO)
 
     def epsilon_of(self, cost: float) -> float:
-        """The least epsilon of a problem like this one whose `limit_nano` holds this cost."""
+        """The least epsilon of a problem like this one whose `limit_nano` holds this cost.
+
+        Args:
+            cost: What the noises cost.
+
+        Returns:
+            The epsilon.
+        """
         return float_up(Fraction(math.ceil(Fraction(cost) * NANO), NANO) + exact(self.reserved))
 
     @property
@@ -238,7 +261,14 @@ class Problem:
         return min(self.delta / self.sampling_rate * (1 - 2.0**-50), _TRIVIAL_DELTA)
 
     def weight_of(self, name: str) -> float:
-        """The weight of an output; 1 when none was given."""
+        """The weight of an output; 1 when none was given.
+
+        Args:
+            name: The name of a statistic.
+
+        Returns:
+            Its weight.
+        """
         return float(self.weights.get(name, 1.0))
 
 

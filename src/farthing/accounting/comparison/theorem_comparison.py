@@ -25,6 +25,12 @@ Integers = NDArray[np.int64]
 class Charges:
     """(epsilon, delta, count) rows as arrays, and the remaining events.
 
+    Attributes:
+        epsilons: The epsilon of each row.
+        deltas: The delta of each row.
+        counts: How often each row is charged.
+        events: The remaining events, each with its count.
+
     >>> from farthing.privacy import GaussianNoise
     >>> charges = charges_of_pairs([(ApproxDP(0.1), 100), (GaussianNoise(4.0), 10)])
     >>> charges.k, charges.epsilons, charges.events
@@ -57,6 +63,12 @@ class Charges:
 def charges_of_pairs(pairs: Sequence[tuple[Event, int]]) -> Charges:
     """Events with counts, the plain guarantees among them as arrays.
 
+    Args:
+        pairs: Events, each with its count.
+
+    Returns:
+        The charges.
+
     >>> charges_of_pairs([(ApproxDP(1.0), 2)])
     Charges(epsilons=array([1.]), deltas=array([0.]), counts=array([2]), events=())
     """
@@ -71,6 +83,12 @@ def charges_of_pairs(pairs: Sequence[tuple[Event, int]]) -> Charges:
 
 def joined(parts: Sequence[Charges]) -> Charges:
     """Several lists of charges as one.
+
+    Args:
+        parts: The lists.
+
+    Returns:
+        One list of all their charges.
 
     >>> joined([charges_of_pairs([(ApproxDP(0.1), 1)]), charges_of_pairs([(ApproxDP(0.3), 2)])]).k
     3
@@ -147,7 +165,17 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True)
 class Line:
-    """One theorem: its epsilon, and how much more that is than the optimum."""
+    """One theorem: its epsilon, and how much more that is than the optimum.
+
+    Attributes:
+        name: The theorem.
+        epsilon: The epsilon that it gives.
+        source: Where it stands.
+        applies: Whether it says anything about these charges.
+        note: Why not, if it does not.
+        waste: How much more than the optimum.
+        waste_percent: The same as a part of the optimum.
+    """
 
     name: str
     epsilon: float
@@ -160,7 +188,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The optimum, how it was proven, and what every theorem says."""
+    """The optimum, how it was proven, and what every theorem says.
+
+    Attributes:
+        k: How many mechanisms run.
+        delta: The delta of the whole.
+        delta_is_default: Whether nobody asked for this delta.
+        optimal: The optimum.
+        reason: Why there is no optimum, if there is none.
+        engine: Which engine proved it.
+        engine_reason: Why that one.
+        lines: What every theorem says.
+        at_epsilon: An epsilon that was asked about, and its delta.
+        notes: What to know about the numbers.
+        seconds: How long the optimum took.
+        seconds_in_all: How long everything took.
+    """
 
     k: int
     delta: float
@@ -185,6 +228,19 @@ def comparison_of(
     delta_is_default: bool = False,
 ) -> Comparison:
     """Compose `charges`, ask every theorem the same question, and say what each wastes.
+
+    Args:
+        charges: What is composed.
+        delta: The delta of the whole.
+        epsilon: An epsilon whose delta is wanted too.
+        proof: Whether the optimum must be proven.
+        delta_is_default: Whether nobody asked for this delta.
+
+    Returns:
+        The optimum and one line for each theorem.
+
+    Raises:
+        InvalidValue: If `delta` or `epsilon` is out of range.
 
     >>> from farthing.accounting.comparison import charges_of_pairs
     >>> from farthing.privacy import ApproxDP

@@ -44,6 +44,12 @@ class Series:
 class Watched:
     """The series of a monitor, the counts they are read from, and how far one unit moves any single one of them.
 
+    Attributes:
+        series: The series, in their order.
+        counts: The aggregates that they are read from, by statistic.
+        l1_sensitivity: The most that one unit moves any single series.
+        monotone: Whether one unit moves all series in the same direction.
+
     Statement:
         A monitor reads a stream of tables D_1, D_2, ..., one at each look. Two streams are neighbours if one unit is
         the whole difference: D'_t is D_t with the rows of that unit added, removed or replaced, at every t, however
@@ -72,12 +78,30 @@ class Watched:
     monotone: bool
 
     def values(self, exact: Mapping[str, Any]) -> list[int]:
-        """The private counts in the order of the series, from those of `Dataset.exact`."""
+        """The private counts in the order of the series, from those of `Dataset.exact`.
+
+        Args:
+            exact: What `Dataset.exact` returned.
+
+        Returns:
+            One count for each series.
+        """
         return [int(value) for name in self.counts for value in np.asarray(exact[name]).reshape(-1)]
 
 
 def watched(asked: Sequence[Any], dataset: Dataset, by: str | Sequence[str] | None = None) -> Watched:
     """The series of some counts: statistics, or conditions as text; with `by`, one for each cell of each.
+
+    Args:
+        asked: Counts, or conditions as text.
+        dataset: The table.
+        by: Columns; there is one series for each of their cells.
+
+    Returns:
+        The series.
+
+    Raises:
+        InvalidValue: If something is not a count, or there are too many series.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -105,7 +129,15 @@ def watched(asked: Sequence[Any], dataset: Dataset, by: str | Sequence[str] | No
 def thresholds_of(threshold: Any, series: Sequence[Series]) -> tuple[int, ...]:
     """The threshold of every series: one for all, or a mapping from series, statistics or cells to theirs.
 
-    In a mapping, None stands for all that are not named.
+    Args:
+        threshold: One number for all, or a mapping; in a mapping, None stands for all that are not named.
+        series: The series.
+
+    Returns:
+        One threshold for each series.
+
+    Raises:
+        InvalidValue: If a series has no threshold, or a name is not one of theirs.
 
     >>> north, whole = Series("count by region: n", "count by region", ("n",)), Series("all", "all")
     >>> thresholds_of(500, [north, whole]), thresholds_of({"n": 20, None: 99.5}, [north, whole])

@@ -61,7 +61,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The state after a question: for plots. `correction` is how far a paid answer is from what was expected."""
+    """The state after a question, for plots.
+
+    Attributes:
+        question: The number of the question.
+        value: The answer.
+        error: How far it may be off.
+        paid: Whether it used up an update.
+        updates: How many updates are used up.
+        correction: How far a paid answer is from what was expected.
+    """
 
     question: int
     value: int

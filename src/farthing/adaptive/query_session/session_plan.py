@@ -32,6 +32,11 @@ from farthing.privacy.events import (
 class SplitBudget:
     """The better of Laplace and Gaussian noise on every answer, and how far the worst answer is off.
 
+    Attributes:
+        mechanism: "Laplace" or "Gaussian".
+        standard_error: The standard error of every answer, in rows.
+        error: How far the worst answer is off, in rows.
+
     >>> split_budget(1.0, 1e-9, 10_000, 1, 0.95).mechanism
     'Gaussian'
     """

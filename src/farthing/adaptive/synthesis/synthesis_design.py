@@ -304,6 +304,13 @@ class Synthesise:
 
     The drawn numbers that a curator records are enough to make the model again: `plan.fitted(answers)`.
 
+    Args:
+        plan: What is drawn, and at which price.
+        axes: The columns, and how their values are coded.
+
+    Raises:
+        InvalidValue: If the axes have other sizes than the plan.
+
     >>> import pyarrow
     >>> from farthing.adaptive.synthesis import synthesis_plan
     >>> from farthing.data import dataset
@@ -334,7 +341,14 @@ class Synthesise:
         return hashlib.sha256(f"{self.plan.digest} {self.axes!r}".encode()).hexdigest()
 
     def check(self, dataset: Dataset) -> None:
-        """The noise was made for neighbours at least as far apart as those of this dataset."""
+        """Refuse a dataset whose neighbours are further apart than the noise was made for.
+
+        Args:
+            dataset: The table.
+
+        Raises:
+            InvalidValue: If they are.
+        """
         sensitivity, planned = sensitivity_of_coded_rows(dataset, self.axes), self.plan.prices.sensitivity
         if not (planned.l1 >= sensitivity.l1 and planned.l2_squared >= sensitivity.l2_squared):
             raise InvalidValue(
@@ -345,7 +359,15 @@ class Synthesise:
             )
 
     def run(self, dataset: Dataset, progress: Callable[[float], None]) -> Mapping[str, Any]:
-        """One pass over the rows, then all choices and noises."""
+        """One pass over the rows, then all choices and noises.
+
+        Args:
+            dataset: The table.
+            progress: Called with the share that is done.
+
+        Returns:
+            The drawn numbers by name.
+        """
         codes, counts = coded_rows(dataset, self.axes, lambda share: progress(_READING * share))
         return self.plan.draw(codes, counts, progress=lambda share: progress(_READING + (1 - _READING) * share))
 

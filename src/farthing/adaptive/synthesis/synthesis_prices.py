@@ -28,8 +28,15 @@ _LEAST_SIGMA_SQUARED = 9
 class Prices:
     """The price of every part of a synthesis: `SHARES` equal shares of noise, and `choices` private choices.
 
-    `unit` is the price of one share: the noise multiplier of a Gaussian, or an epsilon where delta is 0. A table with k
-    shares carries the noise of k releases at that price taken together.
+    A table with k shares carries the noise of k releases at the price of one share, taken together.
+
+    Attributes:
+        unit: The price of one share: the noise multiplier of a Gaussian, or an epsilon where delta is 0.
+        pure: Whether delta is 0.
+        choices: How many private choices there are at most.
+        choice_epsilon: The epsilon of one choice.
+        tables: How many tables are measured at most.
+        sensitivity: How far neighbours move the counts of whole rows.
 
     >>> prices = prices_within(1.0, 1e-9, choices=16, tables=60, sensitivity=Sensitivity(1, 1, 1, 1))
     >>> round(prices.standard_error(SHARES), 2), round(prices.standard_error(SHARES // 100), 1)
@@ -82,7 +89,15 @@ class Prices:
         return Composed(tuple(parts))
 
     def noise(self, shares: int, cells: int) -> DiscreteGaussian | DiscreteLaplace:
-        """The mechanism for a table of so many cells that is given so many shares."""
+        """The mechanism for a table of so many cells that is given so many shares.
+
+        Args:
+            shares: How many shares the table is given.
+            cells: How many cells it has.
+
+        Returns:
+            The mechanism.
+        """
         if not 1 <= shares <= SHARES or not 1 <= cells <= MOST_CELLS:
             raise InvalidValue("shares, cells", (shares, cells), f"must be 1 to {SHARES} and 1 to {MOST_CELLS}")
         if self.pure:
@@ -93,7 +108,14 @@ class Prices:
         return DiscreteGaussian(_multiplier(self.unit, shares, reach), reach, cells=cells)
 
     def standard_error(self, shares: int) -> float:
-        """The standard deviation of the noise in each cell of a table (of two or more) with so many shares."""
+        """The standard deviation of the noise in each cell of a table (of two or more) with so many shares.
+
+        Args:
+            shares: How many shares the table is given.
+
+        Returns:
+            The standard deviation.
+        """
         return self.noise(shares, 2).standard_error
 
     @cached_property
@@ -106,6 +128,12 @@ class Prices:
 
         A table of m cells errs by about m times its noise, which is k^(-1/2) for Gaussian and 1/k for pure noise of k
         shares; the sum of all errors is least when k grows as m^(2/3), or m^(1/2).
+
+        Args:
+            cells: How many cells a table has.
+
+        Returns:
+            A number that its shares should be in proportion to.
         """
         return float(cells ** (1 / 2 if self.pure else 2 / 3))
 

@@ -34,6 +34,14 @@ class MatrixStrategy(Strategy):
     Real weights are put on a fine whole grid first (`on_grid`), so that B x is exact and the sensitivity is that of
     the very numbers that are measured.
 
+    Args:
+        name: The name of the strategy.
+        matrix: B, whole numbers, one column for each cell.
+        shape: The shape of the domain; one axis by default.
+
+    Raises:
+        InvalidValue: If the matrix is not of whole numbers, or too large for exact sums.
+
     Statement:
         Adding or removing a row changes one cell by 1 and B x by one column of B, so B x moves by at most the largest
         column norm of B, in l1 and in l2. With independent noise of mean zero and variance v on every number, the
@@ -72,7 +80,17 @@ class MatrixStrategy(Strategy):
     def on_grid(
         cls, name: str, weights: Floats, shape: tuple[int, ...] | None = None, *, bits: int = 20
     ) -> MatrixStrategy:
-        """The strategy whose weights are `weights`, scaled so that the largest is 2^bits and rounded."""
+        """The strategy whose weights are `weights`, scaled so that the largest is 2^bits and rounded.
+
+        Args:
+            name: The name of the strategy.
+            weights: Real weights, one column for each cell.
+            shape: The shape of the domain; one axis by default.
+            bits: The largest weight becomes 2^bits.
+
+        Returns:
+            The strategy.
+        """
         return cls(name, whole_weights(weights, bits), shape)
 
     @cached_property
@@ -116,7 +134,14 @@ class MatrixStrategy(Strategy):
         return np.asarray(self.pseudo_inverse @ (dense.T @ dense))
 
     def check_answerable(self, workload: Workload) -> None:
-        """Refuse a workload that asks for what B x does not determine: no finite variance would be true."""
+        """Refuse a workload that asks for what B x does not determine: no finite variance would be true.
+
+        Args:
+            workload: The queries.
+
+        Raises:
+            InvalidValue: If a query is not determined.
+        """
         if self.projector is None:
             return
         gram = workload.gram()

@@ -34,7 +34,11 @@ MOST_DENSE_CELLS = 8192  # a dense covariance of more cells would take more than
 class Level:
     """Numbers measured with noise of one distribution: how many, and how far one row moves all of them together.
 
-    `l1` and `l2_squared` are exact: the largest sum of absolute and of squared coefficients of any cell.
+    Attributes:
+        name: What is measured, for people.
+        size: How many numbers.
+        l1: The largest sum of absolute coefficients of any cell, exactly.
+        l2_squared: The largest sum of squared coefficients of any cell, exactly.
 
     >>> Level("cells", size=100, l1=1, l2_squared=1).l2
     1.0
@@ -59,26 +63,61 @@ class Estimator(ABC):
 
     @abstractmethod
     def estimate(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        """The least-squares cells, flat in C order, from the measured numbers of every level."""
+        """The least-squares cells, flat in C order, from the measured numbers of every level.
+
+        Args:
+            measured: The measured numbers, one array for each level.
+
+        Returns:
+            One number for each cell.
+        """
 
     @abstractmethod
     def total_variance(self, workload: Workload) -> float:
-        """The sum over the queries of the variance of their answers."""
+        """The sum over the queries of the variance of their answers.
+
+        Args:
+            workload: The queries.
+
+        Returns:
+            The sum; infinite where a query is not determined.
+        """
 
     @abstractmethod
     def query_variances(self, workload: Workload) -> Floats:
-        """The variance of every answer of `workload`."""
+        """The variance of every answer of `workload`.
+
+        Args:
+            workload: The queries.
+
+        Returns:
+            One variance for each query.
+        """
 
     @abstractmethod
     def variance(self, query: Floats) -> float:
-        """The variance of one more linear query, given by its coefficients over all cells."""
+        """The variance of one more linear query, given by its coefficients over all cells.
+
+        Args:
+            query: One coefficient for each cell.
+
+        Returns:
+            The variance; infinite where the query is not determined.
+        """
 
     @abstractmethod
     def covariance(self) -> Floats:
         """The covariance of the estimated cells as a dense matrix; refused above 8,192 cells."""
 
     def nonnegative(self, measured: Sequence[NDArray[np.generic]]) -> Floats:
-        """Cells >= 0 near the estimate, with its total; strategies that can weigh their measurements do better."""
+        """Cells >= 0 near the estimate, with its total; strategies that can weigh their measurements do better.
+
+        Args:
+            measured: The measured numbers, one array for each level.
+
+        Returns:
+            One number >= 0 for each cell.
+        """
         estimate = self.estimate(measured)
         return nearest_nonnegative(estimate, total=max(0.0, float(estimate.sum())))
 
@@ -86,6 +125,12 @@ class Estimator(ABC):
         """How much each measured number counts in the answer of `query`, level by level; None if nobody works it out.
 
         The distribution of an answer's error follows from them; without them it is taken to be normal.
+
+        Args:
+            query: One coefficient for each cell.
+
+        Returns:
+            One array for each level; None if nobody works it out.
         """
         return None
 
@@ -123,20 +168,49 @@ class Strategy(ABC):
 
     @abstractmethod
     def exact(self, cells: Integers) -> list[Integers]:
-        """The true numbers of every level: private, to be handed to a mechanism and to nothing else."""
+        """The true numbers of every level: private, to be handed to a mechanism and to nothing else.
+
+        Args:
+            cells: The private histogram.
+
+        Returns:
+            One array for each level.
+        """
 
     @abstractmethod
     def shares(self, workload: Workload, norm: Norm) -> Floats:
-        """The best division over the levels for `workload`: of epsilon (l1) or of mu squared (l2). Sums to 1."""
+        """The best division over the levels for `workload`: of epsilon (l1) or of mu squared (l2). Sums to 1.
+
+        Args:
+            workload: The queries.
+            norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+
+        Returns:
+            One share for each level.
+        """
 
     @abstractmethod
     def fit(self, variances: Variances) -> Estimator:
-        """The estimator when every number of level l has noise of variance `variances[l]`."""
+        """The estimator when every number of level l has noise of variance `variances[l]`.
+
+        Args:
+            variances: One variance for each level; infinite where it is not measured.
+
+        Returns:
+            The estimator.
+        """
 
     def unit_variances(self, workload: Workload, norm: Norm) -> Floats:
         """The noise variances of the best division at epsilon = 1 (l1) or mu = 1 (l2), of continuous noise.
 
         A level without a share has infinite variance.
+
+        Args:
+            workload: The queries.
+            norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+
+        Returns:
+            One variance for each level.
         """
         shares = self.shares(workload, norm)
         with np.errstate(divide="ignore"):
@@ -147,6 +221,13 @@ class Strategy(ABC):
     def unit_error(self, workload: Workload, norm: Norm) -> float:
         """The total variance at epsilon = 1 (l1) or mu = 1 (l2): what strategies are compared by.
 
+        Args:
+            workload: The queries.
+            norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+
+        Returns:
+            The sum of the variances of all answers.
+
         >>> from farthing.matrix.strategies import MatrixStrategy
         >>> from farthing.matrix.workloads import prefix
         >>> round(MatrixStrategy("cells", np.eye(4, dtype=np.int64)).unit_error(prefix(4), "l1"), 9)
@@ -155,7 +236,17 @@ class Strategy(ABC):
         return self.fit(self.unit_variances(workload, norm)).total_variance(workload)
 
     def check_variances(self, variances: Variances) -> Floats:
-        """One variance a level: above 0, and not all infinite (infinite: the level is not measured)."""
+        """One variance a level: above 0, and not all infinite (infinite: the level is not measured).
+
+        Args:
+            variances: One variance for each level.
+
+        Returns:
+            The variances as an array.
+
+        Raises:
+            InvalidValue: If there are more or fewer than levels, or they are not of this form.
+        """
         numbers = np.asarray(variances, dtype=float)
         if numbers.shape != (len(self.levels),):
             raise InvalidValue("variances", variances, f"must be {len(self.levels)}, one for each level")

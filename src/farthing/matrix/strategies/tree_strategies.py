@@ -33,6 +33,14 @@ class TreeStrategy(Strategy):
     The last block may reach beyond the last cell: cells that do not exist are known to be empty, and are measured
     like the others so that all levels stay regular.
 
+    Args:
+        name: The name of the strategy.
+        size: How many cells there are.
+        sizes: How many cells a block of each level has, coarse to fine.
+
+    Raises:
+        InvalidValue: If the sizes do not fall to 1, each a multiple of the next.
+
     Statement:
         Let level l hold the sums of all blocks of s_l cells, with s_(l+1) a divisor of s_l, and let its numbers be
         measured with independent noise of precision w_l (one over the variance). Adding or removing a row moves one

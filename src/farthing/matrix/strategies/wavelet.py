@@ -22,6 +22,10 @@ class WaveletStrategy(Strategy):
     With equal shares this is Privelet (Xiao, Wang & Gehrke, arXiv:0909.5530v1, section IV): their generalised
     sensitivity gives the differences of sums the same noise at every level. Cells are padded to a power of two.
 
+    Args:
+        size: How many cells there are.
+        name: The name of the strategy.
+
     Statement:
         The coefficients of one level have disjoint supports, so a row moves one of them by 1. The rows of all levels
         are orthogonal, of squared norm s_l, the size of their blocks; the least-squares estimate is the inverse

@@ -350,6 +350,17 @@ LARGEST_SCALE = 1 << 56  # beyond, the noise would not fit into int64 with all b
 def discrete_laplace_noise(scale: Fraction, size: int, source: Source) -> NDArray[np.int64]:
     """`size` independent whole numbers n with mass exactly proportional to e^(-|n| / scale).
 
+    Args:
+        scale: The scale, > 0.
+        size: How many numbers.
+        source: Where random bits come from.
+
+    Returns:
+        The numbers; one beyond +-(2^63 - 1) is cut there.
+
+    Raises:
+        InvalidValue: If `scale` or `size` is out of range.
+
     >>> from farthing.mechanisms.randomness import SYSTEM
     >>> noise = discrete_laplace_noise(Fraction(1000), 10_000, SYSTEM)
     >>> noise.dtype, noise.shape, bool(1200 < noise.std() < 1650)
@@ -362,6 +373,17 @@ def discrete_laplace_noise(scale: Fraction, size: int, source: Source) -> NDArra
 
 def discrete_gaussian_noise(variance: Fraction, size: int, source: Source) -> NDArray[np.int64]:
     """`size` independent whole numbers n with mass exactly proportional to e^(-n^2 / (2 variance)).
+
+    Args:
+        variance: The variance of the continuous distribution of this shape.
+        size: How many numbers.
+        source: Where random bits come from.
+
+    Returns:
+        The numbers; one beyond +-(2^63 - 1) is cut there.
+
+    Raises:
+        InvalidValue: If `variance` or `size` is out of range.
 
     >>> from farthing.mechanisms.randomness import SYSTEM
     >>> noise = discrete_gaussian_noise(Fraction(10**6), 10_000, SYSTEM)

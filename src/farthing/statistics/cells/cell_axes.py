@@ -24,7 +24,14 @@ from farthing.statistics.cells.statistic_cells import CellAxis
 class Axis:
     """The cells of one column: a value each (`labels`), or the ranges between `edges`, of which the last is closed.
 
-    `domain` is what the column may hold; it is read off the labels or edges where it is not given.
+    Args:
+        column: The name of the column.
+        labels: The value of each cell.
+        edges: The edges between cells, instead of labels.
+        declared: What the column may hold; read off the labels or edges by default.
+
+    Raises:
+        InvalidValue: If labels repeat, edges do not rise, or neither or both are given.
 
     >>> len(Axis("age", range(100))), len(Axis("bmi", edges=(10.0, 18.5, 25.0, 60.0)))
     (100, 3)
@@ -69,6 +76,12 @@ class Axis:
     def of_cells(cls, cells: CellAxis) -> Axis:
         """The cells of a statistic's column, as they are reported.
 
+        Args:
+            cells: The cells of a statistic's column.
+
+        Returns:
+            The axis.
+
         >>> Axis.of_cells(CellAxis("age", Integers(0, 110), (0, 18, 65, 110))).text(1)
         '18 <= age < 65'
         """
@@ -77,12 +90,25 @@ class Axis:
         return cls(cells.column, None, cells.edges, cells.domain)
 
     def value(self, i: int) -> Any:
-        """The value of a cell that has a label."""
+        """The value of a cell that has a label.
+
+        Args:
+            i: The number of the cell.
+
+        Returns:
+            Its label.
+        """
         assert self.labels is not None
         return self.labels[i]
 
     def text(self, i: int) -> str:
-        """A cell in words.
+        """A cell as a condition.
+
+        Args:
+            i: The number of the cell.
+
+        Returns:
+            The condition.
 
         >>> Axis("sex", ("F", "M")).text(1), Axis("age", edges=(0, 10, 25)).text(0)
         ("sex = 'M'", '0 <= age < 10')
@@ -94,7 +120,18 @@ class Axis:
         return f"{low} <= {name} {'<' if i < len(self) - 1 else '<='} {high}"
 
     def truth_of(self, atom: Atom, text: str) -> Truths:
-        """The truth of a condition on this column, cell by cell; refused where it changes inside a cell."""
+        """The truth of a condition on this column, cell by cell; refused where it changes inside a cell.
+
+        Args:
+            atom: A condition on this column.
+            text: The whole question, for the message of a refusal.
+
+        Returns:
+            One truth value for each cell.
+
+        Raises:
+            InvalidExpression: If the condition changes inside a cell, or cannot be decided cell by cell.
+        """
         if isinstance(self.domain, Categories | Flags):
             assert self.labels is not None
             return np.array([atom.truth(value) for value in self.labels], dtype=np.int8)
@@ -142,7 +179,17 @@ class Axis:
         return tuple(math.ceil(edge) if whole else edge for edge in (self.edges or ())[:-1])
 
     def truth_of_choice(self, choice: Any) -> NDArray[np.bool_]:
-        """Cells chosen by a value, a list of values, or a pair (lo, hi) that stands for lo <= value < hi."""
+        """Cells chosen by a value, a list of values, or a pair (lo, hi) that stands for lo <= value < hi.
+
+        Args:
+            choice: A value, a list of values, or a pair.
+
+        Returns:
+            One truth value for each cell.
+
+        Raises:
+            InvalidValue: If a value is not one of the cells', or an edge not one of the edges.
+        """
         if isinstance(choice, tuple) and len(choice) == 2:
             return self._between(*choice)
         many = choice if isinstance(choice, list | tuple | Set | np.ndarray) else [choice]

@@ -24,6 +24,11 @@ class MarginalLevel:
     columns of the subset the table is measured cell by cell. With contrasts along all columns, a level measures the
     residual of the subset and nothing else.
 
+    Args:
+        subset: The columns of the table.
+        sizes: How many values each of these columns has.
+        contrasts: The columns along which contrasts are measured.
+
     Statement:
         One row moves the level by exactly prod l1_i in l1 and prod l2_i in squared l2 distance, whatever the row:
         (l1_i, l2_i) is (1, 1) for a plain column and for a contrast of two values, and (2(n-1), n(n-1)) for a
@@ -72,7 +77,14 @@ class MarginalLevel:
         return math.prod(2 * (n - 1) for n in self._contrasted)
 
     def exact(self, table: NDArray[Any]) -> Integers:
-        """The true numbers, flat; numbers beyond +-2^62 are clamped, which moves no two tables further apart."""
+        """The true numbers, flat; numbers beyond +-2^62 are clamped, which moves no two tables further apart.
+
+        Args:
+            table: The private table of the subset.
+
+        Returns:
+            The numbers to be measured.
+        """
         numbers = np.asarray(table).reshape(self.sizes)
         # Passes stay below max|cell| * reach; beyond int64 Python's whole numbers take over.
         largest = max(abs(int(numbers.max(initial=0))), abs(int(numbers.min(initial=0))))
@@ -89,7 +101,14 @@ class MarginalLevel:
         return np.asarray(np.clip(numbers, -_SATURATION, _SATURATION), dtype=np.int64).ravel()
 
     def precision(self, part: Subset) -> float:
-        """How precisely the residual of `part` is known at noise variance 1: 0 if not at all."""
+        """How precisely the residual of `part` is known at noise variance 1: 0 if not at all.
+
+        Args:
+            part: A set of columns.
+
+        Returns:
+            One over the variance.
+        """
         if not set(self.contrasts) <= set(part) <= set(self.subset):
             return 0.0
         factors = (
@@ -99,7 +118,15 @@ class MarginalLevel:
         return math.prod(factors)
 
     def residual(self, measured: NDArray[Any], part: Subset) -> Floats:
-        """The residual of `part` as these measured numbers alone would have it, centred along contrasts only."""
+        """The residual of `part` as these measured numbers alone would have it, centred along contrasts only.
+
+        Args:
+            measured: The measured numbers of this level.
+            part: A set of columns.
+
+        Returns:
+            The table of the residual.
+        """
         numbers = np.asarray(measured, dtype=float).reshape(self.rows)
         away = []
         for axis, (column, n) in enumerate(zip(self.subset, self.sizes, strict=True)):
@@ -111,7 +138,15 @@ class MarginalLevel:
         return numbers.sum(axis=tuple(away)) if away else numbers
 
     def residual_transposed(self, values: Floats, part: Subset) -> Floats:
-        """The transpose of `residual`: by how much each measured number enters a sum with these weights; flat."""
+        """The transpose of `residual`: by how much each measured number enters a sum with these weights; flat.
+
+        Args:
+            values: One weight for each cell of the residual's table.
+            part: A set of columns.
+
+        Returns:
+            One number for each measured number.
+        """
         numbers = spread(values, part, self.subset)
         for axis, (column, n) in enumerate(zip(self.subset, self.sizes, strict=True)):
             if column in self.contrasts:

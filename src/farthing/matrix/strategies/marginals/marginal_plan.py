@@ -38,7 +38,11 @@ from farthing.privacy.events import checked_count, checked_real
 
 @dataclass(frozen=True, eq=False)
 class MarginalFit:
-    """A plan with known noise: `variances[l]` is that of every number of level l; infinite where nothing is measured.
+    """A plan with known noise.
+
+    Args:
+        plan: What is measured.
+        variances: The variance of every number of each level; infinite where nothing is measured.
 
     Statement:
         Every level that determines the residual of T does so with covariance (v / precision) times the same projector,
@@ -68,7 +72,14 @@ class MarginalFit:
             return dict(zip(self.plan.parts, (1.0 / known).tolist(), strict=True))
 
     def residuals(self, measured: Sequence[NDArray[Any]]) -> Tables:
-        """The least-squares residual of every set of columns that was measured."""
+        """The least-squares residual of every set of columns that was measured.
+
+        Args:
+            measured: The measured numbers, one array for each level.
+
+        Returns:
+            One table for each set of columns.
+        """
         if len(measured) != len(self.plan.levels):
             raise InvalidValue("measured", len(measured), f"must be {len(self.plan.levels)}, one for each level")
         sums: Tables = {}
@@ -81,7 +92,15 @@ class MarginalFit:
         return {part: residual(total) * self.residual_variances[part] for part, total in sums.items()}
 
     def estimate(self, measured: Sequence[NDArray[Any]], subsets: Iterable[Subset] | None = None) -> Tables:
-        """The table of every marginal asked for (default: those planned); any two agree where they overlap."""
+        """The tables of some marginals; any two agree where they overlap.
+
+        Args:
+            measured: The measured numbers, one array for each level.
+            subsets: Which marginals; those planned by default.
+
+        Returns:
+            One table for each marginal.
+        """
         chosen = self.plan.subsets if subsets is None else tuple(subsets)
         for subset in chosen:
             self.variance_per_cell(subset)  # refuses what was not measured
@@ -89,14 +108,29 @@ class MarginalFit:
         return {subset: from_residuals(self.plan.sizes, residuals, subset) for subset in chosen}
 
     def variance_per_cell(self, subset: Subset) -> float:
-        """The variance of each cell of a marginal: the same for all of its cells."""
+        """The variance of each cell of a marginal: the same for all of its cells.
+
+        Args:
+            subset: The columns of the marginal.
+
+        Returns:
+            The variance.
+        """
         live = self.plan.live(subset)
         return math.fsum(
             cell_coefficient(self.plan.sizes, live, part) * self._variance_of(part) for part in closure([live])
         )
 
     def variance(self, subset: Subset, query: ArrayLike) -> float:
-        """The variance of sum(query * table) for the table of `subset`."""
+        """The variance of sum(query * table) for the table of `subset`.
+
+        Args:
+            subset: The columns of the marginal.
+            query: One coefficient for each cell of its table.
+
+        Returns:
+            The variance.
+        """
         weights = np.asarray(query, dtype=float)
         shape = tuple(self.plan.sizes[column] for column in subset)
         if weights.shape != shape:
@@ -138,6 +172,15 @@ LARGEST_JOINT = 2**20  # cells of a table over all columns, where measuring that
 class MarginalPlan:
     """What is measured for some marginals: levels, and the share of the budget of each. Made by `plan_marginals`.
 
+    Attributes:
+        columns: The names of the columns.
+        sizes: How many values each has.
+        subsets: The marginals that were asked for.
+        weights: How much each of them matters.
+        norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+        levels: What is measured.
+        shares: The share of the budget of each level.
+
     >>> plan = plan_marginals({"sex": 2, "age": 10, "region": 5}, [("sex", "age"), ("age", "region")])
     >>> [level.plain.name for level in plan.levels]
     ['total', '0', '1', '2', '0 x 1', '1 x 2']
@@ -164,18 +207,39 @@ class MarginalPlan:
         return closure([level.subset for level in self.levels])
 
     def live(self, subset: Subset) -> Subset:
-        """The columns of `subset` that have more than one value; the others say nothing."""
+        """The columns of `subset` that have more than one value; the others say nothing.
+
+        Args:
+            subset: A set of columns.
+
+        Returns:
+            Those of them that say something.
+        """
         for column in subset:
             if not 0 <= column < len(self.sizes):
                 raise InvalidValue("column", column, f"must be 0 to {len(self.sizes) - 1}")
         return tuple(column for column in subset if self.sizes[column] > 1)
 
     def parts_of(self, level: MarginalLevel) -> list[Subset]:
-        """The sets whose residuals this level determines."""
+        """The sets whose residuals this level determines.
+
+        Args:
+            level: A level of the plan.
+
+        Returns:
+            The sets.
+        """
         return [part for part in closure([level.subset]) if set(level.contrasts) <= set(part)]
 
     def energies(self, *, weighted: bool = True) -> Floats:
-        """By how much the variance of each residual asked for enters the (weighted) sum over all cells."""
+        """By how much the variance of each residual asked for enters the (weighted) sum over all cells.
+
+        Args:
+            weighted: Whether the weights of the marginals count.
+
+        Returns:
+            One number for each residual.
+        """
         return energies_of(self.sizes, self.subsets, self.weights if weighted else None, self.asked)
 
     @cached_property
@@ -187,6 +251,15 @@ class MarginalPlan:
         """The true numbers of every level from whole-number tables: private, for a mechanism and nothing else.
 
         Tables of fewer columns are summed from any given table that has them.
+
+        Args:
+            tables: Private tables of whole numbers by their columns.
+
+        Returns:
+            One array for each level.
+
+        Raises:
+            InvalidValue: If no table has the columns of a level.
         """
         held = {subset: checked_integers(table, "tables") for subset, table in tables.items()}
         for subset, table in held.items():
@@ -212,7 +285,14 @@ class MarginalPlan:
             return np.array([float(level.plain.l2_squared) for level in self.levels]) / self.shares
 
     def fit(self, variances: Sequence[float] | Floats) -> MarginalFit:
-        """The estimator when every number of level l has noise of variance `variances[l]`."""
+        """The estimator when every number of level l has noise of variance `variances[l]`.
+
+        Args:
+            variances: One variance for each level; infinite where it is not measured.
+
+        Returns:
+            The estimator.
+        """
         numbers = np.asarray(variances, dtype=float)
         if numbers.shape != (len(self.levels),):
             raise InvalidValue("variances", numbers.shape, f"must be {len(self.levels)}, one for each level")
@@ -232,11 +312,24 @@ def plan_marginals(
 ) -> MarginalPlan:
     """What to measure so that the marginals of `subsets` have the least error.
 
-    `sizes` are the numbers of values of the columns, by name or in order. norm="l2" plans for Gaussian noise and is the
-    optimum; norm="l1" plans for Laplace noise, the best of several families. objective="sum" makes the sum of the
-    variances of all cells least, each marginal times its weight; objective="max" makes the largest weight * variance of
-    any cell least. Nothing here is ever as large as the table over all columns; `largest_table` limits the tables of
-    more columns than were asked for, which Laplace noise may be better off with.
+    Nothing here is ever as large as the table over all columns.
+
+    Args:
+        sizes: How many values each column has, by name or in order.
+        subsets: The marginals, each by its columns.
+        norm: "l2" plans for Gaussian noise and is the optimum; "l1" plans for Laplace noise, the best of several
+            families.
+        weights: How much each marginal matters; all the same by default.
+        objective: "sum" makes the sum of the variances of all cells least, each marginal times its weight; "max" makes
+            the largest weight * variance of any cell least.
+        largest_table: Limits the tables of more columns than were asked for, which Laplace noise may be better off
+            with.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
 
     >>> plan = plan_marginals([2, 2, 2], [(0, 1), (1, 2)])
     >>> plan.measure_exact({(0, 1): np.array([[3, 0], [2, 5]]), (1, 2): np.array([[1, 4], [5, 0]])})

@@ -174,9 +174,20 @@ def quiet(fraction: float) -> None:
 def optimised(workload: Workload, norm: Norm, *, progress: Progress = quiet, seconds: float = _SECONDS) -> Strategy:
     """The strategy of least expected error that was found for a workload, for Laplace ("l1") or Gaussian ("l2") noise.
 
-    The search takes up to about `seconds`, telling `progress` the fraction that is done, and its outcome is kept on
-    disk for the next time (see `farthing.matrix.strategies.strategy_cache`). If it fails, or is beaten by the tree, the
-    tree is returned.
+    The outcome of the search is kept on disk for the next time (see `farthing.matrix.strategies.strategy_cache`). If it
+    fails, or is beaten by the tree, the tree is returned.
+
+    Args:
+        workload: The queries.
+        norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+        progress: Called with the fraction that is done.
+        seconds: About how long the search may take.
+
+    Returns:
+        The strategy.
+
+    Raises:
+        InvalidValue: If there are too many cells to search.
 
     >>> from farthing.matrix.workloads import prefix
     >>> strategy = optimised(prefix(32), "l1")
@@ -197,6 +208,13 @@ def optimised(workload: Workload, norm: Norm, *, progress: Progress = quiet, sec
 
 def cached_optimum(workload: Workload, norm: Norm) -> Strategy | None:
     """The optimised strategy if it was found before, in this process or on disk; nothing is searched for.
+
+    Args:
+        workload: The queries.
+        norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+
+    Returns:
+        The strategy, or None.
 
     >>> from farthing.matrix.workloads import prefix
     >>> _ = optimised(prefix(16), "l1")
