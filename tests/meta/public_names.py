@@ -29,6 +29,19 @@ PUBLIC = (
     "farthing.numerics",
     "farthing.errors",
 )
+# Not public, but other packages call what they export: it explains its parameters as well.
+EXPORTING = (
+    "farthing.accounting.comparison",
+    "farthing.adaptive.holdout",
+    "farthing.adaptive.monitor",
+    "farthing.adaptive.query_session",
+    "farthing.adaptive.synthesis",
+    "farthing.matrix.strategies",
+    "farthing.matrix.strategies.marginals",
+    "farthing.matrix.strategies.optimisation",
+    "farthing.mechanisms.samplers",
+    "farthing.planner",
+)
 # Whole until 1.0, and on no page: each of its names is one of another module.
 OLD_NAMES = ("farthing.release", "farthing.release.workloads")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
-from public_names import OLD_NAMES, PUBLIC, module_of, names_of
+from public_names import EXPORTING, OLD_NAMES, PUBLIC, module_of, names_of
 from tree import TOP
 
 SOURCE = TOP / "src"
@@ -54,8 +54,8 @@ def test_a_statistic_is_a_function_although_a_package_has_its_name(module_name: 
     assert inspect.isfunction(getattr(module_of(module_name), name))
 
 
-def _objects() -> Iterator[tuple[str, object]]:
-    for module_name in PUBLIC:
+def _objects(modules: Iterable[str] = PUBLIC) -> Iterator[tuple[str, object]]:
+    for module_name in modules:
         module = module_of(module_name)
         yield from ((f"{module_name}.{name}", getattr(module, name)) for name in names_of(module_name))
 
@@ -113,7 +113,7 @@ def test_what_a_docstring_lacks_is_noticed(docstring: str, lacks: list[str]) -> 
 def _callables() -> Iterator[tuple[str, object]]:
     """Every public class and function once, and the methods that a public class is the first to have."""
     seen: set[int] = set()
-    for name, value in _objects():
+    for name, value in _objects((*PUBLIC, *EXPORTING)):
         if not (inspect.isclass(value) or inspect.isfunction(value)) or id(value) in seen:
             continue
         seen.add(id(value))

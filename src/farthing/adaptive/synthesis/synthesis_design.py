@@ -372,4 +372,12 @@ class Synthesise:
         return self.plan.draw(codes, counts, progress=lambda share: progress(_READING + (1 - _READING) * share))
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
+        """How each round went, from the drawn numbers alone.
+
+        Args:
+            answers: What `run` returned.
+
+        Returns:
+            The rounds, for people and plots.
+        """
         return {"rounds": self.plan.rounds(answers)}
