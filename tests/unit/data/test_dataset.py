@@ -268,7 +268,7 @@ def test_a_dataset_is_frozen_and_its_parents_do_not_change() -> None:
         (lambda: ROWS.join(ROWS), "name the unit in both"),
         (lambda: PEOPLE.join(PEOPLE, on="age"), "datasets are joined on the unit"),
         (lambda: PEOPLE.join(PEOPLE, how="outer"), "must be inner or left"),
-        (lambda: PEOPLE.join([{"sex": "F", "x": 1}, {"sex": "F", "x": 2}], on="sex"), "must stand once"),
+        (lambda: PEOPLE.join([{"sex": "F", "x": 1}, {"sex": "F", "x": 2}], on="sex"), "must appear once"),
         (
             lambda: PEOPLE.join([{"sex": "F", "x": 1}]),
             "must name the columns that the public table is looked up by",
