@@ -96,7 +96,7 @@ class SparkUnderTest:
         self.opened = f"nothing_{os.getpid()}"
         maker = SparkSession.builder.remote(facts["url"]).create()
         maker.sql(f"CREATE TABLE {self.opened} USING parquet AS SELECT 1 AS x").collect()
-        self._maker = maker  # kept: a session that is collected can stop another one's query for ever
+        self._maker = maker  # kept: a session that is collected can stop another one's query forever
         self.facts = facts
         self._backend = spark_table(facts["url"], self.opened).get_backend()
         self._place = Path(facts["directory"]) / "tables"

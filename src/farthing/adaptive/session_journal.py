@@ -136,7 +136,7 @@ class MemoryJournal:
     @contextmanager
     def _here(self) -> Iterator[None]:
         """In turn, and in the process that knows all that was begun."""
-        # Before the lock, which a thread of the parent may have held for ever.
+        # Before the lock, which a thread of the parent may have held forever.
         if os.getpid() != self._process:
             raise FarthingError(
                 "this session is kept in the memory of another process, and a copy of it would use its rounds "

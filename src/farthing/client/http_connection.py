@@ -83,7 +83,7 @@ def refusal_of(envelope: Mapping[str, Any]) -> FarthingError:
 
 def _made(kind: type[FarthingError], message: str, facts: Mapping[str, Any]) -> FarthingError:
     new: Callable[..., FarthingError] = kind.__new__
-    problem = new(kind, message)  # past __init__, which would word it anew
+    problem = new(kind, message)  # past __init__, which would word it again
     problem.args = (message,)
     for name in _FIELDS[kind]:
         value = facts.get(name, _ABSENT.get(name))

@@ -285,7 +285,7 @@ class Curator:
                     "was charged before and has no answer yet",
                     "ask again later",
                 )
-            if charge.repeated:  # by whoever charged first, who may have drawn, and may have been seen
+            if charge.repeated:  # by the first to charge, who may have drawn, and may have been seen
                 answered = self.recorded(asking.request_id, asking.patience)
                 if self.is_of_other_table(dataset, asking.request_id):
                     raise InvalidValue(

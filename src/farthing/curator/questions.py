@@ -87,7 +87,7 @@ def run_apart(work: Callable[[Progress], str], timeout: float | None, progress: 
                 break
             if progress is not None:
                 progress(share[0])
-    except BaseException:  # Ctrl-C, or whoever listens has had enough
+    except BaseException:  # Ctrl-C, or the listener stopped it
         stop.set()
         done.wait(GRACE)
         raise
@@ -105,7 +105,7 @@ def _pause(deadline: float | None) -> float:
 
 
 def _failed(problem: BaseException) -> Outcome:
-    """The two errors that are made without private words come through, made anew; of others only the class."""
+    """The two errors whose texts hold nothing private come through, made again; of others only the class."""
     if isinstance(problem, EngineError):
         error: FarthingError = EngineError(problem.engine, problem.kind, problem.way_out)
     elif isinstance(problem, InvalidData):

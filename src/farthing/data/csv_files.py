@@ -174,7 +174,7 @@ def _blocks(path: str) -> Iterator[tuple[bytes, bytes, bytes, bool]]:
 
 
 def _scanned(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -> Iterator[_Block]:
-    """The blocks of a file; quotes are counted, so that inside and outside are told apart by the parity before.
+    """The blocks of a file; quotes are counted, so that inside and outside are distinguished by the parity before.
 
     A quote that makes the count odd opens a cell, or is the second of a doubled one: before it stands a separator, a
     line feed or a quote. One that makes it even closes a cell, or is the first of a doubled one: after it stands a

@@ -40,7 +40,7 @@ from farthing.data.unit_rows import Base, based, fresh_key
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 
-_MASK = "a secret key, drawn anew for every run"
+_MASK = "a secret key, redrawn for every run"
 
 
 def dataset(

@@ -56,7 +56,7 @@ class Source:
     earlier_names: tuple[str, ...] = ()  # what older versions may have called it, in a ledger
     frame: Any = None  # rows in this process, as they were given
     rows: Any = None  # the same as an Arrow table
-    is_named: bool = False  # by whoever opened it
+    is_named: bool = False  # by the person who opened it
     footer: tuple[Any, ...] = ()  # names and types of the columns of its Parquet files
     declared: str = ""  # what was opened: a path or pattern, a kind of frame, a table of an engine
     used: tuple[str, ...] = ()  # columns that are declared; all of a file where none are
@@ -390,7 +390,7 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
 
 
 def _refuse_text_scan(table: Any, engine: Engine) -> None:
-    """Refuse a table that the engine reads from text anew for every query, cut and guessed in its own way.
+    """Refuse a table that the engine reads from text again for every query, cut and guessed in its own way.
 
     DuckDB's parallel scan makes rows of the lines in a quoted cell, Spark does so everywhere and takes a backslash
     before a quote for an escape; both may guess types from rows. The plan of a query names what it reads.

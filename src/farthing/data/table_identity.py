@@ -57,7 +57,7 @@ def _part(source: Source) -> str | None:
     try:
         whole = sum(os.stat(path).st_size for path in source.files) <= MOST_BYTES
         return " ".join(sorted(_digest(path, whole) for path in source.files))
-    except OSError:  # whoever reads it next will say so
+    except OSError:  # the next reader will say so
         return None
 
 
@@ -144,11 +144,11 @@ def _file(path: str, inside: str = "") -> Piece:
     by_path = f"file {real}{inside}"
     try:
         facts = os.stat(real)
-    except OSError:  # it was taken away, and whoever reads it next will say so
+    except OSError:  # it was removed, and the next reader will say so
         return Piece(os.path.basename(real), (by_path,), (by_path,))
     number = f"file number {facts.st_dev} {facts.st_ino}{inside}"
     moved = f"file number {facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}{inside}"
-    # A file number is given anew when its file is gone, so that by itself it says something only of a linked file.
+    # A file number is reused when its file is gone, so that by itself it says something only of a linked file.
     known_by = (by_path, moved, number) if facts.st_nlink > 1 else (by_path, moved)
     return Piece(os.path.basename(real), known_by, (by_path, moved, number))
 

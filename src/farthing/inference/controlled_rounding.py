@@ -92,7 +92,7 @@ def rounded_tree(parents: ArrayLike, values: ArrayLike) -> Whole:
         )
     raw = raw.copy()
     raw[inner] = 0.0
-    # Sums anew from the leaves, so that they are equal to the last digit.
+    # Sums again from the leaves, so that they are equal to the last digit.
     for node in range(len(raw) - 1, -1, -1):
         if above[node] >= 0:
             raw[above[node]] += raw[node]

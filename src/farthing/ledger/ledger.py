@@ -593,7 +593,7 @@ class Ledger(OpenLedger):
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
         """Give a dataset another budget.
 
-        A raise is allowed, and is an entry that says so for ever. A budget may be lowered below what was spent, but not
+        A raise is allowed, and is an entry that says so forever. A budget may be lowered below what was spent, but not
         to a delta at which no epsilon covers it.
 
         Args:

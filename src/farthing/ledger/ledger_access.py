@@ -238,7 +238,7 @@ def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
 
 
 def _check_never_seen(store: PostgresStore, link: Link, folder: Path) -> None:
-    """Whoever drops the tables must not get a fresh budget from whoever opens the ledger next."""
+    """Dropping the tables must not give a fresh budget to the next process that opens the ledger."""
     seen = witness_of(store.place(link), folder)
     if seen is not None:
         raise LedgerTampered(

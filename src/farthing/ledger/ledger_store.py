@@ -127,7 +127,7 @@ class Store(ABC):
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self._process = os.getpid()
-        # An RLock knows its owner: after Ctrl-C at an awkward moment the same thread is not locked out for ever.
+        # An RLock knows its owner: after Ctrl-C at an awkward moment the same thread is not locked out forever.
         self._threads = threading.RLock()
         self._inside: int | None = None
         self._closed = False
@@ -356,7 +356,7 @@ class Store(ABC):
         finally:
             if self._inside == me:
                 self._inside = None
-            try:  # noqa: SIM105 - a signal that arrives while `suppress` is called would leave the lock held for ever
+            try:  # noqa: SIM105 - a signal that arrives while `suppress` is called would leave the lock held forever
                 threads.release()
             except RuntimeError:  # it was never had
                 pass
@@ -375,7 +375,7 @@ class Store(ABC):
             raise
 
     def _linked(self) -> Link:
-        """The connection for writing and short reading, made anew if there is none or it is cut off."""
+        """The connection for writing and short reading, made again if there is none or it is cut off."""
         if self.is_cut_off():
             self._discard()
         link = self._writer

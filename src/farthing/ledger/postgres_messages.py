@@ -17,7 +17,7 @@ from farthing.ledger.ledger_change import ASK, LOOK
 from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 
 # One lock for all writers of a ledger, which is known by its head table. Unlike a row, it has a queue of its own, and
-# whoever waited for it has nothing to read twice. That the head has not moved is checked again by whoever moves it.
+# a writer that waited for it has nothing to read twice. That the head has not moved is checked again before it moves.
 # It is let go by a commit that does not wait for the disk, so that the next writer need not wait for it either.
 _LOCK = (
     "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), "

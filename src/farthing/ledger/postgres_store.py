@@ -32,13 +32,13 @@ _SCHEMA = (
     f"SELECT coalesce((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('{HEAD}')), "
     "current_schema()::text)"
 )
-_MAKING = 4_714_005  # any fixed number: the advisory lock of whoever makes the tables
+_MAKING = 4_714_005  # any fixed number: the advisory lock for making the tables
 
 
 class PostgresStore(Store):
     """The ledger in a database of a server; its tables stand in the schema that the user's search path names."""
 
-    # A writer who waited for the lock must see what the one before it did: READ COMMITTED looks anew at every
+    # A writer who waited for the lock must see what the one before it did: READ COMMITTED looks again at every
     # statement, and nothing is read before the lock is had.
     begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -98,7 +98,7 @@ class PostgresStore(Store):
             raise MissingExtra("ledgers on PostgreSQL", "psycopg", "postgres") from None
 
     def prepare(self, run: Run) -> None:
-        wait = max(1, round(1000 * self.timeout))  # to the server 0 means for ever
+        wait = max(1, round(1000 * self.timeout))  # to the server 0 means forever
         settings = {
             "lock_timeout": wait,
             "statement_timeout": 6 * wait,
@@ -175,7 +175,7 @@ class PostgresStore(Store):
         _check_committed(run("COMMIT").statusmessage)
 
     def undo(self, link: Link, problem: BaseException) -> None:
-        """After Ctrl-C nobody knows which answers are still to come: waiting for them may take for ever.
+        """After Ctrl-C nobody knows which answers are still to come: waiting for them may take forever.
 
         A writer that lost the connection, and the lock with it, after asking may find that others have continued since.
         That is no proof of an edit, so it comes out as a lost connection.

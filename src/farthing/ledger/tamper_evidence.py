@@ -166,7 +166,7 @@ class Witness:
             # By its name: others write what stands there now.
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                # Whatever follows the line is not ours, and must not make it unreadable for ever.
+                # Whatever follows the line is not ours, and must not make it unreadable forever.
                 return os.read(handle, _WITNESS_LENGTH)
             finally:
                 os.close(handle)

@@ -10,7 +10,7 @@ from typing import Any
 from farthing.errors import InvalidValue
 from farthing.plots._style import BLACK, BLUE, ORANGE, VERMILLION, Row, altair, data_of, finished
 
-MOST_POINTS = 2_000  # more cannot be told apart on a screen, and a page with a million points does not open
+MOST_POINTS = 2_000  # more cannot be distinguished on a screen, and a page with a million points does not open
 
 _SPENT, _BUDGET, _OPEN, _REFUSED = "spent", "budget", "budget less what is set aside", "refused"
 _COLOURS = {_SPENT: BLUE, _BUDGET: BLACK, _OPEN: ORANGE, _REFUSED: VERMILLION}

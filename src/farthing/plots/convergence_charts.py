@@ -67,7 +67,7 @@ def _lines(number: int, one: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-MOST_POINTS = 2_000  # more cannot be told apart on a screen
+MOST_POINTS = 2_000  # more cannot be distinguished on a screen
 _FREE, _PAID = "free", "paid"
 
 
@@ -208,7 +208,7 @@ def _row(step: Step, rows: int | None) -> Row:
 
 
 def _thinned(history: Sequence[Step]) -> list[Step]:
-    """All paid answers, the ends, and of the others as many as can be told apart."""
+    """All paid answers, the ends, and of the others as many as can be distinguished."""
     every = -(-len(history) // MOST_POINTS)
     last = len(history) - 1
     return [step for place, step in enumerate(history) if step.paid or place % every == 0 or place == last]

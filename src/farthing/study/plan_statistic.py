@@ -92,7 +92,7 @@ _WORDS = {
     "exponential": "exponential mechanism",
 }
 _CHEBYSHEV = 20**0.5  # no distribution has a 95% error of more standard errors than this
-_ALIKE = 1.1  # a worst case that is no worse than this is not told apart from the best
+_ALIKE = 1.1  # a worst case that is no worse than this is not distinguished from the best
 _UNLIKE = 1.5  # cells whose errors differ by more than this are not described by one number
 
 

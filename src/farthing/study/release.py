@@ -250,7 +250,7 @@ def release_of_plan(
     if stored is not None:
         changed = study.table_changed(name)
         if request_id is None and (stored.answer is None or changed):
-            # What was drawn anew is of a later day, and is paid for.
+            # What was drawn afresh is of a later day, and is paid for.
             stored = fresh_answer(study, plan.request) or stored
         release = _recorded(plan, stored)
         if release is not None:

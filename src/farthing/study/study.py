@@ -117,7 +117,7 @@ class Study:
             raise InvalidValue("name", name, "must be a text that names the dataset in the ledger")
         self.ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
         self.name = account_name(self.ledger, dataset, name)
-        # Whoever opened the ledger as an analyst spends their own grant, whether they say so or not.
+        # A person who opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
         self.analyst = analyst or own
         if self.is_registered:

@@ -52,7 +52,7 @@ def race(task: dict[str, Any], say: Say) -> None:
 
 
 def spend(task: dict[str, Any], say: Say) -> None:
-    """Charge and answer for ever; a successor begins with the request at which its predecessor died."""
+    """Charge and answer forever; a successor begins with the request at which its predecessor died."""
     if task.get("opening"):
         _die_in_the_ledger(task["lines"])
     ledger = _ledger(task)

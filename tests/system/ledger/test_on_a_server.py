@@ -318,7 +318,7 @@ def test_a_network_that_falls_silent_is_given_up_and_the_charge_is_found_again(
             began = time.monotonic()
             with pytest.raises(LedgerUnavailable, match="silent"):
                 ledger.charge(DATASET, EPSILON, request_id="two")
-            assert time.monotonic() - began < PATIENCE  # and not for ever
+            assert time.monotonic() - began < PATIENCE  # and not forever
             proxy.heal()
             assert ledger.charge(DATASET, EPSILON, request_id="two").repeated
             assert ledger.verify().ok

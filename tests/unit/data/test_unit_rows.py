@@ -104,7 +104,7 @@ def test_a_sample_of_everybody_is_everybody() -> None:
 
 def test_the_key_is_not_shown() -> None:
     people = visits({1: 1}).sample(0.5)
-    assert "a secret key, drawn anew for every run" in people.explain(Count())
+    assert "a secret key, redrawn for every run" in people.explain(Count())
     assert len(fresh_key()) == 64 and fresh_key() != fresh_key()
 
 

@@ -360,7 +360,7 @@ def test_a_commit_that_the_server_undid_is_no_commit() -> None:
     ],
 )
 def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(problem: BaseException, told: list[str]) -> None:
-    """Which answers of the server are still to come is not known then, and asking could take for ever."""
+    """Which answers of the server are still to come is not known then, and asking could take forever."""
     heard: list[str] = []
     driver = SimpleNamespace(close=lambda: heard.append("close"))
     connection = SimpleNamespace(connection=SimpleNamespace(dbapi_connection=driver))
@@ -371,7 +371,7 @@ def test_a_conversation_broken_off_by_ctrl_c_is_not_waited_for(problem: BaseExce
 
 
 def test_what_a_broken_off_transaction_saw_proves_nothing(ledger: Ledger, tmp_path: Path) -> None:
-    """On a server it may have seen what a crash then undid: that would look like an older state for ever."""
+    """On a server it may have seen what a crash then undid: that would look like an older state forever."""
     question, noted = Question("people"), ledger._memory.accounts
     with open_ledger(tmp_path / "study.db") as other:
         other.charge("people", 0.25, request_id="r-1")

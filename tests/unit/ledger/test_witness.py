@@ -38,7 +38,7 @@ def test_a_note_that_a_power_cut_spoilt_is_no_note(tmp_path: Path, content: byte
 
 
 def test_a_note_stays_readable_whatever_follows_it(tmp_path: Path) -> None:
-    """A line break from an editor must not switch the note off for ever."""
+    """A line break from an editor must not switch the note off forever."""
     (tmp_path / "w").write_bytes(b"x" * 500)
     witness = Witness(tmp_path / "w")
     witness.note(_head(7, "cd" * 32))

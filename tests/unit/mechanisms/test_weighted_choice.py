@@ -12,7 +12,7 @@ from theorems.selection_twins import Seeded, counted, exponential_distribution, 
 
 
 class Scripted:
-    """Bytes as written, then the same byte for ever."""
+    """Bytes as written, then the same byte forever."""
 
     def __init__(self, script: bytes, then: int) -> None:
         self._script, self._then = script, then

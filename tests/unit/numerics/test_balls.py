@@ -87,7 +87,7 @@ def test_a_forked_process_does_not_wait_for_a_thread_it_does_not_have() -> None:
     held.wait(60)
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # a child that waits for ever is ended by the system
+        signal.alarm(20)  # a child that waits forever is ended by the system
         with precision(100):
             os._exit(0 if flint.ctx.prec == 100 else 1)
     _, status = os.waitpid(child, 0)

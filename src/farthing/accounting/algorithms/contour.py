@@ -411,7 +411,7 @@ def far_part(
 
 
 def _joined(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Intervals close to each other made one: sampling a short gap is cheaper than starting anew."""
+    """Intervals close to each other made one: sampling a short gap is cheaper than starting over."""
     runs: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
         if runs and low - runs[-1][1] <= 128:

@@ -91,7 +91,7 @@ class DuckDBEngine(BytesAsKeys):
         return os.getpid() == self._process
 
     def _refuse_elsewhere(self) -> None:
-        # The threads of DuckDB did not come along, and a query would wait for them for ever.
+        # The threads of DuckDB did not come along, and a query would wait for them forever.
         if not self.is_here():
             raise EngineError(self.name, "connection of another process", "make the dataset after the fork")
 

@@ -259,7 +259,7 @@ def _run_in_turn(engine: Engine, query: Callable[[], T], progress: Progress | No
                 continue
             share = engine.progress()
             heard = heard if share is None else min(1.0, max(0.0, share))
-            progress(heard)  # also when the engine says nothing: whoever listens may want to stop
+            progress(heard)  # also when the engine says nothing: the listener may want to stop
     except BaseException:
         engine.cancel()
         while not done.wait(PATIENCE):  # a query that was not running yet did not hear the first call

@@ -47,7 +47,7 @@ _making = threading.Lock()
 # One session for an address, so that two of its tables can be joined.
 _backends: dict[tuple[str, float | None], Any] = {}
 # Sessions are never let go. When the garbage collector finds one, it closes a pool of threads that all sessions share,
-# and waits for a lock that the query it interrupted may be holding (pyspark 4.0.5, SparkSession.__del__): for ever.
+# and waits for a lock that the query it interrupted may be holding (pyspark 4.0.5, SparkSession.__del__): forever.
 _kept: dict[int, Any] = {}
 
 

@@ -37,7 +37,7 @@ def counted_attempt(store: Store, user: str, address: str) -> Attempt:
     with store.begin() as connection:
         login_rows.forget_attempts(connection, attempt.at - WINDOW)
         login_rows.write_attempt(connection, attempt.keys, attempt.at)
-    # Counted in a second transaction: whoever else has written by now has committed, and is seen.
+    # Counted in a second transaction: every other writer by now has committed, and is seen.
     wait = 0
     with store.begin() as connection:
         for key, limit in limits.items():

@@ -263,7 +263,7 @@ def _by_token(header: str, state: AuthState) -> Caller:
     scheme, _, secret = header.partition(" ")
     owner = user_by_token(state.store, secret.strip()) if scheme.lower() == "bearer" else None
     if owner is None:
-        # One sentence for all of them: whoever found a token need not learn whether it was ever good.
+        # One sentence for all of them: somebody who found a token need not learn whether it was ever good.
         raise RequestRefused(
             "unauthenticated",
             "this token is not accepted: it is unknown, expired or revoked, or its owner is disabled; "

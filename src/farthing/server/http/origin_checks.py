@@ -100,7 +100,7 @@ class HostNames:
         named = host.lower()
         if named in self._exact:
             return True
-        # Whoever forwards a port to this machine calls it localhost with a port of their own.
+        # People who forward a port to this machine call it localhost with a port of their own.
         try:
             parts = urlsplit(f"//{named}")
             name, _ = parts.hostname, parts.port

@@ -48,7 +48,7 @@ class TimedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """Start the clock anew when another part of a request is expected; a part that drips does not stop it."""
+        """Restart the clock when another part of a request is expected; a part that drips does not stop it."""
         stage = self._expected()
         if stage == self._stage:
             return

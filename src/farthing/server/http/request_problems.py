@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter
 
-_WHERE = 60  # characters of a key that are repeated to whoever sent it
+_WHERE = 60  # characters of a key that are repeated to its sender
 _MOST = 20
 _WORDS = {
     "Input should be ": "must be ",
@@ -40,7 +40,7 @@ def _own_kind(rules: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _where(place: Sequence[Any], body: Any) -> str:
-    """The place as whoever sent it would write it, without the names of alternatives that only the model has."""
+    """The place as its sender would write it, without the names of alternatives that only the model has."""
     if not place or place[0] != "body":
         return ".".join(str(part)[:_WHERE] for part in place)
     path, at = ["body"], body

@@ -187,7 +187,7 @@ def main() -> None:
     state = State.open(settings, WorkerProcesses)
     worker = Worker(state, facts["name"], patience=facts.get("patience", PATIENCE))
     signal.signal(signal.SIGTERM, lambda *_: worker.drain())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever pressed Ctrl-C meant the server, which tells its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which stops its workers
     threading.Thread(target=_listen, args=(worker,), name="farthing-listen", daemon=True).start()
     threading.Thread(target=warm_up, args=(state,), name="farthing-warm-up", daemon=True).start()
     worker.run()
@@ -201,7 +201,7 @@ def _listen(worker: Worker) -> None:
     worker.drain()
 
 
-SHORT_LIFE = 10.0  # seconds: whoever dies sooner is replaced after a pause
+SHORT_LIFE = 10.0  # seconds: a worker that dies sooner is replaced after a pause
 LONGEST_PAUSE = 30.0
 
 

@@ -96,7 +96,7 @@ def budget(name: Name, state: TheState, who: Who) -> BudgetView:
     summary="Set a dataset's budget",
 )
 def set_budget(name: Name, words: BudgetWords, state: TheState, who: Who) -> BudgetView:
-    """What was spent stays spent; a raise is an entry of the ledger for ever."""
+    """What was spent stays spent; a raise is an entry of the ledger forever."""
     return dataset_registry.set_budget(state, who, name, words)
 
 

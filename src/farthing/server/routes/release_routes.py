@@ -126,7 +126,7 @@ def event_stream(state: State, job: Job, allowed: Callable[[], bool]) -> Streami
 
 
 def _may_still_see(request: Request, state: State, job: Job) -> bool:
-    """Whether whoever asked may see the job now: a stream lasts minutes, and somebody may be shut out meanwhile."""
+    """Whether the caller may see the job now: a stream lasts minutes, and somebody may be shut out meanwhile."""
     try:
         who = authenticated(request, state)
     except FarthingError:

@@ -117,7 +117,7 @@ def study_of(state: State, who: Caller, name: str) -> Study:
         ledger.budget(name, analyst)
     except InvalidValue:
         raise not_there(name) from None
-    # Twice: the budget may be set anew between reading it and opening the study, or a connection may have been lost.
+    # Twice: the budget may be set again between reading it and opening the study, or a connection may have been lost.
     for last in (False, True):
         dataset = dataset_of(state, declaration)
         try:
@@ -138,7 +138,7 @@ def study_of(state: State, who: Caller, name: str) -> Study:
 
 
 def _reconnect(state: State, declaration: StoredDeclaration) -> None:
-    """Open a table of a database again whose connection was lost; whether it can be is said by whoever reads it."""
+    """Open a table of a database again whose connection was lost; whether it can be is found when it is read."""
     with suppress(FarthingError):  # whose words may name the server
         state.plans.folder.answering(declaration.words["source"])
 

@@ -67,7 +67,7 @@ def page(state: State, who: Caller, dataset: str | None, since: int, limit: int,
 def _newest(root: Ledger, before: int) -> Iterator[Entry]:
     """Entries before `before` (all of them if it is 0), the newest first, read window by window."""
     last = root.last()
-    top = min(before - 1, last) if before else last  # whoever asks from far beyond the end begins at the end
+    top = min(before - 1, last) if before else last  # a request from far beyond the end begins at the end
     while top >= 1:
         low = max(0, top - WINDOW)
         yield from reversed(list(islice(root.entries(since=low), top - low)))

@@ -65,7 +65,7 @@ _TYPES: dict[str, tuple[str, str]] = {
 def release_view(state: State, job: Job, *, with_answers: bool = True) -> ReleaseView:
     """The view of a release, for somebody who may see it."""
     job = as_the_ledger_has_it(state, job)
-    # Whoever may see the job may see the whole of it, so the root looks it up: roles may have changed since.
+    # A person who may see the job may see the whole of it, so the root looks it up: roles may have changed since.
     paid = job.state in (RELEASED, FORFEITED, RUNNING)
     release = stored_release(state.root, job.id) if job.state == RELEASED and with_answers else None
     receipt = release.receipt if release is not None else state.root.receipt(job.id) if paid else None

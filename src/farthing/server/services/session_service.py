@@ -172,7 +172,7 @@ def _ended(ended: SessionEnded, session: OpenSession, query_session: QuerySessio
 
 
 def _owner(job: Job) -> Caller:
-    """Whoever opened the session, with the role they had then: it is their grant that has paid."""
+    """The person who opened the session, with the role they had then: it is their grant that has paid."""
     return Caller(job.owner, job.role, frozenset(), "session")
 
 

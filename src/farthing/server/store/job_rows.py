@@ -157,7 +157,7 @@ def ask_again(store: Store, job: Job, body: str, role: str) -> bool:
 def take(store: Store, worker: str, kinds: Iterable[str]) -> Job | None:
     """The oldest job that waits, now this worker's; None if there is none."""
     wanted = (jobs.c.state == QUEUED, jobs.c.kind.in_(tuple(kinds)))
-    with store.reading() as connection:  # most looks find nothing, and must not hold up whoever writes
+    with store.reading() as connection:  # most looks find nothing, and must not hold up writers
         if connection.execute(sa.select(jobs.c.id).where(*wanted).limit(1)).first() is None:
             return None
     oldest = (

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from farthing.errors import InvalidValue, LedgerUnavailable, MissingExtra
 from farthing.server.store.store_tables import SCHEMA, metadata
 
-_MAKING = 4_714_009  # any fixed number: the advisory lock of whoever makes the schema
+_MAKING = 4_714_009  # any fixed number: the advisory lock for making the schema
 _WAIT = 10  # seconds to wait for others before giving up
 _READING = "farthing_reading"
 

@@ -151,7 +151,7 @@ class CdfOutput(CdfAssumptions):
             return self._distribution(
                 noises, shares, rows, np.full_like(shares, 0.5) if not self.is_expected else shares
             )
-        # A plan is made anew many times with other noise: the same distribution each time, in another scale.
+        # A plan is made again many times with other noise: the same distribution each time, in another scale.
         (slot,) = self.slots
         noise = noises[slot.name]
         kind, scale = smooth_noise(noise.kind)

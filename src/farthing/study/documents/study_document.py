@@ -162,7 +162,7 @@ def dated(statistic: Statistic, dataset: Dataset) -> Statistic:
 
 def _date(value: Any) -> Any:
     if isinstance(value, str):
-        with contextlib.suppress(ValueError):  # whoever reads it refuses what is no date
+        with contextlib.suppress(ValueError):  # its reader refuses what is no date
             return date.fromisoformat(value)
     return value
 

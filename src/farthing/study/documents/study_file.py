@@ -109,7 +109,7 @@ class StudyFile:
         """
         with tempfile.TemporaryDirectory() as folder:
             url = self.ledger_url
-            # Else whoever opens it says what is wrong.
+            # Else the code that opens it says what is wrong.
             can_be_made = "://" in url or Path(url).parent.is_dir()
             study = self.study(str(Path(folder) / "study.db") if can_be_made and not has_ledger(url) else url)
             try:

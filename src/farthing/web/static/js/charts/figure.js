@@ -1,5 +1,5 @@
 // What every chart has: a drawing as wide as its place, a title and a description that are read aloud, and the same
-// numbers as a table for whoever cannot or will not look.
+// numbers as a table for people who cannot or will not look.
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 

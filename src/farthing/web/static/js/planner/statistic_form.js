@@ -17,7 +17,7 @@ import {
 } from "./statistic_kinds.js";
 
 /**
- * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by whoever shows it, so that
+ * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by the component that shows it, so that
  * it is still there when the server refuses it with `error`.
  */
 export function StatisticForm({ schema, form, onForm, error = null, onAdd, onCancel }) {

@@ -230,7 +230,7 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
   const card = useRef(null);
   const before = useRef(draft.rows.length);
   useEffect(() => {
-    // Whoever works by keyboard goes on where the change was.
+    // People who use a keyboard continue where the change was.
     const grown = draft.rows.length - before.current;
     before.current = draft.rows.length;
     if (grown > 0) card.current?.querySelector(".statistic:last-child h3")?.focus();
