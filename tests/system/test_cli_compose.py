@@ -177,7 +177,7 @@ def test_theorems_see_gaussian_noise_through_a_share_of_delta() -> None:
     # The sum spends the whole delta on the shares, one tenth each.
     each = compose([GaussianNoise(4.0)]).epsilon_at(1e-7).upper
     assert by_name["basic sum"]["epsilon"] == pytest.approx(10 * each, rel=1e-6)
-    assert any("equal part of delta" in note for note in data["notes"])
+    assert any("even share of delta" in note for note in data["notes"])
 
 
 def test_known_laplace_noise_costs_less_than_its_class() -> None:

@@ -198,7 +198,7 @@ def growth(strategy_of: Callable[[int], Strategy], ks: tuple[int, ...], logs: in
 
 
 def test_errors_grow_as_the_course_says() -> None:
-    """Identity: k^3. A hierarchy of equal shares: k^2 log^3 k, so its slope tends to 2 once the logs are taken out."""
+    """Identity: k^3. A hierarchy of even shares: k^2 log^3 k, so its slope tends to 2 once the logs are taken out."""
     ks = (2**8, 2**10, 2**12, 2**14, 2**16, 2**18, 2**20)
     assert growth(lambda k: cells_alone((k,)), ks, 0) == pytest.approx(3.0, abs=0.01)
     assert growth(lambda k: hierarchical(k, 2), ks, 3) == pytest.approx(2.0, abs=0.05)

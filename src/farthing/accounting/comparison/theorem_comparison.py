@@ -296,7 +296,7 @@ def _lines(charges: Charges, delta: float, optimal: Bounds) -> tuple[tuple[Line,
         return tuple(best.values()), ()
     note = (
         f"The theorems use only an (epsilon, delta) guarantee of each noise: {shared:,} Gaussian-type "
-        f"{'noise is' if shared == 1 else 'noises are'} charged at an equal part of delta each."
+        f"{'noise is' if shared == 1 else 'noises are'} charged at an even share of delta each."
     )
     return tuple(best.values()), (note,)
 

@@ -26,7 +26,7 @@ _LEAST_SIGMA_SQUARED = 9
 
 @dataclass(frozen=True)
 class Prices:
-    """The price of every part of a synthesis: `SHARES` equal shares of noise, and `choices` private choices.
+    """The price of every part of a synthesis: `SHARES` even shares of noise, and `choices` private choices.
 
     A table with k shares carries the noise of k releases at the price of one share, taken together.
 

@@ -19,7 +19,7 @@ from farthing.matrix.workloads.workload import Workload
 class WaveletStrategy(Strategy):
     """Haar coefficients as whole numbers: left half less right half, for blocks of n, n/2, ... 2 cells, and the total.
 
-    With equal shares this is Privelet (Xiao, Wang & Gehrke, arXiv:0909.5530v1, section IV): their generalised
+    With even shares this is Privelet (Xiao, Wang & Gehrke, arXiv:0909.5530v1, section IV): their generalised
     sensitivity gives the differences of sums the same noise at every level. Cells are padded to a power of two.
 
     Args:

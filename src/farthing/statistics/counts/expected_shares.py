@@ -179,7 +179,7 @@ def _looked_up(truths: dict[Atom, Truths]) -> Callable[[Atom], Truths]:
 Floats = NDArray[np.float64]
 
 SMALLER = 0.5
-"""Groups and conditions whose size is not expected are predicted for this part of an equal share of the rows."""
+"""Groups and conditions whose size is not expected are predicted for this part of an even share of the rows."""
 
 _FEW = 8  # categories that are shown in an example
 
