@@ -130,7 +130,7 @@ def _oidc(options: dict[str, Any]) -> OidcSettings | None:
     if issuer is None:
         return None
     if options["public_url"] is None:
-        raise InvalidValue("oidc_issuer", issuer, "sends people back to an address it knows", "give --public-url, too")
+        raise InvalidValue("oidc_issuer", issuer, "needs an address to send people back to", "give --public-url too")
     return OidcSettings(
         issuer,
         client,

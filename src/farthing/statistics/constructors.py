@@ -552,7 +552,9 @@ def quantiles(
     """
     listed = tuple(probabilities) if isinstance(probabilities, Sequence) else ()
     if not listed or any(not a < b for a, b in pairwise(listed)):
-        raise InvalidValue("probabilities", probabilities, "must be a rising list", "for example [0.25, 0.5, 0.75]")
+        raise InvalidValue(
+            "probabilities", probabilities, "must be an increasing list", "for example [0.25, 0.5, 0.75]"
+        )
     return statistic(
         "quantiles",
         _one(column),

@@ -314,12 +314,12 @@ def _one_bins(bins: Any) -> Bins:
         except TypeError:
             rising = False
         if not rising:
-            raise InvalidValue("bins", bins, "must be edges of one kind that rise", "sort them, each once")
+            raise InvalidValue("bins", bins, "must be increasing edges of one kind", "sort them, without repeats")
         return edges
     raise InvalidValue(
         "bins",
         bins,
-        "must be a number of equal parts or a list of rising edges",
+        "must be a number of equal parts or a list of increasing edges",
         "for example bins=10 or bins=[0, 18, 65, 110]",
     )
 

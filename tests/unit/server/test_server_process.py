@@ -116,7 +116,7 @@ def test_others_are_let_in_only_with_accounts_and_without_clear_passwords(
             "--tls-certificate='y.pem': must be a certificate",
         ),
         (["--oidc-issuer", "https://id.example"], "--oidc-issuer='https://id.example': needs the other"),
-        (["--oidc-issuer", "https://id.example", "--oidc-client-id", "x"], "give --public-url, too"),
+        (["--oidc-issuer", "https://id.example", "--oidc-client-id", "x"], "give --public-url too"),
         (["--behind-proxy"], "needs the address that people type"),
     ],
 )

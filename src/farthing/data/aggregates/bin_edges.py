@@ -49,7 +49,7 @@ def checked_edges(name: str, domain: Domain, edges: Sequence[Any]) -> tuple[Any,
         values.append(upper)
     rising = all(a < b for a, b in pairwise(values))
     if not rising and not (len(values) == 2 and lower == upper):
-        raise InvalidValue("edges", edges, "must rise, each once", "use fewer cells")
+        raise InvalidValue("edges", edges, "must increase, without repeats", "use fewer cells")
     if len(values) > MOST_EDGES:
         raise InvalidValue("number of edges", len(values), f"must be at most {MOST_EDGES:,}", "use fewer cells")
     if isinstance(domain, Reals):

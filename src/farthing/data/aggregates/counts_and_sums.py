@@ -390,7 +390,7 @@ class Moments(Aggregate):
         powers = tuple(self.powers)
         valid = all(isinstance(p, int) and not isinstance(p, bool) and 0 <= p <= 8 for p in powers)
         if not valid or not powers or list(powers) != sorted(set(powers)):
-            raise InvalidValue("powers", self.powers, "must be whole numbers from 0 to 8, rising")
+            raise InvalidValue("powers", self.powers, "must be increasing whole numbers from 0 to 8")
         object.__setattr__(self, "powers", powers)
 
     def grid_of(self, schema: Schema) -> float:

@@ -270,7 +270,7 @@ def marginals(
     if not shape:
         raise InvalidValue("domain", domain, "must have one or more columns")
     if (way is None) == (subsets is None):
-        raise InvalidValue("way", way, "must be given, or else subsets", "for example way=2")
+        raise InvalidValue("way", way, "must be given if subsets are not", "for example way=2")
     chosen = _of_way(way, len(shape), up_to) if subsets is None else _listed(subsets, names)
     return Marginals(shape, names, chosen)
 

@@ -92,12 +92,12 @@ def checked_password(password: str, user: str) -> str:
     >>> checked_password("tiny", "ada")
     Traceback (most recent call last):
         ...
-    farthing.errors.RequestRefused: password: has 4 characters; take 12 to 200, for example four words.
+    farthing.errors.RequestRefused: password: has 4 characters; use 12 to 200, for example four words.
     """
     length = len(_normal(password))
     if not SHORTEST <= length <= LONGEST:
         characters = "1 character" if length == 1 else f"{length} characters"
-        raise _weak(f"has {characters}", f"take {SHORTEST} to {LONGEST}, for example four words")
+        raise _weak(f"has {characters}", f"use {SHORTEST} to {LONGEST}, for example four words")
     if len(set(password)) < 4 or password.casefold().replace(user.casefold(), "").strip(" 0123456789") == "":
         raise _weak("is easily guessed", "use four unrelated words")
     return password

@@ -61,7 +61,7 @@ def add_user(
         else:
             raise RequestRefused(
                 "conflict",
-                f"there was a user {name!r} before, whose grants and answers are kept under that name; take another "
+                f"there was a user {name!r} before, whose grants and answers are kept under that name; use another "
                 "name, or say that the same person is returning.",
                 {"name": name, "rule": "must not have been somebody else's", "way_out": "returning"},
             )
@@ -151,7 +151,7 @@ def _check(name: str, role: str | None, subject: str | None) -> None:
         )
         raise InvalidValue("name", name, rule, f"write it like {_suggestion(name)!r}")
     if name in RESERVED:
-        raise InvalidValue("name", name, "is what the server calls itself in the ledger", "take another name")
+        raise InvalidValue("name", name, "is what the server calls itself in the ledger", "use another name")
     if role is not None and role not in ROLES:
         raise InvalidValue("role", role, "must be curator, analyst or auditor")
     if subject is not None and not re.fullmatch(SUBJECT.rstrip("$"), subject):
@@ -212,4 +212,4 @@ def _unique(name: str, subject: str | None, *, new: bool = False) -> Iterator[No
     except sa.exc.IntegrityError:  # its text quotes the row
         problems = [f"there is a user {name!r} already"] * new
         problems += [f"somebody else signs in under {subject!r}"] * (subject is not None)
-        raise RequestRefused("conflict", f"{', or '.join(problems)}; take another.", {"name": name}) from None
+        raise RequestRefused("conflict", f"{', or '.join(problems)}; use another.", {"name": name}) from None

@@ -46,7 +46,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if (self.labels is None) == (self.edges is None):
-            raise InvalidValue("labels", self.labels, "must be given, or else edges", "one of the two")
+            raise InvalidValue("labels", self.labels, "must be given if edges are not", "pass one of the two")
         for name in ("labels", "edges"):
             given = getattr(self, name)
             if given is not None and not isinstance(given, range):
@@ -56,7 +56,7 @@ class Axis:
         ):
             raise InvalidValue("labels", self.labels, "must be one or more different values")
         if self.edges is not None and not (len(self.edges) > 1 and np.all(np.diff(_numbers(self.edges)) > 0)):
-            raise InvalidValue("edges", self.edges, "must be two or more rising numbers or dates")
+            raise InvalidValue("edges", self.edges, "must be two or more increasing numbers or dates")
 
     def __len__(self) -> int:
         return len(self.labels) if self.labels is not None else len(self.edges or ()) - 1
