@@ -35,9 +35,12 @@ GO = "go\n"
 PROCESSES = """
 import json, os, sys
 import ibis.backends.duckdb
-from contracts.test_answerer_processes import answered
+from contracts.test_answerer_processes import answered, said
 *others, last = map(int, sys.argv[2:])
-answered(json.loads(sys.argv[1]), next((seed for seed in others if os.fork() == 0), last))
+try:
+    answered(json.loads(sys.argv[1]), next((seed for seed in others if os.fork() == 0), last))
+finally:
+    said(None)
 """
 
 
@@ -67,7 +70,7 @@ def asked(seed: int) -> dict[str, int]:
 
 
 def said(*facts: Any) -> None:
-    """A line at once: two processes write to one pipe."""
+    """A line at once: two processes write to one pipe, which stays open when one of them has ended."""
     os.write(1, json.dumps(facts).encode() + b"\n")
 
 
@@ -104,7 +107,7 @@ def started(processes: subprocess.Popen[str], count: int) -> None:
 
 def told(text: str, seed: int) -> dict[str, list[Any]]:
     lines = map(json.loads, text.splitlines())
-    return {question: facts for who, question, *facts in lines if who == seed}
+    return {line[1]: line[2:] for line in lines if line[0] == seed}
 
 
 def rounds(ledger: Ledger) -> dict[str, int]:

@@ -161,7 +161,7 @@ def _answer(ledger: Any, request: str) -> str | None:
 def _ledger(task: dict[str, Any]) -> Any:
     module, _, name = task.get("kind", "system.ledger.places:Place").partition(":")
     place: Place = getattr(importlib.import_module(module), name)(**task["place"])
-    return place.open(actor=f"client {task['lane']}", timeout=task.get("timeout", 10.0))
+    return place.open(actor=f"client {task['lane']}", timeout=task.get("timeout", 600.0))
 
 
 def _die_in_the_ledger(lines: int | None) -> None:

@@ -20,8 +20,8 @@ class Place:
     key: str | None = None
 
     def open(self, **options: Any) -> Ledger:
-        """A ledger at this place."""
-        return open_ledger(self.url, key=self.key, **options)
+        """A ledger at this place; on a busy machine others may hold it for long."""
+        return open_ledger(self.url, key=self.key, **{"timeout": 600.0} | options)
 
     def prepare(self, epsilon: float, delta: float = 0.0) -> None:
         """Make the ledger, with one dataset in it."""
