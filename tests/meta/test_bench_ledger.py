@@ -42,6 +42,7 @@ def test_four_clients_are_measured_on_sqlite() -> None:
     assert isinstance(found[-1], Opening) and found[-1].entries > 22
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_measurement_that_fails_says_how(tmp_path: Path) -> None:
     task = {"do": "opening", "url": str(tmp_path / "no" / "ledger.db"), "key": None}

@@ -76,6 +76,7 @@ def test_truths_are_those_of_a_plain_loop_over_rows(people: People) -> None:
     assert ranges.truth(people)[0] == sum(inside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("questions", ["twelve", "2-way marginals of six columns", "ranges"])
 def test_farthing_answers_the_same_questions_in_the_same_order(questions: str, people: People) -> None:
     asked = QUESTIONS[questions]()

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from tree import TOP
 
 SOURCE = TOP / "src" / "farthing"
@@ -80,6 +81,7 @@ def _sources(folder: Path = SOURCE) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
 
 
+@pytest.mark.slow
 def test_no_run_of_more_than_twelve_lines_stands_twice() -> None:
     assert repeats(_sources()) == []
 

@@ -89,7 +89,7 @@ def test_no_python_file_grows_past_five_hundred_lines() -> None:
     giants = {
         str(path.relative_to(TOP)): lines
         for path, text in _TEXT.items()
-        if path.suffix == ".py" and (lines := _lines_without_docstrings(text)) > 500
+        if path.suffix == ".py" and text.count("\n") > 500 and (lines := _lines_without_docstrings(text)) > 500
     }
     assert giants == {}
 

@@ -57,6 +57,7 @@ def test_sandwich_holds_the_enumeration(epsilons: list[float], place: float, goa
         assert low <= truth <= high
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=4), st.floats(0.02, 0.95))
 def test_lattice_holds_the_enumeration(parts: list[tuple[int, int]], place: float) -> None:
@@ -76,6 +77,7 @@ def test_lattice_holds_the_enumeration(parts: list[tuple[int, int]], place: floa
         assert high - low < 1e-6
 
 
+@pytest.mark.slow
 def test_fine_lattice_counts_what_its_kernel_cancels() -> None:
     """Steps of 2^-30 make the two parts of a naive kernel nearly equal; the bounds must still hold the truth."""
     epsilons = [j * 2.0**-30 for j in range(1, 10)]

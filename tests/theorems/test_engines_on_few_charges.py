@@ -185,6 +185,7 @@ def _excess(mu: Any) -> Any:
     return (2 * mpmath.ncdf(mu / 2) - 1) / (mu * mpmath.npdf(mu / 2))
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(
     st.floats(math.log(1e-3), math.log(0.5)).map(math.exp),

@@ -30,6 +30,7 @@ def partitions_by_hand(integers: list[int]) -> int:
     return found // 2
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(small_sets)
 @example([1])

@@ -95,6 +95,7 @@ def test_a_delta_below_the_leak_is_infinite_and_says_so() -> None:
         assert row.note
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(epsilon_lists(max_size=40), target_deltas(0.5))
 def test_the_accountant_is_below_every_theorem_and_meets_the_exact_ones(epsilons: list[float], delta_g: float) -> None:

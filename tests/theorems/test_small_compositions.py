@@ -100,6 +100,7 @@ def test_every_small_composition_lies_within_its_bounds(found: list[Charge], del
     check(found, delta_g, place)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(charges(8, wide_epsilons()), deltas_g, st.floats(0.0, 1.0))
 @example([(0.1 + 1e-9 * j, 0.0, 1) for j in range(8)], 1e-6, 0.5)

@@ -208,6 +208,7 @@ def draws(kind: str, scale: float, shape: tuple[int, ...], rng: np.random.Genera
     return rng.choice(n, size=shape, p=weights / weights.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "terms",
     [

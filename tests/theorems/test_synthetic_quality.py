@@ -44,7 +44,9 @@ def test_both_noises_together_exceed_the_root_of_their_squares_no_more_often(rat
     assert exceeded <= beta + 5 * math.sqrt(beta / 400_000)
 
 
-@pytest.mark.parametrize("sensitivity", [Sensitivity(1, 1, 1, 1), Sensitivity(2, 2, 2, 1)])
+@pytest.mark.parametrize(
+    "sensitivity", [Sensitivity(1, 1, 1, 1), pytest.param(Sensitivity(2, 2, 2, 1), marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("delta", [1e-9, 0.0])
 def test_the_number_of_rows_is_off_by_as_much_as_is_said(sensitivity: Sensitivity, delta: float) -> None:
     """Mean square of 60 numbers, each a sum of many noises: 5 deviations are 0.91 with Gaussian tails."""

@@ -67,6 +67,7 @@ class _Scripted:
         return self._random.randbytes(count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [-1, 1])
 def test_sessions_keep_the_stated_confidence(side: int) -> None:
     """All values at the edge of what the error allows: wrong no oftener than stated, and not far less often."""

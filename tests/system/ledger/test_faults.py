@@ -123,6 +123,7 @@ def test_a_database_locked_by_somebody_else_is_unavailable_and_then_available(ho
     assert problems(place, [], EPSILON, 1000) == []
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_years_or_centuries_off_changes_nothing_but_the_times(
     new_place: NewPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

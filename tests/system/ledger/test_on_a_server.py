@@ -306,6 +306,7 @@ def test_an_answer_larger_than_a_connection_takes_at_once_is_stored(place: Place
     assert stored is not None and stored.answer == answer
 
 
+@pytest.mark.slow
 def test_a_network_that_falls_silent_is_given_up_and_the_charge_is_found_again(
     place: Place, postgres_server: dict[str, Any]
 ) -> None:

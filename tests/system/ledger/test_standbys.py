@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from farthing.errors import LedgerUnavailable
 from farthing.ledger import Ledger
 from system.ledger.checks import problems
@@ -66,6 +68,7 @@ def _demand_standby(server: Any, name: str) -> None:
         assert time.monotonic() < until, "the server did not hear of its standby"
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_standby_that_somebody_ended_confirms_nothing(
     mortal_postgres: dict[str, Any], tmp_path: Path
 ) -> None:

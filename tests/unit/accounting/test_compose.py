@@ -95,6 +95,7 @@ def test_arrays_changed_afterwards_change_nothing(size: int) -> None:
     assert from_list.epsilon_at(1e-6) == compose([(0.1, 1e-9), (0.2, 0.0)]).epsilon_at(1e-6)
 
 
+@pytest.mark.slow
 def test_asking_leaves_no_trace() -> None:
     values = np.random.default_rng(12).uniform(0.01, 0.3, 120)
     asked, fresh = compose(values), compose(values)
@@ -137,6 +138,7 @@ def test_more_and_larger_charges_never_cost_less(values: list[float], more: floa
     assert compose(values).epsilon_at(delta / 2).upper >= base.lower
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "charges",
     [

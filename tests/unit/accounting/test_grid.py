@@ -161,6 +161,7 @@ def test_events_of_next_to_no_loss_are_set_aside_on_the_safe_side() -> None:
     assert quick((RandomizedResponse(1e-60), 2)).epsilon_bounds(0.0).upper >= 2e-60
 
 
+@pytest.mark.slow
 def test_a_count_of_ten_millions_is_only_wider() -> None:
     bounds = compose_on_grid([(Sampled(GaussianNoise(1e3), 0.1), 10**7)], most_cells=1 << 17).epsilon_bounds(1e-6)
     # Nearly Gaussian with mu = 0.1 * 1e-3 * sqrt(1e7).
@@ -168,6 +169,7 @@ def test_a_count_of_ten_millions_is_only_wider() -> None:
     assert limit - 0.05 < bounds.lower < bounds.upper < limit + 0.1
 
 
+@pytest.mark.slow
 def test_gaussians_too_many_for_one_event_stay_apart() -> None:
     composition = compose_on_grid([(GaussianNoise(1.0), 10**9)], most_cells=1 << 13, tolerance=1.0)
     assert composition.items == ((GaussianNoise(1.0), 10**9),)

@@ -126,6 +126,7 @@ def test_kinks_are_met_exactly() -> None:
     assert hockey_stick_divergence(Sampled(ApproxDP(1.0, 0.5), 0.25), math.log(0.75), "remove").upper <= 0.2500001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", [DiscreteGaussianNoise(1.0, 10**6), DiscreteLaplaceNoise(1.0, 10**7)], ids=repr)
 def test_millions_of_outcomes_are_enclosed_near_their_continuous_limit(event: Event) -> None:
     limit = GaussianNoise(1.0) if isinstance(event, DiscreteGaussianNoise) else LaplaceNoise(1.0)

@@ -26,6 +26,7 @@ def stairs(x: float) -> float:
     return smooth(math.floor(x) + 0.5 * (x - math.floor(x)) ** 9) if x < 10 else -math.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.sampled_from([smooth, stairs]),

@@ -57,6 +57,7 @@ def test_the_same_loop_without_its_fault_stands(batch: Any, claim: float, like: 
     assert not report.violation
 
 
+@pytest.mark.slow
 def test_a_real_holdout_whose_corrections_lack_noise_is_called_out(monkeypatch: pytest.MonkeyPatch) -> None:
     [check] = [check for check in all_checks() if check.name == "reusable holdout"]
     wrong = DiscreteLaplace(40.0, l1_sensitivity=holdout_plan.STEPS)

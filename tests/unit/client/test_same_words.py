@@ -93,6 +93,7 @@ def test_refusals_are_the_same_exceptions_with_the_same_fields(study: Any) -> No
         study.plan(ft.count(), epsilon=50.0)
 
 
+@pytest.mark.slow
 def test_the_accountant_answers_from_afar(connect: Connect) -> None:
     found = connect("eve", "read", "plan").compose([0.1], 1e-6, counts=[100])
     here = ft.compose([0.1] * 100).epsilon_at(delta=1e-6)
@@ -108,6 +109,7 @@ def test_a_token_is_shown_nowhere(connect: Connect) -> None:
     assert refused.value.code == "unauthenticated" and "canary" not in shown
 
 
+@pytest.mark.slow
 def test_the_same_script_again_is_answered_once_from_afar(connect: Connect) -> None:
     """Also when the budget is spent by now, and although a plan without controls was never released."""
 

@@ -101,7 +101,11 @@ def a_table(luck: random.Random, rows: int, ends: Sequence[str], columns: int = 
     return (content.rstrip("\r\n") if luck.random() < 0.3 else content).encode(), found
 
 
-@pytest.mark.parametrize("small_cuts", [(600, 61), (600, 200), (2000, 1999)], indirect=True)
+@pytest.mark.parametrize(
+    "small_cuts",
+    [(600, 61), *(pytest.param(cuts, marks=pytest.mark.slow) for cuts in ((600, 200), (2000, 1999)))],
+    indirect=True,
+)
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 @pytest.mark.parametrize("ends", [["\n"], ["\r\n"], ["\n", "\r\n"]], ids=["feeds", "both", "mixed"])
 def test_cells_are_those_of_the_csv_module_wherever_a_file_is_cut(

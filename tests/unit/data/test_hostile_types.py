@@ -56,6 +56,7 @@ def test_grids_that_make_no_sense_are_refused(aggregate: Aggregate, rule: str) -
         PEOPLE.sensitivity(aggregate)
 
 
+@pytest.mark.slow
 def test_a_text_of_any_length_is_gone_before_rows_are_sorted() -> None:
     """One person with 300 MB of text in a category column, or in a list, ended every query: out of memory."""
     backend = connection(memory_limit="64MiB", threads=1)

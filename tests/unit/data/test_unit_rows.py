@@ -130,6 +130,7 @@ def test_samples_that_the_accountant_cannot_price_are_refused() -> None:
             refused()
 
 
+@pytest.mark.slow
 def test_a_unit_outside_the_sample_moves_nothing_in_any_branch() -> None:
     """Union and join open tables again, and explode makes rows of rows: the sample must hold in all of them."""
     kept: set[bool] = set()

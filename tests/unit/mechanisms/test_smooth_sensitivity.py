@@ -61,6 +61,7 @@ def test_the_cauchy_law_adds_up(scale: Fraction) -> None:
     assert 1 - distribution.tail(error) >= 0.9 > 1 - distribution.tail(error - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_crowded_data_get_little_noise_and_sparse_data_more(delta: float) -> None:
     mechanism = SmoothMedian(1.0, 0, 10**6, delta)

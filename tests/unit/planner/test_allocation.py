@@ -257,6 +257,7 @@ def test_too_little_epsilon_for_the_weakest_noise_blames_nobody() -> None:
     assert refused.value.blocking == ()
 
 
+@pytest.mark.slow
 def test_a_plan_that_the_ledger_refuses_is_not_tried_over_and_over() -> None:
     """Each offer of more epsilon led to the same cheapest plan, at ever smaller targets: it took half a minute."""
     asked = []

@@ -101,6 +101,7 @@ def test_an_impossible_requirement_says_the_closest_that_fits(delta: float) -> N
         allocate(replace(problem, epsilon=refused.value.epsilon * 0.998))
 
 
+@pytest.mark.slow
 def test_requirements_that_do_not_go_together_are_both_named() -> None:
     wanted = {"o0": Requirement(3.5), "o1": Requirement(4.0)}
     problem = Problem(counts([100.0, 50.0, 20.0]), 1.0, 1e-9, requirements=wanted)
@@ -133,6 +134,7 @@ def test_fit_finds_the_least_epsilon(delta: float, outputs: int) -> None:
         allocate(replace(found.problem, epsilon=0.998 * found.problem.epsilon))
 
 
+@pytest.mark.slow
 def test_fit_serves_outputs_that_share_measurements_and_choices() -> None:
     wanted = {
         "histogram": Requirement(40.0), "mean": Requirement(0.5), "total": Requirement(5e6),

@@ -10,6 +10,7 @@ from farthing import audit
 from farthing.plots import audit_region, save
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("claim", "word"), [(0.1, "contradicted"), (100.0, "No test")])
 def test_the_title_tells_the_verdict_and_the_points_are_the_reports(claim: float, word: str) -> None:
     report = audit(lambda bit: bit, claim, (0, 1), samples=1_000, workers=1)
@@ -19,6 +20,7 @@ def test_the_title_tells_the_verdict_and_the_points_are_the_reports(claim: float
     assert [(row["P_FA"], row["P_MD"]) for row in estimated] == list(report.region)
 
 
+@pytest.mark.slow
 def test_a_contradiction_lies_below_the_claimed_boundary(tmp_path: Path) -> None:
     report = audit(lambda bit: bit, 1.0, (0, 1), samples=1_000, workers=1)
     data = audit_region(report).to_dict()

@@ -49,6 +49,7 @@ def checked(answer: Any, status: int = 200) -> dict[str, Any]:
     return view
 
 
+@pytest.mark.slow
 def test_a_lock_says_what_it_rests_on_and_an_assumed_size_comes_first(curator: TestClient) -> None:
     entries = [{"kind": "mean", "column": "income", "within": 90_000}, {"kind": "count", "within": 90}]
     view = checked(curator.post(PRICE, json={"dataset": "people", "statistics": entries}))
@@ -120,6 +121,7 @@ def test_an_estimate_is_close_and_says_that_it_is_none_proven(curator: TestClien
     assert quick["price"]["basic"] == pytest.approx(proven["price"]["basic"], rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_slider_never_plans_more_than_is_free(curator: TestClient) -> None:
     for step in range(12):
         moved = json.loads(json.dumps(DRAFT))

@@ -136,6 +136,7 @@ def test_what_costs_more_than_was_confirmed_is_refused_and_free(served: Served, 
     assert ask(analyst, "confirmed", confirmed_epsilon=0.01).status_code == 200
 
 
+@pytest.mark.slow
 def test_what_the_price_said_is_enough_to_confirm(served: Served, analyst: TestClient) -> None:
     many = [{"kind": "count"}, {"kind": "mean", "column": "age"}, {"kind": "median", "column": "income"}]
     asked = draft(0.03, statistics=many)
@@ -306,6 +307,7 @@ def forgotten(served: Served, *names: str) -> None:
         connection.execute(jobs.delete().where(jobs.c.id.in_(names)))
 
 
+@pytest.mark.slow
 def test_a_store_that_was_lost_does_not_pass_an_old_answer_off_as_another(
     served: Served, curator: TestClient, analyst: TestClient
 ) -> None:

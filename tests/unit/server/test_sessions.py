@@ -292,6 +292,7 @@ def test_sessions_without_a_round_are_put_away_first() -> None:
     assert [kept.is_running((name, "bob", "analyst")) for name in "abc"] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_rows_are_counted_once_for_whoever_pays_and_plans_follow(served: Served) -> None:
     """Each person's grant pays for a count of its own; a retry, and another request, spend nothing more."""
     carl, bob = served.signed_in("carl"), served.signed_in("bob")

@@ -66,6 +66,7 @@ def test_an_epsilon_that_is_offered_is_enough(people: Any, tmp_path: Any) -> Non
     assert planned(needed).require("count by sex", within=2.5)["count by sex"].worst_error() <= 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.9, 0.9997])
 def test_an_epsilon_that_a_fit_would_cost_is_enough(people: Any, tmp_path: Any, share: float) -> None:
     """It was rounded to the nearest digit, and half of the time refused with the same digits on both sides."""
@@ -82,6 +83,7 @@ def test_an_epsilon_that_a_fit_would_cost_is_enough(people: Any, tmp_path: Any, 
     assert study(float(said[1])).fit(ft.mean("income"), require=wanted).cost.upper <= float(said[1])
 
 
+@pytest.mark.slow
 def test_an_error_below_any_noise_names_what_it_rests_on_and_one_way_out_is_enough(
     make_study: Callable[..., ft.Study],
 ) -> None:

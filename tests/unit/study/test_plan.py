@@ -112,7 +112,11 @@ def test_a_reserve_is_left_unspent(plan: Plan) -> None:
 
 @pytest.mark.parametrize(
     ("delta", "statistics", "mechanism"),
-    [(0.0, 2, "discrete Laplace"), (1e-9, 2, "discrete Laplace"), (1e-9, 12, "discrete Gaussian")],
+    [
+        (0.0, 2, "discrete Laplace"),
+        (1e-9, 2, "discrete Laplace"),
+        pytest.param(1e-9, 12, "discrete Gaussian", marks=pytest.mark.slow),
+    ],
 )
 def test_what_was_reserved_is_what_is_left(make_study: Make, delta: float, statistics: int, mechanism: str) -> None:
     study = make_study(delta=delta)

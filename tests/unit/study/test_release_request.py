@@ -62,7 +62,10 @@ SCRIPTS = (one_by_sex, a_part, required, held, fitted, reserved, named)
 
 @pytest.mark.parametrize(
     ("script", "delta"),
-    [*((script, 0.0) for script in SCRIPTS), (required, 1e-9), (fitted, 1e-9), (reserved, 1e-9)],
+    [
+        *((script, 0.0) for script in SCRIPTS),
+        *(pytest.param(script, 1e-9, marks=pytest.mark.slow) for script in (required, fitted, reserved)),
+    ],
 )
 def test_the_same_script_again_returns_the_stored_answers(make_study: Make, script: Any, delta: float) -> None:
     first = script(make_study(delta=delta))
@@ -206,6 +209,7 @@ def test_a_charge_without_an_answer_is_neither_paid_nor_drawn_again(
     assert study.budget.count == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
 def test_processes_that_run_the_same_script_at_once_pay_once(
     make_study: Make, monkeypatch: pytest.MonkeyPatch, seconds: float
@@ -256,6 +260,7 @@ def test_a_study_in_python_and_in_a_file_ask_for_the_same(make_study: Make) -> N
     assert plan_of(study, plan_description(entries), again=True).release().request_id == first.request_id
 
 
+@pytest.mark.slow
 def test_two_tables_under_one_name_are_two_requests(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "registry.db") as connection:
         connection.execute("CREATE TABLE small AS SELECT 1 AS age")

@@ -34,6 +34,7 @@ def test_a_count_is_charged_once_for_its_share_and_asked_again_for_nothing(make_
     assert study.plan(*ASKED).rows == max(1, int(fresh.lower))
 
 
+@pytest.mark.slow
 def test_plans_use_the_low_end_of_the_count_and_what_is_left(make_study: Make) -> None:
     study = make_study(epsilon=10.0)
     before = study.plan(*ASKED)

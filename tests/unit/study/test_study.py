@@ -261,7 +261,9 @@ def test_what_only_plans_writes_nothing(make_study: Make) -> None:
         study.plan(ft.mean("age"), epsilon=0.25).release()
 
 
-@pytest.mark.parametrize("epsilon", [1 / 3, 0.1 + 0.2, 2.2852337352500434])
+@pytest.mark.parametrize(
+    "epsilon", [1 / 3, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.1 + 0.2, 2.2852337352500434))]
+)
 def test_a_budget_between_two_billionths_is_the_one_the_ledger_keeps(make_study: Make, epsilon: float) -> None:
     """It was rounded down when it was written: the same script must be able to go on with it."""
     make_study(epsilon).plan(ft.count(), epsilon=epsilon / 2).release()

@@ -287,6 +287,7 @@ class Forgetful(MemoryJournal):
         pass
 
 
+@pytest.mark.slow
 def test_noise_a_tenth_off_is_noticed_in_corrected_answers() -> None:
     """Levels of 8,000 corrected answers against the exact law of the noise; scales x 0.9 and x 1.1 are rejected."""
     from scipy.stats import chisquare

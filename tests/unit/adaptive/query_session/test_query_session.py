@@ -198,6 +198,7 @@ def test_nothing_that_is_shown_holds_a_count() -> None:
     assert "6000" not in shown and "3000" not in shown
 
 
+@pytest.mark.slow
 def test_known_tables_are_a_start_for_free() -> None:
     known = KnownTable(("age",), COUNTS.sum(axis=(0, 2)).astype(float), 2.0)
     pairs = KnownTable(("flag", "sex"), COUNTS.sum(axis=1).T.astype(float), 2.0)
@@ -221,6 +222,7 @@ def test_a_plan_costs_at_most_its_budget_and_most_of_it(delta: float, start: str
     assert QuerySessionPlan(**json.loads(json.dumps(plan.as_dict()))) == plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize("rows", [1_000_000, 2**53])
 def test_no_round_is_paid_for_that_the_theorem_rules_out(rows: int, delta: float) -> None:

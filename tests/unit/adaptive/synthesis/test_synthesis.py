@@ -162,6 +162,7 @@ def test_small_and_odd_tables_are_served(sizes: tuple[int, ...], count: int, del
     assert np.all((rows >= 0) & (rows < np.array(sizes)))
 
 
+@pytest.mark.slow
 def test_known_tables_are_used_free_of_charge() -> None:
     """Far too little budget for the pair, but an earlier release had it."""
     rows = rows_of()
@@ -248,6 +249,7 @@ def test_known_columns_and_the_known_number_of_rows_are_trusted() -> None:
     assert max(abs(total - 4000) for total in others) > 20  # one alone may be lucky
 
 
+@pytest.mark.slow
 def test_known_tables_that_no_model_can_hold_together_are_used_in_part() -> None:
     """All pairs of twelve columns join everything: 16^12 cells, which once failed after the charge."""
     names = [f"c{place}" for place in range(12)]

@@ -63,6 +63,7 @@ def test_conditions_are_the_same(text: str) -> None:
     check(text, engine(120, 2))
 
 
+@pytest.mark.slow
 @given(st.one_of(numbers(2), conditions(2)))
 @settings(max_examples=20)
 def test_raw_cells_may_be_read_on_the_way(text: str) -> None:
@@ -94,6 +95,7 @@ def test_the_normalised_text_means_the_same(text: str) -> None:
     assert again.text == expression.text and again.meaning == expression.meaning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["ln(y)", "exp(x)", "log10(z)", "log(3, abs(x) + 1)", "exp(-z) / (1 + exp(-z))"])
 def test_logarithms_of_real_numbers_agree_but_for_the_last_digits(text: str) -> None:
     rows, expression = engine(1000, 8), read(text, SCHEMA)

@@ -56,6 +56,7 @@ def errors_over_predictions(
     return math.sqrt(squares / plan.fit(variances).total_variance)
 
 
+@pytest.mark.slow
 def test_measured_error_is_the_predicted_one_for_all_pairs_of_14_columns(
     adult: tuple[MarginalPlan, dict[tuple[int, ...], NDArray[np.int64]]],
 ) -> None:

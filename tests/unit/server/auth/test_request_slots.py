@@ -39,6 +39,7 @@ def test_of_one_person_a_few_are_served_at_a_time_and_nothing_is_remembered() ->
     assert most == 3 and len(turns) == 0
 
 
+@pytest.mark.slow
 def test_many_long_questions_of_one_analyst_hold_up_nobody_else(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

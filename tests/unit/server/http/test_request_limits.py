@@ -102,6 +102,7 @@ def test_a_request_that_drips_takes_no_longer(port: int) -> None:
         wait_until_closed(line, drip=b"a")
 
 
+@pytest.mark.slow
 def test_an_answer_may_take_longer_than_a_request(port: int) -> None:
     with connected(port) as line:
         for _ in range(2):  # on the same connection

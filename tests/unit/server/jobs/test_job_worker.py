@@ -193,6 +193,7 @@ def test_a_worker_counts_as_dead_when_its_heartbeat_stands_still_whatever_clocks
     assert (job(state, "r-1").state, job(state, "r-1").attempts) == ("queued", 1)
 
 
+@pytest.mark.slow
 def test_a_job_that_its_own_worker_dropped_is_noticed_while_it_lives(state: State) -> None:
     with working(state, charge_and_answer) as worker:
         row = rows.body_text("people", "0", {}, {})

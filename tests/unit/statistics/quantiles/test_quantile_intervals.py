@@ -113,7 +113,14 @@ def test_the_interval_is_that_of_the_definition() -> None:
             assert found == slow
 
 
-@pytest.mark.parametrize("table", [(3, 1, 3), (0, 0, 0), (5, 0, 5), (0, 7, 0), (2, 0, 1)])
+@pytest.mark.parametrize(
+    "table",
+    [
+        (3, 1, 3),
+        (0, 0, 0),
+        *(pytest.param(cells, marks=pytest.mark.slow) for cells in ((5, 0, 5), (0, 7, 0), (2, 0, 1))),
+    ],
+)
 @pytest.mark.parametrize("probability", [0.25, 0.5])
 def test_coverage_is_at_least_the_confidence_over_every_noise(table: Any, probability: float) -> None:
     """Whether the choice lies below the quantile or above, and wherever in its cell the quantile lies."""
@@ -168,6 +175,7 @@ def test_an_interval_of_little_confidence_is_narrow_and_holds_the_choice() -> No
         assert ranks.interval(0.5, errors, 6) == (6, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.5, 0.9])
 def test_smooth_columns_are_held_by_96_to_98_of_100_intervals(probability: float) -> None:
     """At 97%, of 6,000 intervals fewer than 95.5% or more than 98.2% hold it by chance less than once in 10^9."""
@@ -188,6 +196,7 @@ def test_smooth_columns_are_held_by_96_to_98_of_100_intervals(probability: float
     assert 0.955 <= held / number <= 0.982
 
 
+@pytest.mark.slow
 def test_a_sample_widens_the_interval_so_that_it_holds_the_population() -> None:
     asked = median("cost", for_population=True)
     output, plain = output_of(asked), output_of(median("cost"))
@@ -253,6 +262,7 @@ def test_a_standard_error_is_nothing_only_where_the_interval_is_one_point() -> N
     assert seen  # else this shows nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "rows", "epsilon"), [("cost", 20_000, 0.2), ("days", 3_000, 0.01), ("cost", 500, 1.0)]
 )

@@ -171,6 +171,7 @@ def test_without_expectations_categories_are_taken_to_be_alike_and_exclude_each_
     assert output.depends_on == "how far g varies"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "categories", "values", "blamed"),
     [

@@ -73,6 +73,7 @@ def test_a_line_is_no_worse_than_predicted_without_expectations(deviation: float
         assert output.depends_on == "how far x varies"
 
 
+@pytest.mark.slow
 def test_the_spread_below_which_intervals_have_no_end_is_told() -> None:
     output, noises, _, _ = released(table(20.0), {}, 0.2, releases=1)
     (feature,) = output.equations.features
@@ -86,6 +87,7 @@ def test_the_spread_below_which_intervals_have_no_end_is_told() -> None:
     assert output.least_deviation({name: Noise("laplace", 1e-4) for name in noises}, feature) is None
 
 
+@pytest.mark.slow
 def test_what_is_told_row_by_row_comes_out_as_predicted() -> None:
     """Few cases of noise, the same every time, were 17% off wherever the line bends under the noise."""
     columns = table(5.0)

@@ -87,6 +87,7 @@ def test_a_quick_plan_is_close_and_never_above_what_it_may_use(study: Study) -> 
         assert plan.cost.upper <= 1.0 * (1 + 1e-6)  # the proof agrees, though nobody waits for it
 
 
+@pytest.mark.slow
 def test_a_quick_plan_keeps_its_locks(study: Study, asked: PlanDescription) -> None:
     plan = plan_of(study, asked)
     moved = plan_description([{**ENTRIES[0], "weight": 9.0}, *ENTRIES[1:]])
@@ -105,6 +106,7 @@ def test_a_quick_plan_that_cannot_be_is_refused_as_a_thorough_one(study: Study, 
     assert refusal.value.blocking == ("mean of income",)
 
 
+@pytest.mark.slow
 def test_fit_takes_the_least_epsilon_and_needs_requirements(study: Study) -> None:
     asked = plan_description([{"kind": "count", "within": 50}, {"kind": "mean", "column": "age", "within": 20}])
     fitted = plan_of(study, replace(asked, fit=True))
@@ -175,6 +177,7 @@ def test_the_code_that_is_written_runs(study: Study, asked: PlanDescription, tmp
     compile(client_code(asked, "people", "http://127.0.0.1:8642"), "client", "exec")
 
 
+@pytest.mark.slow
 def test_parts_of_the_bar_add_up_whatever_was_spent(study: Study, asked: PlanDescription) -> None:
     outlook = Outlook(plan_of(study, asked), proof=False)
     standing = study.budget

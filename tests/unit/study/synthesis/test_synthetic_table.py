@@ -145,6 +145,7 @@ def test_another_number_of_rows_is_told_with_the_chance_in_it(synthetic: Synthet
     assert same.records() == whole.records() and same.made is None
 
 
+@pytest.mark.slow
 def test_the_same_request_for_something_else_is_refused(study: ft.Study, synthetic: Synthetic) -> None:
     """Its table is the one that was drawn: it does not stand in for another one."""
     assert study.synthesise(request_id="first", epsilon=4.0).repeated
@@ -309,6 +310,7 @@ def test_the_same_words_pay_once_and_other_words_pay_again(tmp_path: Path) -> No
     study.close()
 
 
+@pytest.mark.slow
 def test_a_plan_of_what_was_made_before_costs_nothing_when_nothing_is_left(make_study: Any, people: Any) -> None:
     words: dict[str, Any] = {"columns": ["sex", "age"], "epsilon": 0.4}
     first = make_study(delta=1e-9).synthesis_plan(**words).release()
