@@ -90,7 +90,7 @@ def _add(events: dict[Event, int], event: Event, count: int) -> None:
 def compose(charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
     """The composition of `charges`: a value that answers what they cost together.
 
-    The parameters must have been fixed in advance: when they depend on earlier answers, only a filter's word counts
+    The parameters must have been fixed in advance: when they depend on earlier answers, use a filter instead
     (`farthing.accounting.filters`).
 
     Args:

@@ -209,9 +209,9 @@ class Study:
     ) -> Answer:
         """How many rows there are, with noise: charged now, for a share of the whole budget, or of the analyst's grant.
 
-        Of use where their number is neither public nor expected: errors of means, quantiles and the like depend on it.
+        Useful where their number is neither public nor expected: errors of means, quantiles and the like depend on it.
         Plans made afterwards use the low end of its interval and what is left. The rows are counted once: asking again,
-        with any share, returns the same answer for nothing.
+        with any share, returns the same answer free of charge.
 
         Args:
             share: The share of the whole budget, or grant, that is spent.
@@ -357,8 +357,8 @@ class Study:
     ) -> QuerySession:
         """Charge once, then ask: `session.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
-        Answers near what was expected are free; the others use up one of a fixed number of updates. The same arguments,
-        or the same `request_id`, resume the session.
+        Answers close to the prediction are free; each other one uses up one of a fixed number of updates. The same
+        arguments, or the same `request_id`, resume the session.
 
         Args:
             alpha: The error as a part of the rows, promised for all questions together.
@@ -370,14 +370,14 @@ class Study:
                 hundredth of epsilon.
             epsilon: What the session may cost, by default all that is left.
             start: How the first guess is made.
-            known: Earlier releases of this study, or their request ids: they make the first guess better, for nothing.
+            known: Earlier releases of this study, or their request ids: they improve the first guess, free of charge.
             confidence: How often the promise is kept.
             request_id: Names the session.
             timeout: Seconds that a reading of the table may take.
             progress: Called with a share between 0 and 1 while the engine runs.
 
         Returns:
-            An open session; `ask` answers, `estimate` guesses for nothing.
+            An open session; `ask` answers, `estimate` estimates free of charge.
 
         Raises:
             InvalidValue: If the columns have too many cells, or the session was opened with other arguments.

@@ -475,7 +475,7 @@ def stored_synthetic(ledger: Ledger, request_id: str, rows: int | None = None) -
 
 @dataclass(frozen=True, eq=False)
 class EarlierSynthesis:
-    """A synthesis that was paid for before, and may be made again for nothing."""
+    """A synthesis that was paid for before, and may be made again free of charge."""
 
     answered: Answered
     question: CheckedSynthesis
@@ -498,7 +498,7 @@ class EarlierSynthesis:
         return (
             f"request {self.answered.request_id} exists: epsilon {number_text(self.question.cost, 6)} was paid for "
             "it, and "
-            f"its table can be made again for nothing\n  columns: {columns}"
+            f"its table can be made again free of charge\n  columns: {columns}"
         )
 
 
