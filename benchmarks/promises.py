@@ -38,7 +38,7 @@ from rich.table import Table
 
 import farthing as ft
 from benchmarks.promise_tables import KINDS, Example, Floats, Kind, examples
-from farthing.inference.answers import Around
+from farthing.inference.answers import SymmetricInterval
 from farthing.inference.noise_sums import tail_of_sum
 from farthing.statistics.measurements import Noise
 from farthing.statistics.moments.mean_outputs import MomentOutput
@@ -196,7 +196,7 @@ def answers_of_moments(
     many = len(measured)
     together = {name: np.concatenate([one[name] for one in measured]) for name in measured[0]}
     values, _, interval = wide_moments(output, many).estimate(together, noises)
-    raw = interval.centre if isinstance(interval, Around) else values
+    raw = interval.centre if isinstance(interval, SymmetricInterval) else values
     found = Answers(*(part.reshape(many, -1) for part in (values, *interval(0.95), raw)))
     alone = output.answer(measured[0], noises)
     for name in ("values", "lower", "upper", "raw"):

@@ -70,7 +70,7 @@ class InvalidValue(FarthingError, ValueError):
         self.rule = rule
         self.way_out = way_out
         tail = f"; {way_out}" if way_out else ""
-        super().__init__(f"{name}={_shown(value)}: {rule}{tail}.")
+        super().__init__(f"{name}={_short_text(value)}: {rule}{tail}.")
 
 
 class InvalidData(FarthingError, ValueError):
@@ -115,7 +115,7 @@ class InvalidExpression(FarthingError, ValueError):
         self.way_out = way_out
         tail = f"; {way_out}" if way_out else ""
         where = "" if position is None else f", character {position + 1}"
-        super().__init__(f"expression{where}: {rule}{tail}.{_pointed(text, position)}")
+        super().__init__(f"expression{where}: {rule}{tail}.{_with_caret(text, position)}")
 
 
 class EngineError(FarthingError):
@@ -216,7 +216,7 @@ class AnswerForfeited(FarthingError):
         self.request_id = request_id
         self.reason = reason
         super().__init__(
-            f"request {_shown(request_id)} was charged and has no answer: {reason}; the charge stays. "
+            f"request {_short_text(request_id)} was charged and has no answer: {reason}; the charge stays. "
             f"{way_out[0].upper()}{way_out[1:]}."
         )
 
@@ -312,16 +312,16 @@ class TableChanged(UserWarning):
     """
 
 
-def _shown(value: object) -> str:
+def _short_text(value: object) -> str:
     """A short repr: long inputs are cut so that a message stays one line."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _pointed(text: str, position: int | None) -> str:
+def _with_caret(text: str, position: int | None) -> str:
     """The text around `position` on one line, and a caret below it."""
     start = max(0, (position or 0) - 60)
     window = text[start : start + 100]
-    shown = "".join(character if character.isprintable() else " " for character in window)
-    lines = f"\n    {shown}"
+    printable = "".join(character if character.isprintable() else " " for character in window)
+    lines = f"\n    {printable}"
     return lines if position is None else f"{lines}\n    {' ' * (position - start)}^"

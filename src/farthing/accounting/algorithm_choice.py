@@ -295,8 +295,8 @@ class Pricing:
     def _estimate_line(self, saddle: Saddle) -> Estimate:
         loss = self.loss
         if loss.sketched:
-            witnesses = loss.witnesses[:0] if loss.calm else loss.witnesses
-            line = sketched_line(loss.sketch_transform, saddle, loss.sketch, witnesses)
+            sampled_epsilons = loss.sampled_epsilons[:0] if loss.calm else loss.sampled_epsilons
+            line = sketched_line(loss.sketch_transform, saddle, loss.sketch, sampled_epsilons)
             if line.margin < 1e-6:
                 loss.calm = True
                 return line

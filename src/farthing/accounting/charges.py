@@ -169,7 +169,7 @@ def _as_float_array(charges: Any) -> Array | None:
 def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
     size = len(epsilons)
     _check(epsilons, (epsilons >= 0) & (epsilons < np.inf), "charges", "must be a finite number >= 0")
-    delta_array = np.zeros(size) if deltas is None else _beside(deltas, size, "deltas")
+    delta_array = np.zeros(size) if deltas is None else _as_long_as_charges(deltas, size, "deltas")
     _check(delta_array, (delta_array >= 0) & (delta_array < 1), "deltas", "must be >= 0 and < 1")
     count_array = _read_counts(counts, size)
     # A count of 0 is no charge at all.
@@ -183,7 +183,7 @@ def _from_arrays(epsilons: Array, deltas: Any, counts: Any) -> Charges:
     return Charges((Chunk(epsilons, delta_array, count_array),), {}, k)
 
 
-def _beside(values: Any, size: int, name: str) -> Array:
+def _as_long_as_charges(values: Any, size: int, name: str) -> Array:
     """An array of real numbers as long as the charges; a single number stands for all of them."""
     if isinstance(values, (numbers.Number, np.generic)) or (isinstance(values, np.ndarray) and values.ndim == 0):
         return np.full(size, checked_real(values, name))
@@ -201,7 +201,7 @@ def _beside(values: Any, size: int, name: str) -> Array:
 def _read_counts(counts: Any, size: int) -> NDArray[np.int64]:
     if counts is None:
         return np.ones(size, dtype=np.int64)
-    array = _beside(counts, size, "counts")
+    array = _as_long_as_charges(counts, size, "counts")
     whole = (array >= 0) & (array == np.floor(array)) & (array < _MOST)
     _check(array, whole, "counts", "must be a whole number >= 0 and below 2^53")
     return array.astype(np.int64)
@@ -216,7 +216,7 @@ def _check(values: Array, good: NDArray[np.bool_], name: str, rule: str, way_out
 def _from_objects(charges: list[Any], deltas: Any, counts: Any) -> Charges:
     """Pairs, events and numbers, mixed freely."""
     if deltas is not None and not charges:
-        _beside(deltas, 0, "deltas")
+        _as_long_as_charges(deltas, 0, "deltas")
     elif deltas is not None:
         raise InvalidValue(
             "deltas",
@@ -307,7 +307,7 @@ def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
         bare = event.event if isinstance(event, Sampled) and event.probability == 1 else event
         if isinstance(bare, DiscreteLaplaceNoise) and bare.l1_sensitivity == 1:
             geometric[bare.noise_multiplier] = geometric.get(bare.noise_multiplier, 0) + count
-        elif not alone and isinstance(bare, DiscreteLaplaceNoise) and _is_tame(bare):
+        elif not alone and isinstance(bare, DiscreteLaplaceNoise) and _fits_floats(bare):
             key = bare.noise_multiplier, bare.l1_sensitivity
             stepped[key] = stepped.get(key, 0) + count
         elif isinstance(bare, LaplaceNoise):
@@ -338,7 +338,7 @@ def sort_events(events: Mapping[Event, int], alone: bool = False) -> Kinds:
     )
 
 
-def _is_tame(event: DiscreteLaplaceNoise) -> bool:
+def _fits_floats(event: DiscreteLaplaceNoise) -> bool:
     """Whether floats hold the transform well: steps and rates far from where they under- or overflow."""
     epsilon = 1 / event.noise_multiplier
     return event.l1_sensitivity <= 2**40 and epsilon <= _LARGEST_RANGE and epsilon / event.l1_sensitivity >= 1e-15
@@ -477,7 +477,7 @@ class ComposedLoss:
         return self.charges.k > 4096 and bool(self.chunks) and self.quick_lattice is None
 
     @cached_property
-    def witnesses(self) -> Array:
+    def sampled_epsilons(self) -> Array:
         """Some hundreds of the epsilons, evenly picked."""
         if not self.chunks:
             return np.zeros(0)

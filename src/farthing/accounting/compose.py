@@ -64,7 +64,7 @@ def enclosed(charges: Charges) -> tuple[Charges, Charges] | None:
         if isinstance(event, DiscreteLaplaceNoise) and event.l1_sensitivity >= _FEWEST_STEPS
     }
     while fine:
-        widths = {event: count * _hair(event) for event, count in fine.items()}
+        widths = {event: count * _widening(event) for event, count in fine.items()}
         if sum(widths.values()) <= _WIDEST:
             break
         del fine[max(widths, key=widths.__getitem__)]
@@ -79,7 +79,7 @@ def enclosed(charges: Charges) -> tuple[Charges, Charges] | None:
     return Charges(charges.chunks, below, charges.k), Charges(charges.chunks, above, charges.k)
 
 
-def _hair(event: DiscreteLaplaceNoise) -> Fraction:
+def _widening(event: DiscreteLaplaceNoise) -> Fraction:
     return 1 / (4 * (Fraction(event.noise_multiplier) * event.l1_sensitivity) ** 2)
 
 

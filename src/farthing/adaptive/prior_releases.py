@@ -217,8 +217,8 @@ def _aligned(labels: Sequence[Any], axis: Cells) -> tuple[Places, Places] | None
         groups[[where[label] for label in labels]] = np.arange(len(labels))
         return np.arange(len(labels)), groups
     whole = isinstance(axis.domain, Integers)
-    released = _begins(labels, whole)
-    cells = _begins(own if own is not None else [*axis.edges[:-1]], whole)  # type: ignore[index]
+    released = _cell_starts(labels, whole)
+    cells = _cell_starts(own if own is not None else [*axis.edges[:-1]], whole)  # type: ignore[index]
     if released is None or cells is None:
         return None  # categories that differ from those of the release
     common = np.intersect1d(released[1:], cells[1:])
@@ -230,7 +230,7 @@ def _aligned(labels: Sequence[Any], axis: Cells) -> tuple[Places, Places] | None
     return np.searchsorted(common, released, side="right"), groups
 
 
-def _begins(cells: Sequence[Any], whole: bool) -> Floats | None:
+def _cell_starts(cells: Sequence[Any], whole: bool) -> Floats | None:
     """Where each cell begins, as a number; the first one reaches down as far as there are values."""
     if not cells or any(isinstance(cell, str | bool) for cell in cells):
         return None

@@ -21,7 +21,7 @@ from farthing.auditing.epsilon_bounds import (
     rate_bounds,
     read_claim,
 )
-from farthing.auditing.event_search import Candidate, fitted_scores, promising
+from farthing.auditing.event_search import Candidate, best_events, fitted_scores
 from farthing.auditing.output_cells import Outputs, joined
 from farthing.auditing.output_samples import Batch, Sampler, batch_of
 from farthing.errors import InvalidValue
@@ -247,7 +247,7 @@ def audit(
         sampler.pilot(2 * training * len(pairs) + holdout)
         with progress_bar(progress) as share:
             sampler.check_streams(0)
-            meter = _Meter(share, 2 * (2 * training * len(pairs) + holdout))
+            meter = _ProgressCounter(share, 2 * (2 * training * len(pairs) + holdout))
             tests = _chosen(sampler, pairs, claimed, training, meter)
             meter.expect(2 * holdout * len({test.pair for test in tests}))
             trials = [
@@ -262,7 +262,7 @@ def audit(
     return best.report(pairs, claimed, total, confidence, time.perf_counter() - start)
 
 
-class _Meter:
+class _ProgressCounter:
     """Counts outputs and tells the share."""
 
     def __init__(self, share: Share, total: int) -> None:
@@ -291,7 +291,7 @@ class _Trial:
 
 
 def _chosen(
-    sampler: Sampler, pairs: Sequence[tuple[Any, Any]], claimed: Claim, training: int, meter: _Meter
+    sampler: Sampler, pairs: Sequence[tuple[Any, Any]], claimed: Claim, training: int, meter: _ProgressCounter
 ) -> list[Candidate]:
     """One candidate for the point to report and one for the whole curve, or one that serves both."""
     everything = list(range(len(claimed.points)))
@@ -302,7 +302,7 @@ def _chosen(
         fit = _gathered(sampler, pair, training, meter)
         silent |= _exceptions_only(fit)
         choice = _gathered(sampler, pair, training, meter)
-        events = promising(pair, choice, fitted_scores(*fit), claimed.points, wanted)
+        events = best_events(pair, choice, fitted_scores(*fit), claimed.points, wanted)
         for group, candidate in enumerate(events):
             held = best[group]
             if candidate is not None and (held is None or candidate.promise > held.promise):
@@ -323,7 +323,7 @@ def _same(one: Candidate, other: Candidate) -> bool:
     return key(one) == key(other)
 
 
-def _gathered(sampler: Sampler, pair: int, count: int, meter: _Meter) -> tuple[Outputs, Outputs]:
+def _gathered(sampler: Sampler, pair: int, count: int, meter: _ProgressCounter) -> tuple[Outputs, Outputs]:
     parts: tuple[list[Outputs], list[Outputs]] = ([], [])
     for side, outputs in sampler.draw(pair, count):
         parts[side].append(outputs)
@@ -341,7 +341,7 @@ def _exceptions_only(sides: tuple[Outputs, Outputs]) -> set[str]:
     return names
 
 
-def _tried(sampler: Sampler, tests: list[Candidate], holdout: int, meter: _Meter) -> list[_Trial]:
+def _tried(sampler: Sampler, tests: list[Candidate], holdout: int, meter: _ProgressCounter) -> list[_Trial]:
     fields = list(dict.fromkeys(field for test in tests for field in test.score.fields))
     hits = [[0, 0] for _ in tests]
     curves = [np.zeros((2, len(test.thresholds)), dtype=np.int64) for test in tests]

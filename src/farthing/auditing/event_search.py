@@ -56,7 +56,7 @@ class Candidate:
         return self.score.words(self.sign, self.threshold)
 
 
-def promising(
+def best_events(
     pair: int,
     sides: tuple[Outputs, Outputs],
     scores: Sequence[Score],

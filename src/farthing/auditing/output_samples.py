@@ -103,7 +103,7 @@ class Sampler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._send_home(0)
+        self._stop_workers(0)
 
     def pilot(self, total: int) -> None:
         """Time some calls (whose outputs are thrown away), then decide about processes for `total` calls a side."""
@@ -175,10 +175,10 @@ class Sampler:
             first_words = [_received(connection) for connection in team]
             prints = {tuple((f, part.cells(f).tobytes()) for f in sorted(part.columns)) for part in first_words}
             if len(prints) < len(team):
-                self._send_home(1)
+                self._stop_workers(1)
                 return
 
-    def _send_home(self, kept: int) -> None:
+    def _stop_workers(self, kept: int) -> None:
         for team in self._teams:
             for connection in team[kept:]:
                 connection.close()

@@ -272,7 +272,7 @@ class _Rounds:
 def _bugs_of_online_answers() -> list[PlantedBug]:
     """Rates of the real ones: a round with two sides costs threshold_rate + question_rate."""
 
-    def bare_start(value: Any, count: int) -> Array:
+    def start_without_noise(value: Any, count: int) -> Array:
         generator = np.random.default_rng()
         cells = np.asarray(value, dtype=np.float64)
         answers = _laplace(generator, 1.0, (count, 1)) + cells.sum()
@@ -306,7 +306,7 @@ def _bugs_of_online_answers() -> list[PlantedBug]:
         PlantedBug(
             "query session, start without noise",
             "the weights begin with the exact cells, and only the answers have noise",
-            bare_start,
+            start_without_noise,
             1.0,
             ([3, 0, 0, 1], [2, 0, 0, 1]),
             20_000,

@@ -48,7 +48,7 @@ class Outcome:
     report: AuditReport
 
     @property
-    def wanting(self) -> str:
+    def shortfall(self) -> str:
         """What a planted bug that was not caught would have needed to be seen; empty if it had all it needs."""
         if self.check.kind == "mechanism" or self.report.violation:
             return ""
@@ -58,14 +58,14 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        """A mechanism was not contradicted; a planted bug was caught, or could not have been seen (`wanting`)."""
-        return bool(self.wanting) or self.report.violation == (self.check.kind == "planted bug")
+        """A mechanism was not contradicted; a planted bug was caught, or could not have been seen (`shortfall`)."""
+        return bool(self.shortfall) or self.report.violation == (self.check.kind == "planted bug")
 
     @property
     def verdict(self) -> str:
         """In a word or three."""
         if self.check.kind == "planted bug":
-            return self.wanting or ("caught" if self.report.violation else "MISSED")
+            return self.shortfall or ("caught" if self.report.violation else "MISSED")
         return "CONTRADICTED" if self.report.violation else "stands"
 
 
@@ -111,7 +111,7 @@ def examine(
     team = min(workers or os.cpu_count() or 1, len(checks))
     possible = "fork" in multiprocessing.get_all_start_methods()
     if team > 1 and possible and not multiprocessing.current_process().daemon:
-        _share_out(checks, places, team, lambda place: _audited(checks[place], each, samples), note)
+        _run_in_processes(checks, places, team, lambda place: _audited(checks[place], each, samples), note)
     else:
         for place in places:
             note(place, _audited(checks[place], each, samples))
@@ -132,7 +132,7 @@ def _audited(check: Check, confidence: float, samples: int | None) -> AuditRepor
     )
 
 
-def _share_out(
+def _run_in_processes(
     checks: Sequence[Check],
     places: list[int],
     team: int,

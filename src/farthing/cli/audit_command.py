@@ -69,7 +69,7 @@ def json_of(outcomes: Sequence[Outcome], confidence: float, seconds: float) -> d
                 "story": outcome.check.story,
                 "verdict": outcome.verdict,
                 "good": outcome.good,
-                "judged": not outcome.wanting,
+                "judged": not outcome.shortfall,
                 **outcome.report.to_dict(),
             }
             for outcome in outcomes
@@ -96,7 +96,7 @@ def _self_test(planted: Sequence[Outcome]) -> str:
         return "all caught"
     missed = sum(not outcome.good for outcome in planted)
     parts = [f"{missed} MISSED"] if missed else []
-    unjudged = [outcome for outcome in planted if outcome.wanting]
+    unjudged = [outcome for outcome in planted if outcome.shortfall]
     short = [outcome for outcome in unjudged if outcome.report.samples < outcome.check.samples]
     if short:
         cap, most = (max(each) for each in zip(*((o.report.samples, o.check.samples) for o in short), strict=True))
@@ -143,7 +143,7 @@ def _table(outcomes: Sequence[Outcome], kind: str, *, wide: bool) -> Any:
 
 
 def _style(outcome: Outcome) -> str:
-    if outcome.wanting:
+    if outcome.shortfall:
         return "yellow"
     return "green" if outcome.good else "bold red"
 

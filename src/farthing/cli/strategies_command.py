@@ -175,7 +175,7 @@ def weighed_strategies(workload: Workload, epsilon: float, delta: float, *, quic
     """Every strategy that suits the workload, one after the other, with its time."""
     from farthing.matrix.strategies.marginal_strategy import marginal_tables
     from farthing.matrix.strategies.strategy_registry import suitable
-    from farthing.matrix.strategy_candidates import Weighed, optimised_at_best, table_of, weighed
+    from farthing.matrix.strategy_candidates import StrategyPrices, optimised_at_best, prices_of_strategies, table_of
 
     names = [name for name in suitable(workload) if name != "optimised"]
     strategies: dict[str, Any] = {}
@@ -193,11 +193,12 @@ def weighed_strategies(workload: Workload, epsilon: float, delta: float, *, quic
                 except InvalidValue as error:
                     refused[name] = error.rule
         else:
-            one = weighed(workload, epsilon, delta, [name])
+            one = prices_of_strategies(workload, epsilon, delta, [name])
             strategies |= one.prices
             refused |= one.refused
         seconds[name] = time.perf_counter() - start
     if not strategies:
         raise InvalidValue("workload", workload.cells, "suits no strategy", "; ".join(refused.values()))
     best = min(strategies, key=lambda name: strategies[name].total_variance(workload))
-    return StrategyTable(workload, epsilon, delta, table_of(Weighed(strategies, refused), workload, best), seconds)
+    table = table_of(StrategyPrices(strategies, refused), workload, best)
+    return StrategyTable(workload, epsilon, delta, table, seconds)

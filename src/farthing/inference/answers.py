@@ -115,7 +115,7 @@ IntervalAt = Callable[[float], tuple[Floats, Floats]]
 _ROWS_SHOWN = 24
 
 
-class Asking(Protocol):
+class FurtherQueries(Protocol):
     """What further questions an answer can be asked: post-processing of what was released, free of charge."""
 
     def query(self, what: Any, confidence: float) -> Answer:
@@ -141,11 +141,11 @@ def cut_interval(
 
 
 @dataclass(frozen=True)
-class Around:
+class SymmetricInterval:
     """The interval `centre` plus and minus the error of a distribution, cut to where the truth is known to lie.
 
     >>> from farthing.inference import Term
-    >>> Around(np.array([2.0]), ErrorDistribution([Term("normal", 3.0)]), least=0.0)(0.95)
+    >>> SymmetricInterval(np.array([2.0]), ErrorDistribution([Term("normal", 3.0)]), least=0.0)(0.95)
     (array([0.]), array([7.87989196]))
     """
 
@@ -206,7 +206,7 @@ class Answer:
     confidence: float
     interval_at: IntervalAt = field(repr=False)
     note: str = ""
-    asking: Asking | None = field(default=None, repr=False)
+    asking: FurtherQueries | None = field(default=None, repr=False)
     raw: Numbers = math.nan
 
     @classmethod
@@ -244,7 +244,7 @@ class Answer:
             InvalidValue: If there is not one number for each label, or the confidence is not between 0 and 1.
         """
         middle = np.atleast_1d(np.asarray(values if centre is None else centre, dtype=float))
-        interval = Around(middle, distribution, least, most)
+        interval = SymmetricInterval(middle, distribution, least, most)
         return cls.within(
             name,
             values,
@@ -267,7 +267,7 @@ class Answer:
         *,
         confidence: float = 0.95,
         note: str = "",
-        asking: Asking | None = None,
+        asking: FurtherQueries | None = None,
         raw: ArrayLike | None = None,
     ) -> Answer:
         """An answer whose interval is a function of the confidence; it is widened to hold the value itself.

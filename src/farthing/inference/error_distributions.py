@@ -504,13 +504,13 @@ def even_cases(dimensions: int, cases: int = CASES) -> Floats:
 
 
 @cache
-def cases_far_out(dimensions: int, cases: int = CASES) -> tuple[Floats, Floats]:
+def tail_cases(dimensions: int, cases: int = CASES) -> tuple[Floats, Floats]:
     """Points of the unit cube, half of each coordinate's near its ends, and the probability that each stands for.
 
     An end is reached as often in every power of ten down to 1e-8, so that what happens once in a million cases is among
     a few thousand. Weights are those of importance sampling: one over the density, adding up to 1.
 
-    >>> points, weights = cases_far_out(1)
+    >>> points, weights = tail_cases(1)
     >>> round(float(weights.sum()), 6), round(1000 * float(weights[points[:, 0] < 0.001].sum()), 1)
     (1.0, 1.0)
     """

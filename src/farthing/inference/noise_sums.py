@@ -284,7 +284,7 @@ class SumDistribution(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoNoise:
     """The sum of no terms, which is 0 with certainty."""
 
     def tail(self, x: float) -> float:
@@ -342,7 +342,7 @@ class Normal:
 def distribution_of(parts: Parts) -> SumDistribution:
     """The distribution of the sum of normalised terms, by the first method that suits it."""
     if not parts:
-        return Nothing()
+        return NoNoise()
     kind, scale, size, count = parts[0]
     if len(parts) == 1 and count == 1:
         if kind == "laplace":
@@ -405,7 +405,7 @@ def tail_of_sum(terms: Iterable[Term], x: float) -> float:
 def error_of_parts(parts: Parts, confidence: float) -> float:
     """The error of one normalised sum."""
     distribution = distribution_of(parts)
-    if 1 - confidence < SMALLEST_TAIL and not isinstance(distribution, Nothing | OneLaplace):
+    if 1 - confidence < SMALLEST_TAIL and not isinstance(distribution, NoNoise | OneLaplace):
         rough = isinstance(distribution, WideSum | MixedSum | SeriesSum)
         # Where there is a lattice, tails are right to 1e-12.
         exact = lattice_sum(parts) if rough else distribution

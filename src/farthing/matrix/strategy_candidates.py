@@ -114,7 +114,7 @@ class Candidates(tuple[Candidate, ...]):
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class StrategyPrices:
     """What was found for every name: priced strategies, or the reason why there is none."""
 
     prices: dict[str, Priced]
@@ -154,7 +154,7 @@ def optimised_at_best(workload: Workload, epsilon: float, delta: float, progress
     return min(candidates, key=lambda one: one.total_variance(workload))
 
 
-def weighed(workload: Workload, epsilon: float, delta: float, names: Iterable[str] = ()) -> Weighed:
+def prices_of_strategies(workload: Workload, epsilon: float, delta: float, names: Iterable[str] = ()) -> StrategyPrices:
     """Every strategy that suits the workload, or those of `names`; nothing is measured, nothing is spent."""
     prices: dict[str, Priced] = {}
     refused: dict[str, str] = {}
@@ -163,33 +163,33 @@ def weighed(workload: Workload, epsilon: float, delta: float, names: Iterable[st
             prices[name] = named(name, workload, epsilon, delta)
         except InvalidValue as error:
             refused[name] = error.rule
-    return Weighed(prices, refused)
+    return StrategyPrices(prices, refused)
 
 
-def weighed_at_best(workload: Workload, epsilon: float, delta: float) -> Weighed:
-    """As `weighed`, with an optimised strategy if it was found before or will be found in reasonable time.
+def prices_with_optimum(workload: Workload, epsilon: float, delta: float) -> StrategyPrices:
+    """As `prices_of_strategies`, with an optimised strategy if it was found before or will be found in reasonable time.
 
     The search is for the kind of noise that does best so far.
     """
-    ones = weighed(workload, epsilon, delta)
+    ones = prices_of_strategies(workload, epsilon, delta)
     if not ones.prices:
         return ones
     best = min(ones.prices.values(), key=lambda one: one.total_variance(workload))
     norm = norm_of(best.kind)
     strategy = cached_optimum(workload, norm)
-    reason = "" if strategy is not None else not_worth_a_search(workload, norm)
+    reason = "" if strategy is not None else reason_not_to_search(workload, norm)
     if reason:
-        return Weighed(ones.prices, ones.refused | {"optimised": reason})
+        return StrategyPrices(ones.prices, ones.refused | {"optimised": reason})
     try:
         if strategy is None:
             strategy = optimised(workload, norm, progress=search_notice(workload))
         price = priced(strategy, workload, epsilon, delta, best.kind)
     except InvalidValue as error:
-        return Weighed(ones.prices, ones.refused | {"optimised": error.rule})
-    return Weighed(ones.prices | {"optimised": price}, ones.refused)
+        return StrategyPrices(ones.prices, ones.refused | {"optimised": error.rule})
+    return StrategyPrices(ones.prices | {"optimised": price}, ones.refused)
 
 
-def not_worth_a_search(workload: Workload, norm: Norm) -> str:
+def reason_not_to_search(workload: Workload, norm: Norm) -> str:
     """Why `auto` does not look for an optimised strategy by itself; empty if it does."""
     if isinstance(workload, Identity | Total):
         return "nothing is better than measuring the queries themselves"
@@ -205,7 +205,7 @@ def not_worth_a_search(workload: Workload, norm: Norm) -> str:
     return 'not looked for over so many cells; strategy="optimised" does'
 
 
-def table_of(weighed_ones: Weighed, workload: Workload, chosen: str, why: str = "") -> Candidates:
+def table_of(weighed_ones: StrategyPrices, workload: Workload, chosen: str, why: str = "") -> Candidates:
     """The table of what was weighed, best first."""
     totals = {name: one.total_variance(workload) for name, one in weighed_ones.prices.items()}
     least = min(totals, key=lambda name: totals[name])

@@ -33,12 +33,12 @@ from farthing.matrix.strategies.strategy_noise import Priced, priced
 from farthing.matrix.strategies.strategy_registry import CHOOSING, checked_name
 from farthing.matrix.strategy_candidates import (
     Candidates,
-    Weighed,
+    StrategyPrices,
     error_distribution,
     named,
+    prices_with_optimum,
     table_of,
     unweighted,
-    weighed_at_best,
 )
 from farthing.matrix.workloads.condition_language import Question, language
 from farthing.matrix.workloads.interval_queries import AllRanges, Identity, Intervals, Prefix, Total
@@ -51,7 +51,7 @@ from farthing.privacy.events import Event, checked_delta, checked_mechanism_epsi
 
 _MOST_ROWS = 2**20
 _MOST_DRAWN = 2000
-_SHOWN = 8
+_MOST_LISTED = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,7 +251,7 @@ class WorkloadAnswers:
         )
         if not self.workload.queries <= _MOST_ROWS:
             return head
-        listed = min(_SHOWN, self.workload.queries)
+        listed = min(_MOST_LISTED, self.workload.queries)
         labels = [self.workload.label(place) for place in range(listed)]
         width = max(map(len, labels))
         rows = [
@@ -455,12 +455,12 @@ def _chosen(strategy: str | Strategy, workload: Workload, epsilon: float, delta:
     _check_answerable(one, name, workload)
     instead = f"; no search does better than {one.strategy.name}"
     why = "asked for" + (instead if name == "optimised" and one.strategy.name != name else "")
-    return one, table_of(Weighed({name: one}, {}), workload, name, why)
+    return one, table_of(StrategyPrices({name: one}, {}), workload, name, why)
 
 
 def _least(workload: Workload, epsilon: float, delta: float) -> tuple[Priced, Candidates]:
     """The strategy of least expected error among those that suit the workload."""
-    ones = weighed_at_best(workload, epsilon, delta)
+    ones = prices_with_optimum(workload, epsilon, delta)
     if not ones.prices:
         reasons = "; ".join(f"{name} {reason}" for name, reason in ones.refused.items())
         raise InvalidValue("workload", workload.cells, f"suits no strategy: {reasons}")

@@ -110,7 +110,7 @@ class Search:
         faint = np.where(slots | ~self.divider.free, shares.strengths, model.least[place, shares.kinds])
         return Shares(shares.kinds, faint)
 
-    def devoted(self, row: int) -> Division:
+    def least_error_of(self, row: int) -> Division:
         """The least error of one output within the target and the limits of others, everything else given up."""
         model, divider = self.divider.model, self.divider
         rows = np.isfinite(self.limits)
@@ -394,10 +394,10 @@ def polished(search: Search, division: Division) -> Division:
                 with suppress(Unaffordable):  # beside what is held, not every kind fits
                     other = replace(search, divider=replace(divider, kinds=kinds)).divided()
                     division = min(division, other, key=lambda each: objective(search, each))
-    return _levelled(search, division)
+    return _equalised(search, division)
 
 
-def _levelled(search: Search, division: Division) -> Division:
+def _equalised(search: Search, division: Division) -> Division:
     """Strengths moved until every slot buys as much exactness for the same cost."""
     model, free = search.divider.model, np.flatnonzero(search.divider.free)
     best = now = division

@@ -339,17 +339,17 @@ class Divider:
         objectives = np.full((len(place), 3), np.inf)
         strengths = np.ones((len(place), 3))
         for kind, solve in ((LAPLACE, self._laplace), (GAUSSIAN, self._gaussian)):
-            wanted = self._may(kind)
+            wanted = self._allowed(kind)
             if wanted.any() and not (kind == GAUSSIAN and math.isinf(saddle)):
                 solved, value = solve(wanted, importance[wanted], saddle, price)
                 strengths[wanted, kind], objectives[wanted, kind] = solved, value
-        if self._may(EXPONENTIAL).any():
+        if self._allowed(EXPONENTIAL).any():
             self._choices(weights, saddle, price, strengths, objectives)
         chosen = np.argmin(objectives, axis=1)
         kinds = np.where(self.free, chosen, self.held.kinds)
         return Shares(kinds, np.where(self.free, strengths[place, chosen], self.held.strengths))
 
-    def _may(self, kind: int) -> NDArray[np.bool_]:
+    def _allowed(self, kind: int) -> NDArray[np.bool_]:
         allowed: NDArray[np.bool_] = self.model.allowed[:, kind] & self.free
         if kind == GAUSSIAN and self.pure:
             allowed = allowed & False
@@ -396,7 +396,7 @@ class Divider:
         return epsilon, importance * variance + price * _laplace_divergence(epsilon, saddle, steps)
 
     def _choices(self, weights: Floats, saddle: float, price: float, strengths: Floats, objectives: Floats) -> None:
-        wanted = self._may(EXPONENTIAL)
+        wanted = self._allowed(EXPONENTIAL)
         totals = np.zeros((len(wanted), len(GRID)))
         for row, (slot, table) in self.model.curves.items():
             totals[slot] += weights[row] * table

@@ -155,7 +155,7 @@ class Requirements:
             try:
                 division = solve(limits, division)
             except Unaffordable as refused:
-                nearer = None if drawn_near else self._nearer(limits, division, solve, brackets)
+                nearer = None if drawn_near else self._between_limits(limits, division, solve, brackets)
                 if nearer is None:
                     raise Unmet(refused.least, limits) from None
                 division, drawn_near = nearer, True
@@ -188,7 +188,7 @@ class Requirements:
                 raise Unmet(refused.least, limits) from None
         raise Unmet(max(division.cost, self.search.target), limits)
 
-    def _nearer(
+    def _between_limits(
         self,
         limits: Floats,
         start: Division,
@@ -300,7 +300,7 @@ class Requirements:
         row = self._rows[name]
         other_rows = [other for other in self._rows.values() if other != row and math.isfinite(limits[other])]
         try:
-            division = self._with(limits, other_rows).devoted(row)
+            division = self._with(limits, other_rows).least_error_of(row)
         except Unaffordable:
             return None
         return self.errors(division.shares)[name]

@@ -223,14 +223,14 @@ def test_an_auditor_that_sees_nothing_would_miss_the_planted_bugs() -> None:
     """A self-test that cannot fail is worthless: if it takes 100 samples for enough, the subtle bugs are missed."""
     [check] = [check for check in all_checks() if "x 0.9" in check.name]
     [outcome] = examine([replace(check, samples=100)])
-    assert (outcome.good, outcome.wanting, outcome.verdict) == (False, "", "MISSED")
+    assert (outcome.good, outcome.shortfall, outcome.verdict) == (False, "", "MISSED")
 
 
 def test_a_planted_bug_without_the_samples_it_needs_is_not_called_missed() -> None:
     [check] = [check for check in all_checks() if "x 0.9" in check.name]
     [outcome] = examine([check], samples=100)
     assert not outcome.report.violation
-    assert outcome.good and outcome.wanting == outcome.verdict == "needs 60,000 samples"
+    assert outcome.good and outcome.shortfall == outcome.verdict == "needs 60,000 samples"
     [outcome] = examine([replace(check, samples=1_000)], confidence=1 - 1e-12)
     assert outcome.good and outcome.verdict == "needs less confidence"
 

@@ -508,9 +508,9 @@ def _of_proof(proof: Proof) -> Estimate:
     return Estimate(line, saddle.x, margin + (w**3 if smooth else rough * w + w**3))
 
 
-def sketched_line(transform: Transform, saddle: Saddle, sketch: Sketch, witnesses: Array) -> Estimate:
-    """The line of a sketch; `witnesses` are some of its epsilons, to show that nothing comes back further up, or none
-    where that is known already.
+def sketched_line(transform: Transform, saddle: Saddle, sketch: Sketch, sampled_epsilons: Array) -> Estimate:
+    """The line of a sketch; `sampled_epsilons` are some of its epsilons, to show that nothing comes back further up, or
+    none where that is known already.
 
     A sketch is valid up to t of about 0.75 / epsilon. By then the many epsilons of a dense octave have made the
     integrand negligible; but if they were (nearly) on a lattice it would return, which a few of them can tell.
@@ -520,26 +520,27 @@ def sketched_line(transform: Transform, saddle: Saddle, sketch: Sketch, witnesse
     samples = line.integrand(saddle.x)
     total = abs(float(np.sum(samples.real)))
     error = float(np.sum(np.abs(samples) * line.phase.error))
-    if len(witnesses):
-        error += _revival(transform, saddle, sketch, witnesses, line, furthest, total)
+    if len(sampled_epsilons):
+        error += _far_estimate(transform, saddle, sketch, sampled_epsilons, line, furthest, total)
     margin = saddle.at_c.error + 1e-13 + (error / total if total > 0 else math.inf)
     return Estimate(line, saddle.x, margin)
 
 
-def _revival(
+def _far_estimate(
     transform: Transform,
     saddle: Saddle,
     sketch: Sketch,
-    witnesses: Array,
+    sampled_epsilons: Array,
     line: Line,
     furthest: float,
     total: float,
 ) -> float:
     """An estimate of what the integrand amounts to beyond the sketch's reach."""
     none = np.zeros(0)
-    # Each witness stands for its share of the many; that is an estimate, not a proof.
-    share = np.full(len(witnesses), sum(number for _, number in sketch.dense_octaves()) / max(1, len(witnesses)))
-    boxes = BoxBounds(Transform(witnesses, share, none, none, transform.gaussian), saddle.c)
+    # Each sampled epsilon stands for its share of the many; that is an estimate, not a proof.
+    many = sum(number for _, number in sketch.dense_octaves())
+    share = np.full(len(sampled_epsilons), many / max(1, len(sampled_epsilons)))
+    boxes = BoxBounds(Transform(sampled_epsilons, share, none, none, transform.gaussian), saddle.c)
     end = max(len(line.t), int(min(furthest, 1e15) / line.step))
     stop = int(reach(_GOAL, saddle.c) / line.step)
     return far_part(boxes, line.step, end, stop, (1.0, 0.0), 1e-13 * total, 0.0).left_out

@@ -194,11 +194,11 @@ def loss_pair(event: Event, direction: Direction, cut: float) -> LossPair:
             return _gaussian(_inverse(multiplier), q, direction, cut)
         case DiscreteLaplaceNoise(noise_multiplier=multiplier, l1_sensitivity=sensitivity):
             if _inverse(multiplier) > LARGEST_EPSILON:
-                return _hopeless(_inverse(multiplier), 0.0, q, direction)
+                return _fully_leaking(_inverse(multiplier), 0.0, q, direction)
             return discrete_laplace(_inverse(multiplier), sensitivity, q, direction)
         case DiscreteGaussianNoise(noise_multiplier=multiplier, l2_sensitivity=sensitivity):
             if _inverse(multiplier) > LARGEST_SAMPLED_MU:
-                return _hopeless(math.inf, 0.0, q, direction)
+                return _fully_leaking(math.inf, 0.0, q, direction)
             return discrete_gaussian(multiplier, sensitivity, q, direction, cut)
     raise InvalidValue("event", event, "must be an event that this accountant knows")
 
@@ -254,7 +254,7 @@ def _inverse(multiplier: float) -> float:
 def _leaky(epsilon: float, delta: float, q: float, direction: Direction) -> LossPair:
     """Randomized response with a leak: the P-only outcome has loss inf and the Q-only one -inf, before sampling."""
     if epsilon > LARGEST_EPSILON:
-        return _hopeless(epsilon, delta, q, direction)
+        return _fully_leaking(epsilon, delta, q, direction)
     log_true = math.log1p(-delta) - math.log1p(math.exp(-epsilon))
     log_mass = np.array([log_true - epsilon, log_true])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon + abs(log_true)))
@@ -282,7 +282,7 @@ def _with_leak(atoms: Atoms, log_delta: float, q: float, direction: Direction) -
     )
 
 
-def _hopeless(loss: float, delta: float, q: float, direction: Direction) -> LossPair:
+def _fully_leaking(loss: float, delta: float, q: float, direction: Direction) -> LossPair:
     """An event whose loss before sampling is too large: all of it leaks in upper bounds, none of it in lower ones."""
     # A finite loss of next to no mass, so that there is a distribution to add up; more mass only raises an upper bound.
     zero = np.zeros(1)
@@ -308,7 +308,7 @@ def _hopeless(loss: float, delta: float, q: float, direction: Direction) -> Loss
 def _laplace(epsilon: float, q: float, direction: Direction) -> LossPair:
     """Half of P sits on the near side of both centres, exp(-epsilon) / 2 on the far side, the rest in between."""
     if epsilon > LARGEST_EPSILON:
-        return _hopeless(epsilon, 0.0, q, direction)
+        return _fully_leaking(epsilon, 0.0, q, direction)
     log_p = math.log(0.5) + np.array([-epsilon, 0.0])
     error = np.full(2, ARGUMENT_ERROR * (1 + epsilon))
     loss_error = ARGUMENT_ERROR * epsilon
@@ -337,7 +337,7 @@ def _bounded_range(epsilon: float, q: float, direction: Direction) -> LossPair:
     if epsilon == 0.0:
         return nothing()
     if epsilon > LARGEST_EPSILON:
-        return _hopeless(epsilon, 0.0, q, direction)
+        return _fully_leaking(epsilon, 0.0, q, direction)
     largest = float(sampled_loss(np.array([epsilon]), q, direction)[0]) * (1 + 4 * ARGUMENT_ERROR)
     if epsilon > LARGEST_LAPLACE or epsilon < SMALLEST_RANGE:
         return replace(nothing(), largest_loss=largest, dominating=_leaky(epsilon, 0.0, q, direction))
@@ -346,7 +346,7 @@ def _bounded_range(epsilon: float, q: float, direction: Direction) -> LossPair:
 
 def _gaussian(mu: float, q: float, direction: Direction, cut: float) -> LossPair:
     if mu > (LARGEST_MU if q == 1.0 else LARGEST_SAMPLED_MU):
-        return _hopeless(math.inf, 0.0, q, direction)
+        return _fully_leaking(math.inf, 0.0, q, direction)
     low, high = gaussian_range(mu, q, direction, cut)
     above, below = gaussian_tails(mu, low, high, q, direction)
     return LossPair(

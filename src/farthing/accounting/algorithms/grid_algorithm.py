@@ -321,11 +321,11 @@ class GridComposition:
             before, last = min(width, before), bounds
             finest = curves.exact or curves.cells * 1.5 > most or curves.step > step * 1.01
             if miss <= 1 or finest or stuck:
-                return self._rescued(bounds, parts, plan, priced, step)
+                return self._with_gentler_tilts(bounds, parts, plan, priced, step)
             step = curves.step / min(8.0, 1.3 * math.sqrt(miss))
             guess = bounds.estimate if math.isfinite(bounds.estimate) else guess
 
-    def _rescued(
+    def _with_gentler_tilts(
         self,
         bounds: Bounds,
         parts: list[Part],

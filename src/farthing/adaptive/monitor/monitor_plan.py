@@ -83,7 +83,7 @@ def _blocks(rate: float) -> tuple[Floats, Floats, Floats]:
 
 MOST_ALERTS = 10_000
 MOST_STEPS = 10**9
-_SHOWN = 8  # series that a plan names one by one
+_MOST_LISTED = 8  # series that a plan names one by one
 _ROUNDING = 2e-9  # of epsilon
 
 
@@ -235,9 +235,9 @@ class MonitorPlan:
     def __str__(self) -> str:
         named = list(zip(self.series, self.thresholds, strict=True))
         lines = [f"monitor of {_many(len(named), 'series', 'series')}, {_many(self.steps, 'look')}"]
-        lines += [f"  {one.name}: alert at {threshold:,}" for one, threshold in named[:_SHOWN]]
-        if len(named) > _SHOWN:
-            lines.append(f"  and {len(named) - _SHOWN:,} more")
+        lines += [f"  {one.name}: alert at {threshold:,}" for one, threshold in named[:_MOST_LISTED]]
+        if len(named) > _MOST_LISTED:
+            lines.append(f"  and {len(named) - _MOST_LISTED:,} more")
         return "\n".join(
             [
                 *lines,

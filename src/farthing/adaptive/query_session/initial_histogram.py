@@ -180,7 +180,7 @@ def noisy_start(plan: QuerySessionPlan, cells: Whole, source: Source) -> dict[st
         tables = _blocks(cells, blocks_of(cells.shape, opening.table_cells)).reshape(-1)
     noisy_tables = opening.of_tables(plan.sensitivity, plan.delta)._answer(tables, source)
     noisy_cells = opening.of_cells(plan.sensitivity, plan.cells)._answer(cells.reshape(-1), source)
-    return {"start": plan.start, "tables": _written(noisy_tables), "cells": _written(noisy_cells)}
+    return {"start": plan.start, "tables": _encoded(noisy_tables), "cells": _encoded(noisy_cells)}
 
 
 class Start(NamedTuple):
@@ -297,7 +297,7 @@ def _marginal(cells: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
     return np.asarray(sums)
 
 
-def _written(values: Whole) -> str:
+def _encoded(values: Whole) -> str:
     return base64.b64encode(zlib.compress(np.asarray(values).astype("<i8").tobytes(), level=6)).decode("ascii")
 
 

@@ -244,8 +244,8 @@ class QuerySession:
             if self._unrecorded is not None:
                 self._record()
             if mask.fingerprint not in self._answers:
-                answer = self._fresh(mask, question)
-                self._answers.setdefault(mask.fingerprint, (_words(question), answer))
+                answer = self._new_answer(mask, question)
+                self._answers.setdefault(mask.fingerprint, (_question_text(question), answer))
             return self._answers[mask.fingerprint][1]
 
     def key(self, question: Question) -> str:
@@ -285,7 +285,7 @@ class QuerySession:
         with self._lock:
             return Answer(self._expected(self._mask(question)), None, False, self.plan.rows)
 
-    def _fresh(self, mask: Mask, question: Question) -> Answer:
+    def _new_answer(self, mask: Mask, question: Question) -> Answer:
         asking = self._current_round()
         expected = self._expected(mask)
         comparison = asking.ask(int(self._rows().sum_under(mask)) - expected)
@@ -296,7 +296,7 @@ class QuerySession:
             self._asking = None
             record = {
                 "mask": mask.record,
-                "question": _words(question),
+                "question": _question_text(question),
                 "asked": self._asked,
                 "expected": expected,
                 "side": comparison.side,
@@ -350,11 +350,11 @@ class QuerySession:
         """Bring in all finished rounds of the journal, by whomever, in the order in which they were recorded."""
         finished = self._journal.history()
         for _, record in finished[self._rounds_used :]:
-            self._bring_in(record)
+            self._apply_round(record)
         self._rounds_used = len(finished)
         self._round = max(self._round, self._journal.begun())
 
-    def _bring_in(self, record: Mapping[str, Any]) -> None:
+    def _apply_round(self, record: Mapping[str, Any]) -> None:
         """Move the weights as a recorded round says, and keep its answer: public data only."""
         mask = Mask.read(record["mask"])
         side, gap, expected = int(record["side"]), int(record["gap"]), int(record["expected"])
@@ -421,7 +421,7 @@ class QuerySession:
         )
 
 
-def _words(question: Question) -> str:
+def _question_text(question: Question) -> str:
     """A question as a person would know it again."""
     if isinstance(question, str):
         return question

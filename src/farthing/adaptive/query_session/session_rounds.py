@@ -21,11 +21,11 @@ _PARTS = 2**16  # the budget is divided into so many parts, so that rates stay s
 
 
 @dataclass(frozen=True, slots=True)
-class Far:
+class Exceedance:
     """The question that ended a round: on which side (+1: the rows say more), and how far beyond the threshold.
 
-    >>> Far(side=-1, gap=12)
-    Far(side=-1, gap=12)
+    >>> Exceedance(side=-1, gap=12)
+    Exceedance(side=-1, gap=12)
     """
 
     side: int
@@ -124,7 +124,7 @@ class OpenRound:
         """Whether this is the process that drew the noise."""
         return os.getpid() == self._process
 
-    def ask(self, difference: int) -> Far | None:
+    def ask(self, difference: int) -> Exceedance | None:
         """None if this private difference is near, else the answer that ends the round."""
         if self._over or not self.here:
             raise FarthingError("this round is over or belongs to another process; start and pay for another.")
@@ -132,7 +132,7 @@ class OpenRound:
             gap = side * difference + geometric(self._question_rate, self._bits) - threshold
             if gap >= 0:
                 self._over = True
-                return Far(side, gap)
+                return Exceedance(side, gap)
         return None
 
     def __repr__(self) -> str:

@@ -124,7 +124,7 @@ class Candidate:
         return self.columns, tuple(part.tobytes() for part in self.places)
 
 
-class Menu:
+class CandidateTables:
     """All candidates over columns whose groups have these noisy counts; some sets of them where there are too many."""
 
     def __init__(self, counts: Sequence[Floats]) -> None:
@@ -145,7 +145,7 @@ class Menu:
                 sets[tuple(sorted(random.choice(self._useful, size, replace=False).tolist()))] = None
         return list(sets)
 
-    def on_offer(self, round_number: int, growth: Growth) -> Iterator[Candidate]:
+    def candidates_of_round(self, round_number: int, growth: Growth) -> Iterator[Candidate]:
         """The candidates of a round that the model has room for."""
         for columns in self.sets(round_number):
             if growth.has_room_for(columns):
@@ -239,7 +239,7 @@ class Loop:
         transcript = Transcript(groups, transcript.tables)
         rows = self._rows.grouped(groups)
         weighed = zip(groups, alone.counts, strict=True)
-        menu = Menu([np.bincount(part, counts).astype(np.float64) for part, counts in weighed])
+        menu = CandidateTables([np.bincount(part, counts).astype(np.float64) for part, counts in weighed])
         known = self._known_of(transcript)
         model: SyntheticModel | None = None
         for number in range(self._schedule.rounds):
@@ -247,7 +247,7 @@ class Loop:
             start = None if model is None else model.graph
             model = fitted(transcript, self._prices.standard_error, known, start=start, rounds=_QUICK)
             transcript = transcript.with_tables(*self._picked(number, rows, menu, model, transcript))
-        return self._once_more(transcript, rows)
+        return self._with_remaining_shares(transcript, rows)
 
     def _columns(self, sizes: Sequence[int]) -> Transcript:
         tables = []
@@ -258,12 +258,12 @@ class Loop:
         return Transcript((), tuple(tables))
 
     def _picked(
-        self, number: int, rows: PrivateRows, menu: Menu, model: SyntheticModel, transcript: Transcript
+        self, number: int, rows: PrivateRows, menu: CandidateTables, model: SyntheticModel, transcript: Transcript
     ) -> list[NoisyTable]:
         """The tables of one round: chosen one by one, all by the same model."""
         chosen_before = {Candidate(table.columns, table.places).key for table in transcript.chosen}
         growth = self._growth(number, model)
-        offered = [one for one in menu.on_offer(number, growth) if one.key not in chosen_before]
+        offered = [one for one in menu.candidates_of_round(number, growth) if one.key not in chosen_before]
         tables, expected, errors = _compared(rows, model, offered)
         scores = errors - self._penalties(offered)
         open_ = np.ones(len(offered), dtype=bool)
@@ -298,7 +298,7 @@ class Loop:
         error = self._prices.standard_error(self._schedule.each + later) * (2 / np.pi) ** 0.5
         return np.array([min(math.ceil(one.cells * error), _FAR) for one in offered], dtype=np.int64)
 
-    def _once_more(self, transcript: Transcript, rows: PrivateRows) -> Transcript:
+    def _with_remaining_shares(self, transcript: Transcript, rows: PrivateRows) -> Transcript:
         """What is left of the shares goes where it helps most: every table so far may be measured again."""
         given = np.array([table.shares for table in transcript.tables], dtype=float)
         fair = np.array([self._prices.fair_shares(table.values.size) for table in transcript.tables])

@@ -225,7 +225,7 @@ class Marginals:
 
     def _centre(self, wanted: frozenset[int]) -> int:
         """A clique from which there are few cells on the way: the best that holds a wanted column, or one beside it."""
-        homes = {self._tree.holding({column}) or 0 for column in wanted} or {0}
+        homes = {self._tree.smallest_clique({column}) or 0 for column in wanted} or {0}
         cost = {place: self._cells_from(place, None, wanted) for place in homes}
         while True:
             best = min(cost, key=lambda place: (cost[place], place))

@@ -48,7 +48,7 @@ class JunctionTree:
         """The number of cells of all cliques together."""
         return sum(math.prod(self.shape(place)) for place in range(len(self.cliques)))
 
-    def holding(self, subset: Iterable[int]) -> int | None:
+    def smallest_clique(self, subset: Iterable[int]) -> int | None:
         """The smallest clique with all these columns, if there is one."""
         wanted = set(subset)
         fits = [place for place, clique in enumerate(self.cliques) if wanted <= set(clique.columns)]

@@ -138,7 +138,7 @@ class Cells:
         self._terms: list[_Term] = []
         end = 0
         for subset, groups in measured:
-            clique = tree.holding(subset)
+            clique = tree.smallest_clique(subset)
             assert clique is not None  # the tree was made for these subsets
             sizes = tuple(tree.sizes[column] for column in subset)
             shape, labels = _merged_cells(sizes, groups)

@@ -24,9 +24,9 @@ from farthing.matrix.strategies.strategy_registry import find, search_notice
 from farthing.matrix.strategy_candidates import (
     Candidate,
     Candidates,
-    Weighed,
+    StrategyPrices,
     error_distribution,
-    not_worth_a_search,
+    reason_not_to_search,
     rmse_of,
     table_of,
     unweighted,
@@ -126,14 +126,14 @@ def automatic(
             table = _with_buckets("dawa", estimator, workload, f"best for {about}", prices, spending, rest)
             spending.check([shape.noise, *(one.noise for one in estimator.measured)], [choosing])
             return _of_buckets("dawa", estimator, spending, workload, table, nonnegative)
-    if cached_optimum(workload, spending.norm) is not None or not not_worth_a_search(workload, spending.norm):
+    if cached_optimum(workload, spending.norm) is not None or not reason_not_to_search(workload, spending.norm):
         strategy = optimised(workload, spending.norm, progress=search_notice(workload))
         prices["optimised"] = spending.priced(strategy, workload, rest)
     name = min(prices, key=lambda one: prices[one].total_variance(workload))
     chosen = prices[name]
     spending.check([*looked, *(one for one in chosen.noises if one is not None)])
     centre = chosen.estimator.estimate(chosen.measure(cells, source))
-    table = table_of(Weighed(prices, {}), workload, name, f"least expected error for {about}")
+    table = table_of(StrategyPrices(prices, {}), workload, name, f"least expected error for {about}")
     return Outcome(
         strategy=name,
         spending=spending,

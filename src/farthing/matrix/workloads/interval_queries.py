@@ -176,7 +176,7 @@ class Prefix(Intervals):
         """`x < i + 1`."""
         return f"{language().column_text(self.column)} < {self._check_query(i) + 1}"
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("prefix", self.size)
 
 
@@ -259,7 +259,7 @@ class AllRanges(Intervals):
         start, stop = self.size - 1 - row, self.size - (behind - row * (row + 1) // 2)
         return interval_text(self.column, start, stop)
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("all ranges", self.size)
 
 
@@ -298,7 +298,7 @@ class SomeRanges(Intervals):
         joined = self._joined.toarray()[1:, 1:]
         return np.asarray(np.cumsum(np.cumsum(joined[::-1, ::-1], axis=0), axis=1)[::-1, ::-1])
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("ranges", self.size, self.lows, self.highs)
 
 
@@ -330,7 +330,7 @@ class Identity(Intervals):
     def label(self, i: int) -> str:
         return f"{language().column_text(self.column)} = {self._check_query(i)}"
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("identity", self.size)
 
 
@@ -365,5 +365,5 @@ class Total(Intervals):
         self._check_query(i)
         return "all rows"
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("total", self.size)

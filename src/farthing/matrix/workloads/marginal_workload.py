@@ -223,7 +223,7 @@ class Marginals(Workload):
         """The same tables over columns of other names."""
         return replace(self, columns=checked_columns(columns, len(self.shape)))
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("marginals", self.shape, self.subsets)
 
 

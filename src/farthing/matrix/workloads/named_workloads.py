@@ -99,7 +99,7 @@ class Union(Workload):
         """The same union over axes of other names."""
         return Union(tuple(part.renamed(columns) for part in self.parts), self.weights)
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("union", *(part.digest for part in self.parts), *map(float.hex, self.weights))
 
 
@@ -248,7 +248,7 @@ class Product(Workload):
         starts = [0, *stops[:-1]]
         return Product(tuple(f.renamed(names[a:b]) for f, a, b in zip(self.factors, starts, stops, strict=True)))
 
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         return ("product", *(factor.digest for factor in self.factors))
 
 

@@ -265,13 +265,13 @@ class Workload(ABC):
         (True, False)
         """
         digest = hashlib.sha256()
-        for part in self._essence():
+        for part in self._digest_parts():
             piece = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
             digest.update(f"{len(piece)}:".encode() + piece)
         return digest.hexdigest()
 
     @abstractmethod
-    def _essence(self) -> tuple[object, ...]:
+    def _digest_parts(self) -> tuple[object, ...]:
         """What the digest is taken of: plain values and arrays of a fixed type, never names of columns."""
 
     def __eq__(self, other: object) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.inference import Answer
-from farthing.inference.answers import Asking
+from farthing.inference.answers import FurtherQueries
 from farthing.inference.consistent_marginals import Subset, closure, residual, summed
 from farthing.statistics.marginals.marginal_transforms import MarginalCells
 from farthing.statistics.measurements import Kind
@@ -131,7 +131,7 @@ def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalAsking
     )
 
 
-def restored_asking(form: Mapping[str, Any], centre: Any = None, values: Any = None) -> Asking:
+def restored_asking(form: Mapping[str, Any], centre: Any = None, values: Any = None) -> FurtherQueries:
     """The questions of a stored answer; `centre` is what its intervals lie around, `values` its own."""
     if form.get("kind") == "ranges":
         return restored_ranges(form, values)

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorDistribution, Term
-from farthing.inference.answers import Around
+from farthing.inference.answers import SymmetricInterval
 from farthing.inference.error_distributions import (
     Measured,
     Ratio,
     SampledDistribution,
     StatedDistribution,
     WorstDistribution,
-    cases_far_out,
     even_cases,
     noise_at,
+    tail_cases,
 )
 from farthing.statistics.answer_records import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
@@ -219,7 +219,7 @@ class MomentOutput(Output):
             (shared.second, rows * (variance - half**2 / 2 + away**2)),
         ]
         read = [(slot, truth) for slot, truth in truths if slot is not None and slot in self.slots]
-        cases, weights = cases_far_out(len(read))
+        cases, weights = tail_cases(len(read))
         measured = {
             slot.name: truth / slot.step
             + noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
@@ -346,7 +346,7 @@ class MomentOutput(Output):
         """The estimate with its interval; it lies where the bounds say that the truth must."""
         values, errors, interval = self.estimate(measured, noises)
         # A sum before it was cut at its bounds.
-        raw = interval.centre if isinstance(interval, Around) else None
+        raw = interval.centre if isinstance(interval, SymmetricInterval) else None
         interval = cache(interval)
         low, high = interval(confidence)
         whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))

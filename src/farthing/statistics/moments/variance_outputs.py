@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import ErrorDistribution, Term
-from farthing.inference.answers import Around
+from farthing.inference.answers import SymmetricInterval
 from farthing.inference.error_distributions import Measured, RootDistribution
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.measurements import Integers, Noise
@@ -85,7 +85,7 @@ class SumOutput(MomentOutput):
         if self.statistic.rounded and centred.whole:
             values = np.round(values)
         distribution = ErrorDistribution(terms, len(totals))
-        return values, distribution.standard_errors, Around(totals, distribution, least, most)
+        return values, distribution.standard_errors, SymmetricInterval(totals, distribution, least, most)
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         """All values on one bound, where the number of rows is known or was measured too."""

@@ -11,8 +11,8 @@ import pytest
 from farthing.adaptive.synthesis.select_measure_fit import (
     CELLS,
     MOST_SETS,
+    CandidateTables,
     Growth,
-    Menu,
     PrivateRows,
     _filled,
 )
@@ -77,13 +77,13 @@ def test_room_is_judged_as_the_model_will_need_it() -> None:
 
 
 def test_candidates_are_coarse_and_fine_and_never_too_many() -> None:
-    few = list(Menu([np.ones(16)] * 5).on_offer(0, Growth([16] * 5, [], 2**20)))
+    few = list(CandidateTables([np.ones(16)] * 5).candidates_of_round(0, Growth([16] * 5, [], 2**20)))
     assert {len(one.columns) for one in few} == {2, 3}
     assert max(one.cells for one in few) <= max(CELLS)
     assert len({one.key for one in few}) == len(few)
-    many = Menu([np.ones(2)] * 100)
+    many = CandidateTables([np.ones(2)] * 100)
     assert len(many.sets(0)) == MOST_SETS and many.sets(0) == many.sets(0) != many.sets(1)
-    assert Menu([np.ones(1), np.ones(4)]).sets(0) == []
+    assert CandidateTables([np.ones(1), np.ones(4)]).sets(0) == []
 
 
 def test_shares_are_filled_up_to_the_last() -> None:

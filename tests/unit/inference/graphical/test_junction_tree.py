@@ -18,7 +18,7 @@ sets_of_columns = st.lists(st.sets(st.integers(0, 7), min_size=1, max_size=3), m
 @given(st.lists(st.integers(1, 9), min_size=8, max_size=8), sets_of_columns)
 def test_cliques_cover_the_sets_and_share_only_with_their_parents(sizes: list[int], subsets: list[set[int]]) -> None:
     tree = junction_tree(sizes, subsets)
-    assert all(tree.holding(subset) is not None for subset in subsets)
+    assert all(tree.smallest_clique(subset) is not None for subset in subsets)
     seen: set[int] = set()
     for place, clique in enumerate(tree.cliques):
         assert clique.parent < place

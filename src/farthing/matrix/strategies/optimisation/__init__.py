@@ -1,7 +1,7 @@
 """Strategies of least error, found by optimisers that see a workload and never a row.
 
 p_identity_error     the error of [cells; a few sums] under Laplace noise, and its gradient
-initial_weights      tents at a few scales, where the search begins
+initial_weights      hat functions at a few scales, where the search begins
 laplace_optimum      the best strategy for Laplace noise
 gaussian_optimum     the best strategy for Gaussian noise, with a certificate from the dual problem
 p_identity_strategy  cells beside sums in whole numbers

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from farthing.inference.nonnegative import nonnegative_in_norm
 from farthing.matrix.strategies.matrix_strategy import MatrixEstimator, MatrixStrategy
-from farthing.matrix.strategies.optimisation.initial_weights import tents
+from farthing.matrix.strategies.optimisation.initial_weights import hat_functions
 from farthing.matrix.strategies.optimisation.p_identity_error import Progress, Windows
 from farthing.matrix.strategies.optimisation.p_identity_strategy import CellsAndSums, on_grid
 from farthing.matrix.strategies.strategy import Floats, Integers, Variances
@@ -144,27 +144,27 @@ def best_for_gaussian(gram: Floats, *, progress: Progress = lambda fraction: Non
     return best
 
 
-# The part of every column that tents of so many cells take, best for prefixes and ranges alike within 0.3%.
+# The part of every column that hat functions of so many cells take, best for prefixes and ranges alike within 0.3%.
 _WIDTHS, _PARTS = (2.0, 3.0, 5.0, 8.0), (0.90, 0.825, 0.78, 0.72)
 
 
 def widened(workload: Workload, most: int, *, bits: int, progress: Progress = lambda fraction: None) -> CellsAndSums:
-    """B'B = a R'XR + (what that leaves of the diagonal), with R at most `most` tents and X best for what they see.
+    """B'B = a R'XR + (what that leaves of the diagonal), R at most `most` hat functions and X best for what they see.
 
-    Neighbouring cells are asked for alike, so the best inner products are smooth: tents four cells apart lose 3% of
-    the variance, where blocks of four would lose 14%.
+    Neighbouring cells are asked for alike, so the best inner products are smooth: hat functions four cells apart lose
+    3% of the variance, where blocks of four would lose 14%.
     """
     cells = workload.cells
     apart = math.ceil(cells / most)
-    windows, weights = tents(cells, [(float(apart), 1.0)])
+    windows, weights = hat_functions(cells, [(float(apart), 1.0)])
     spread = windows.dense(weights)
-    back = np.linalg.solve(spread @ spread.T, spread)  # of the weights of a query, what tents see of them
+    back = np.linalg.solve(spread @ spread.T, spread)  # of the weights of a query, what hat functions see of them
     reduced = back @ workload.gram_times(np.ascontiguousarray(back.T))
     best = best_for_gaussian(0.5 * (reduced + reduced.T), progress=progress)
     part = float(np.interp(apart, _WIDTHS, _PARTS))
     rows = np.linalg.cholesky(best.inner_products).T @ spread
-    # The tents over a cell sum to 1, and X has unit diagonal, so no column of `rows` is longer than 1.
+    # The hat functions over a cell sum to 1, and X has unit diagonal, so no column of `rows` is longer than 1.
     own = np.sqrt(1.0 - part * np.minimum(1.0, np.sum(rows**2, axis=0)))
     starts = np.argmax(rows != 0, axis=1)
     whole = Windows(cells, starts, np.full(len(rows), cells))
-    return on_grid("optimised", own, whole, whole.picked(math.sqrt(part) * rows), "l2", bits=bits)
+    return on_grid("optimised", own, whole, whole.flat_weights(math.sqrt(part) * rows), "l2", bits=bits)

@@ -1,8 +1,8 @@
-"""Where an optimiser begins: overlapping tents at a few scales, which is what good strategies look like.
+"""Where an optimiser begins: overlapping hat functions at a few scales, which is what good strategies look like.
 
 Optimised from anything, p-Identity strategies for ranges end at the same picture: beside the cells, rows shaped like
-tents that overlap halfway, about 16 cells apart, and a second scale about 16 times wider; every scale takes an equal
-part of each cell's weight. Beginning there saves most of the work and avoids poor local minima.
+hat functions that overlap halfway, about 16 cells apart, and a second scale about 16 times wider; every scale takes an
+equal part of each cell's weight. Beginning there saves most of the work and avoids poor local minima.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def gram_bands(workload: Workload) -> tuple[Floats, Floats]:
     return diagonal, beside
 
 
-_MARGIN = 2.0  # a window reaches this many spacings to either side of its tent's top: weights may move and widen
+_MARGIN = 2.0  # spacings that a window reaches to either side of its hat function's top: weights may move and widen
 _SMALL = 256  # up to here every window is the whole domain
-_FAINT = 0.3  # weight of a row over the whole domain that is offered beside the tents
+_FAINT = 0.3  # weight of a row over the whole domain that is offered beside the hat functions
 
 
-def tents(cells: int, scales: list[tuple[float, float]], *, whole: bool = False) -> tuple[Windows, Floats]:
-    """Tents at several scales, given by (spacing, weight), and their windows; weights flat, row by row.
+def hat_functions(cells: int, scales: list[tuple[float, float]], *, whole: bool = False) -> tuple[Windows, Floats]:
+    """Hat functions at several scales, given by (spacing, weight), and their windows; weights flat, row by row.
 
-    >>> windows, weights = tents(8, [(4.0, 1.0)])
+    >>> windows, weights = hat_functions(8, [(4.0, 1.0)])
     >>> windows.dense(weights).round(3)
     array([[1.   , 1.   , 0.875, 0.625, 0.375, 0.125, 0.   , 0.   ],
            [0.   , 0.   , 0.125, 0.375, 0.625, 0.875, 1.   , 1.   ]])
@@ -65,7 +65,7 @@ def tents(cells: int, scales: list[tuple[float, float]], *, whole: bool = False)
         for top in tops:
             start = 0 if whole else max(0, int(np.floor(top - _MARGIN * apart)))
             stop = cells if whole else min(cells, int(np.ceil(top + _MARGIN * apart)))
-            # Beyond the outermost tops a tent stays at its height, so that the tents of a scale sum to its weight.
+            # Beyond the outermost tops a hat function stays at its height, so that those of a scale sum to its weight.
             place = np.clip(middles[start:stop], tops[0], tops[-1])
             starts.append(start)
             stops.append(stop)
@@ -80,18 +80,18 @@ def starting_points(cells: int) -> Iterator[tuple[Windows, Floats]]:
     whole = cells <= _SMALL
     wide = (float(cells), _FAINT)
     if cells <= 24:
-        yield tents(cells, [(float(cells), 1.0)], whole=True)
-        yield tents(cells, [(cells / 2, 1.0)], whole=True)
+        yield hat_functions(cells, [(float(cells), 1.0)], whole=True)
+        yield hat_functions(cells, [(cells / 2, 1.0)], whole=True)
     elif cells <= _SMALL:
         for spacing in (12.0, 16.0, 24.0):
-            yield tents(cells, [(spacing, 1.0)], whole=whole)
-            yield tents(cells, [wide, (spacing, 1.0)], whole=whole)
-        yield tents(cells, [(cells / 2, 1.0), (16.0, 1.0)], whole=whole)
+            yield hat_functions(cells, [(spacing, 1.0)], whole=whole)
+            yield hat_functions(cells, [wide, (spacing, 1.0)], whole=whole)
+        yield hat_functions(cells, [(cells / 2, 1.0), (16.0, 1.0)], whole=whole)
     else:
         # Measured between 1,024 and 4,096 cells: the best spacings grow slowly.
         fine = 16.0 * (cells / 1024) ** 0.16
         coarse = 230.0 * (cells / 1024) ** 0.4
-        yield tents(cells, [wide, (coarse, 1.0), (fine, 1.0)])
+        yield hat_functions(cells, [wide, (coarse, 1.0), (fine, 1.0)])
         if cells <= 1024:  # beyond, the first start was the best of all that were tried, and trials take long
-            yield tents(cells, [(coarse, 1.0), (fine, 1.0)])
-            yield tents(cells, [(1.5 * coarse, 1.0), (fine, 1.0)])
+            yield hat_functions(cells, [(coarse, 1.0), (fine, 1.0)])
+            yield hat_functions(cells, [(1.5 * coarse, 1.0), (fine, 1.0)])

@@ -112,6 +112,6 @@ def _joined(gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: fl
     stops = np.array([edges[held[-1] + 1] for held in columns if len(held)])
     windows = Windows(cells, starts, stops)
     wide = np.repeat(table[[len(held) > 0 for held in columns]], lengths, axis=1)
-    weights = windows.picked(wide) * (1.0 - _OWN_PART) / _OWN_PART
+    weights = windows.flat_weights(wide) * (1.0 - _OWN_PART) / _OWN_PART
     value = LaplaceError(gram_times, diagonal, windows).value(weights)
     return Weighted(windows, weights, value if np.isfinite(value) and value > 0 else np.inf)

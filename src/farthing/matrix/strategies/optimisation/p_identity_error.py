@@ -172,7 +172,7 @@ class Windows:
             row[start:stop] = own
         return table
 
-    def picked(self, table: Floats) -> Floats:
+    def flat_weights(self, table: Floats) -> Floats:
         """The flat weights that stand inside the windows of a dense table."""
         return np.concatenate(
             [row[a:b] for row, a, b in zip(table, self.starts, self.stops, strict=True)] or [np.zeros(0)]

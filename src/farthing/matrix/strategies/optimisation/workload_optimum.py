@@ -161,17 +161,19 @@ VERSION = 2
 """Counts up when the optimiser changes: older files are left alone and not read."""
 MOST_CELLS = 8_192
 DENSE = 1_024
-"""Up to here the convex problem is solved cell by cell; beyond, over tents of several cells."""
+"""Up to here the convex problem is solved cell by cell; beyond, over hat functions of several cells."""
 
 _BITS = 16  # of the largest column norm: rounding costs less than a ten-thousandth, and sums of 2^36 rows still fit
 _SECONDS = 30.0
 
 
-def quiet(fraction: float) -> None:
+def no_progress(fraction: float) -> None:
     """Report progress to nobody: the default of a search."""
 
 
-def optimised(workload: Workload, norm: Norm, *, progress: Progress = quiet, seconds: float = _SECONDS) -> Strategy:
+def optimised(
+    workload: Workload, norm: Norm, *, progress: Progress = no_progress, seconds: float = _SECONDS
+) -> Strategy:
     """The strategy of least expected error that was found for a workload, for Laplace ("l1") or Gaussian ("l2") noise.
 
     The outcome of the search is kept on disk for the next time (see `farthing.matrix.strategies.strategy_cache`). If it
@@ -266,7 +268,7 @@ def _for_laplace(workload: Workload, progress: Progress, seconds: float) -> Stra
     diagonal, beside = gram_bands(workload)
     best = best_for_laplace(workload.gram_times, diagonal, beside, seconds=seconds, progress=progress)
     norms = 1.0 + best.windows.dense(best.weights).sum(axis=0)
-    scaled = best.windows.picked(best.windows.dense(best.weights) / norms)
+    scaled = best.windows.flat_weights(best.windows.dense(best.weights) / norms)
     return on_grid("optimised", 1.0 / norms, best.windows, scaled, "l1", bits=_BITS)
 
 
