@@ -96,7 +96,7 @@ class TheoremPrices:
         return f"{black}."
 
     def to_dict(self) -> dict[str, float]:
-        """As plain data."""
+        """The epsilons, the delta and the count as plain data."""
         return {theorem.key: getattr(self, theorem.key) for theorem in COMPARED}
 
 

@@ -71,7 +71,7 @@ class Group:
 
     @cached_property
     def sources(self) -> frozenset[str]:
-        """What distinguishes its rows."""
+        """The columns and conditions that tell its rows apart."""
         return frozenset().union(*(asked.question.sources for asked in self.asked))
 
     def share(self, pure: bool) -> float:
