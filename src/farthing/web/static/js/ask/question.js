@@ -75,7 +75,8 @@ function Answer({ answer }) {
 
 /** Whether an answer used something up. */
 export function Paid({ paid, error }) {
-  if (error === null || error === undefined) return html`<span class="badge warn">an estimate, without a promise</span>`;
+  if (error === null || error === undefined)
+    return html`<span class="badge warn">an estimate, without a promise</span>`;
   return paid ? html`<span class="badge accent">used one update</span>` : html`<span class="badge good">free</span>`;
 }
 
