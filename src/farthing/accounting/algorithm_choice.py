@@ -427,7 +427,7 @@ class Pricing:
             reason = f"every epsilon is a whole multiple of {lattice.step:.12g}; nothing is discretised."
             return EngineChoice("lattice", reason)
         if self.loss.lattice is not None:
-            start = f"the epsilons' lattice of step {self.loss.lattice.step:.3g} is too fine to walk through"
+            start = f"the epsilons' lattice of step {self.loss.lattice.step:.3g} is too fine to enumerate"
         else:
             factors = self.loss.transform.terms + bool(self.loss.transform.gaussian)
             start = f"{factors:,} distinct factors share no lattice"

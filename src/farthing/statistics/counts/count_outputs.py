@@ -95,17 +95,18 @@ def moved_note(plain: Floats, values: Floats, deviations: Floats) -> str:
     >>> moved_note(np.array([500.0, 4.0, -2.0]), np.array([499.0, 3.0, 0.0]), np.full(3, 2.0))
     ''
     >>> moved_note(np.array([3.0, -9.0]), np.array([0.0, 0.0]), np.full(2, 2.0))
-    'the noisy total was below zero: the counts add up to 0; `raw` has them as the noise left them'
+    'the noisy total was below zero: the counts add up to 0; `raw` has the unadjusted numbers'
     """
     total = float(plain.sum())
     if total < -0.5 and (values < 0.5).all():
-        return "the noisy total was below zero: the counts add up to 0; `raw` has them as the noise left them"
+        return "the noisy total was below zero: the counts add up to 0; `raw` has the unadjusted numbers"
     lowered = (plain > 0) & (plain - values > deviations)
     if not lowered.any():
         return ""
     return (
         f"counts below zero were set to 0 and others lowered to keep the total, {int(lowered.sum()):,} of them by more "
-        "than a standard error: single small counts may be off by up to 1.6 times their error; `raw` has them unmoved"
+        "than a standard error: single small counts may be off by up to 1.6 times their error; `raw` has the "
+        "unadjusted numbers"
     )
 
 

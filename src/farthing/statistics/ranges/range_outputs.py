@@ -72,7 +72,7 @@ class RangesOutput(StrategyOutput):
         off = (NORMAL if noise.kind == "gaussian" else UNKNOWN).factor(0.95) * math.sqrt(quarter)
         return (
             f"a range of a quarter of its cells is within ±{off:.3g} 95 times in 100, "
-            "the noise alone; a required error is that of a cell",
+            "counting the noise alone; a required error applies to one cell",
             f"any range of its cells has a standard error of {error:.3g} on average; {known}",
         )
 
