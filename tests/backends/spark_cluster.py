@@ -13,8 +13,11 @@ from backends.keeper import CannotStart
 from backends.processes import answers, end, free_port, installed, wait_for
 
 WORKERS = 2
-# Small heaps and the quick compiler only: a test run lives for minutes and shares the machine.
-_SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss512k"
+# Small heaps, the quick compiler only, and Spark's own classes taken as they are: a test run lives for minutes and
+# shares the machine.
+_SMALL = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss512k -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 _SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,15 +340,27 @@ class Divider:
         objectives = np.full((len(place), 3), np.inf)
         strengths = np.ones((len(place), 3))
         for kind, solve in ((LAPLACE, self._laplace), (GAUSSIAN, self._gaussian)):
-            wanted = self._allowed(kind)
+            wanted = self._wanted[kind]
             if wanted.any() and not (kind == GAUSSIAN and math.isinf(saddle)):
                 solved, value = solve(wanted, importance[wanted], saddle, price)
                 strengths[wanted, kind], objectives[wanted, kind] = solved, value
-        if self._allowed(EXPONENTIAL).any():
+        if self._wanted[EXPONENTIAL].any():
             self._choices(weights, saddle, price, strengths, objectives)
         chosen = np.argmin(objectives, axis=1)
         kinds = np.where(self.free, chosen, self.held.kinds)
         return Shares(kinds, np.where(self.free, strengths[place, chosen], self.held.strengths))
+
+    @cached_property
+    def _wanted(self) -> dict[int, NDArray[np.bool_]]:
+        """Which free slots may have each kind."""
+        return {kind: self._allowed(kind) for kind in (LAPLACE, GAUSSIAN, EXPONENTIAL)}
+
+    @cached_property
+    def _of_laplace(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Sensitivities, steps, and the logarithms of the least and the most epsilon of the slots with such noise."""
+        model, wanted = self.model, self._wanted[LAPLACE]
+        ends = (np.log(ends[wanted, LAPLACE]) for ends in (model.least, model.most))
+        return model.l1[wanted], model.steps[wanted], *ends
 
     def _allowed(self, kind: int) -> NDArray[np.bool_]:
         allowed: NDArray[np.bool_] = self.model.allowed[:, kind] & self.free
@@ -370,19 +383,17 @@ class Divider:
         self, wanted: NDArray[np.bool_], importance: Floats, saddle: float, price: float
     ) -> tuple[Floats, Floats]:
         """Where the elasticities meet: epsilon dR/depsilon = importance / price * (-epsilon dV/depsilon)."""
-        l1, steps = self.model.l1[wanted], self.model.steps[wanted]
-        low = np.log(self.model.least[wanted, LAPLACE])
-        high = np.log(self.model.most[wanted, LAPLACE])
+        l1, steps, low, high = self._of_laplace
         ratio = np.log(importance / price)
         # For small epsilon R is alpha epsilon^2 / 2, for large epsilon it is epsilon; the larger solution is close.
         start = ratio + np.log(4 * l1**2)
         u = np.clip(np.maximum((start - math.log1p(saddle)) / 4, start / 3), low, high)
         before_u, before_g = u, np.zeros_like(u)
         for turn in range(_SECANTS):
-            gap = _log_pull(np.exp(u), saddle, steps) - ratio - _log_push(np.exp(u), l1)
-            # The variance falls with about this power of epsilon (2, until noise is below one step).
-            x = np.exp(u) / (2 * l1)
-            slope = 1.4 + 2 * x / np.tanh(x)
+            epsilon = np.exp(u)
+            push, power = _log_push(epsilon, l1)
+            gap = _log_pull(epsilon, saddle, steps) - ratio - push
+            slope = 1.4 + power
             if turn:
                 moved = u - before_u
                 secant = (gap - before_g) / np.where(np.abs(moved) > 1e-9, moved, 1.0)
@@ -396,7 +407,7 @@ class Divider:
         return epsilon, importance * variance + price * _laplace_divergence(epsilon, saddle, steps)
 
     def _choices(self, weights: Floats, saddle: float, price: float, strengths: Floats, objectives: Floats) -> None:
-        wanted = self._allowed(EXPONENTIAL)
+        wanted = self._wanted[EXPONENTIAL]
         totals = np.zeros((len(wanted), len(GRID)))
         for row, (slot, table) in self.model.curves.items():
             totals[slot] += weights[row] * table
@@ -429,12 +440,15 @@ def _log_pull(epsilon: Floats, saddle: float, steps: Floats) -> Floats:
     return pulled
 
 
-def _log_push(epsilon: Floats, l1: Floats) -> Floats:
-    """log of -epsilon dV / depsilon for discrete Laplace noise: V 2 x coth x with x = epsilon / (2 l1)."""
+def _log_push(epsilon: Floats, l1: Floats) -> tuple[Floats, Floats]:
+    """log of -epsilon dV / depsilon for discrete Laplace noise, V 2 x coth x with x = epsilon / (2 l1), and 2 x coth x.
+
+    The variance falls with about this power of epsilon (2, until noise is below one step).
+    """
     x = epsilon / (2 * l1)
+    power = 2 * x / np.tanh(x)
     log_variance = math.log(2.0) - 2 * x - 2 * np.log(-np.expm1(-2 * x))
-    value: Floats = log_variance + np.log(2 * x / np.tanh(x))
-    return value
+    return log_variance + np.log(power), power
 
 
 def _choice_divergence(saddle: float, model: Model, slot: int) -> Floats:

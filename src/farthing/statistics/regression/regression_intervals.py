@@ -121,18 +121,19 @@ class NoisyLine:
         extra, start = np.tile(self.sampling + self._unknown, 2), np.tile(self.deviations_of_line, 2)
         lines = np.tile(self.theta, (2 * size, 1))
         ratios = np.empty((2 * size, len(ladder)))
-        for rung, factor in enumerate(ladder):
-            distance = factor * start
-            for _ in range(turns):
-                moved = self.vectors - np.einsum("eij,bj->bei", self.matrices, lines)
-                moved = moved @ self.inverse.T * self.deviations[:, None]
-                along = np.einsum("bei,bi->be", moved, asked)
-                variances = np.square(along).sum(axis=1)
-                direction = np.einsum("bei,be->bi", moved, along)
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    steps = np.nan_to_num(direction / variances[:, None], posinf=0.0, neginf=0.0)
-                lines = self.theta + (signs * distance)[:, None] * steps
-            with np.errstate(invalid="ignore", divide="ignore"):
+        # What each noise moves the solution by is linear in the line: `still` less `turned` times the line.
+        still = self.vectors @ self.inverse.T * self.deviations[:, None]
+        turned = (self.inverse @ self.matrices * self.deviations[:, None, None]).reshape(-1, len(self.theta)).T
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            for rung, factor in enumerate(ladder):
+                distance = factor * start
+                for _ in range(turns):
+                    moved = still - (lines @ turned).reshape(-1, *still.shape)
+                    along = moved @ asked[:, :, None]
+                    variances = np.square(along).sum(axis=(1, 2))
+                    steps = (moved.transpose(0, 2, 1) @ along)[:, :, 0] / variances[:, None]
+                    steps[~np.isfinite(steps)] = 0.0
+                    lines = self.theta + (signs * distance)[:, None] * steps
                 ratios[:, rung] = distance / np.sqrt(variances + extra)
         return ratios.reshape(2, size, len(ladder))
 
