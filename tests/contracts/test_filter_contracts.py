@@ -93,6 +93,7 @@ def test_order_of_charges_does_not_matter(
     assert again == budget
 
 
+@pytest.mark.slow
 @every_filter
 @given(budgets, requests, charges())
 @settings(max_examples=30)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from benchmarks.holdout import agrees, coins, repeat, right
 
 from farthing.adaptive import Holdout
 
 
+@pytest.mark.slow
 def test_naive_reuse_finds_structure_in_noise_and_the_reusable_holdout_does_not() -> None:
     """Ten of the two hundred repetitions; the mean of ours has a standard error of 0.003."""
     claims = repeat(10, rows=5_000, features=1_000)

@@ -135,6 +135,7 @@ def test_a_mechanism_of_farthing_is_audited_against_its_own_event(place: Path) -
     assert "DiscreteLaplaceNoise" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(place: Path) -> None:
     result = run(
         "--target", "audited_here:teller", "--claim", "1", "--neighbours", "[[0, 1]]", "--samples", "1000",

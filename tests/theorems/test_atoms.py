@@ -76,6 +76,7 @@ def test_optimum_lies_inside_in_a_thousand_cases(epsilons: list[float], shares: 
     check(epsilons, shares, delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [11, 13])
 @pytest.mark.parametrize("delta", [0.1, 1e-7, 1e-300])
 def test_larger_lists(size: int, delta: float) -> None:

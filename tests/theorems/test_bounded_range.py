@@ -63,6 +63,7 @@ def test_epsilon_is_rounded_up() -> None:
         assert epsilon <= Fraction(event.epsilon) <= epsilon * (1 + Fraction(1, 2**50))
 
 
+@pytest.mark.slow
 def test_it_is_never_dearer_than_any_mechanism_of_its_epsilon() -> None:
     assert event_of_bounded_range(Fraction(1, 2), 1) == BoundedRange(0.5)
     event = event_of_bounded_range(Fraction(1, 2), 8)
@@ -132,6 +133,7 @@ def test_contour_and_grid_agree() -> None:
     assert grid.lower - 1e-9 <= contour.estimate <= grid.upper + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "count"), [(0.001, 10**6), (0.01, 10_000), (5.0, 10), (50.0, 4)])
 def test_many_and_large_ranges_keep_their_digits(epsilon: float, count: int) -> None:
     composition = compose([BoundedRange(epsilon)], counts=[count])

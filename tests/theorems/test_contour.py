@@ -135,6 +135,7 @@ def test_box_bounds_hold_inside_every_box() -> None:
                 assert float(np.max(inside)) <= value + 1e-9
 
 
+@pytest.mark.slow
 def test_alias_bound_holds_the_enumerated_aliases() -> None:
     epsilons = [0.3, 0.5, 0.7, 1.1]
     transform = transform_of(epsilons)

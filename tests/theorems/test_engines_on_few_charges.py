@@ -269,6 +269,7 @@ def test_box_bounds_are_worth_having() -> None:
 # --- aliases -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     st.dictionaries(st.floats(0.01, 3.0), st.integers(1, 3), min_size=1, max_size=3),

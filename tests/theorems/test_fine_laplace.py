@@ -59,6 +59,7 @@ def test_the_second_multiplier_is_never_rounded_up() -> None:
         assert 1 / Fraction(more.noise_multiplier) >= 1 / m + 1 / (m * steps) ** 2 / 4
 
 
+@pytest.mark.slow
 def test_compose_agrees_with_the_grid_engine() -> None:
     events = [DiscreteLaplaceNoise(3.0 + i / 7, 70_000) for i in range(3)]
     quick = compose(events)

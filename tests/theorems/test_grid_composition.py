@@ -238,6 +238,7 @@ MIXES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(MIXES, target_deltas(0.3))
 @settings(max_examples=12)
 def test_bounds_of_any_mix_are_ordered_and_consistent(items: list[tuple[Event, int]], delta: float) -> None:

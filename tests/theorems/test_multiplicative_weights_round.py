@@ -115,6 +115,7 @@ def test_the_code_has_the_law_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> No
         assert found == pytest.approx(probability(round_, values[: len(transcript)], transcript), abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "accepted"), [(1.0, True), (0.9, False), (1.1, False)])
 def test_sampled_rounds_have_the_stated_noise_and_no_other(scale: float, accepted: bool) -> None:
     """The chance that a single question is far, over 12,000 rounds; false alarm below 1e-6."""

@@ -29,6 +29,7 @@ def rows_of(*arguments: object) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pairs(max_size=6), target_deltas(0.9))
 @example([(50.0, 0.0), (70.0, 0.0)], 0.3)
@@ -72,6 +73,7 @@ def test_the_exact_rows_are_tight() -> None:
     assert rows["MV dynamic programme"].epsilon < rows["KOV exact"].epsilon + 0.015
 
 
+@pytest.mark.slow
 @given(pairs(max_size=6), pairs(min_size=1, max_size=1), target_deltas())
 @settings(max_examples=25)
 def test_one_more_charge_never_lowers_a_row(

@@ -183,6 +183,7 @@ def test_the_first_charge_after_a_lost_connection_can_be_repeated(
         assert not ledger.charge(DATASET, EPSILON, request_id="one").repeated
 
 
+@pytest.mark.slow
 def test_names_and_answers_of_every_script_and_quote_come_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
     words = [

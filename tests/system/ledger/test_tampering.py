@@ -66,6 +66,7 @@ def test_each_kind_of_edit_is_found(archive: Archive) -> None:
         assert verdict(place, archive.history, same=False) == "refused", told
 
 
+@pytest.mark.slow
 def test_the_same_edits_pass_where_nothing_is_verified(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """The power of the edits: with the verification taken out, they go unnoticed."""
 

@@ -23,6 +23,7 @@ def check(values: np.ndarray, lattice: Lattice) -> None:
     assert lattice.span == 2 * lattice.step
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(1, 6), st.lists(st.integers(1, 10**6), min_size=1, max_size=30))
 def test_decimals_of_one_to_six_digits_share_a_lattice(digits: int, whole: list[int]) -> None:

@@ -42,6 +42,7 @@ def test_the_leak_holds_the_exact_fraction(deltas: list[float]) -> None:
     assert bounds.width <= 1e-14 * bounds.upper + 1e-322
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(leaks(), max_size=5), target_deltas(0.9), st.sampled_from([0, 1, -1, 2]))
 def test_the_target_holds_what_the_leaks_leave(deltas: list[float], delta: float, beside: int) -> None:

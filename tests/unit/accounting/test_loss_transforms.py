@@ -151,6 +151,7 @@ def test_phase_is_within_its_own_error_of_the_exact_transform(transform: Transfo
             assert abs(found - exact) <= error * abs(exact) * (1 + 2.0**-20), (point, error)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(transforms(counts=60), lines, st.floats(1e-4, 10.0), st.integers(0, 10**5))
 def test_a_long_run_is_within_its_own_error_of_the_exact_transform(

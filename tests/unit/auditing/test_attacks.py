@@ -83,6 +83,7 @@ def test_few_counts_or_much_budget_have_laplace_noise(queries: int, epsilon: flo
     assert isinstance(private_counts(queries, epsilon, 1e-9), DiscreteLaplace)
 
 
+@pytest.mark.slow
 def test_private_counts_of_the_same_questions_give_no_more_than_epsilon_permits() -> None:
     mechanism, runs, source = private_counts(400, 1.0, 1e-9), 400, TestSource(8)
     size: dict[str, Any] = {"rows": 100, "queries": 400, "repetitions": runs}

@@ -136,6 +136,7 @@ def test_the_same_script_again_is_answered_once_from_afar(connect: Connect) -> N
     assert study.budget.spent_upper == spent
 
 
+@pytest.mark.slow
 def test_a_plan_keeps_its_notes_from_afar(local: ft.Study, connect: Connect) -> None:
     asked = (ft.count(), ft.histogram("income", bins=2_000))
     plans = [study.plan(*asked, epsilon=0.01) for study in (local, connect("ada").study(DATASET))]
@@ -149,6 +150,7 @@ def test_a_plan_keeps_its_notes_from_afar(local: ft.Study, connect: Connect) -> 
         assert text in str(there) and text in there.explain()
 
 
+@pytest.mark.slow
 def test_rows_are_counted_from_afar_as_they_are_here(connect: Connect) -> None:
     study = connect("ada").study(DATASET)
     before = study.budget.spent_upper

@@ -210,6 +210,7 @@ def test_a_cost_fits_in_whole_billionths_as_a_ledger_counts_them(epsilon: float)
     assert fitted.fits
 
 
+@pytest.mark.slow
 def test_what_a_ledger_would_refuse_is_made_cheaper() -> None:
     problem = Problem(counts([100.0, 20.0]), 1.0, 1e-6)
     asked: list[float] = []

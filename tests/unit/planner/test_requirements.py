@@ -130,7 +130,7 @@ def test_fit_finds_the_least_epsilon(delta: float, outputs: int, monkeypatch: py
     found = fit(Problem(counts([30.0] * outputs), 1.0, delta, requirements=wanted))
     assert _tight(found) and found.cost.upper <= found.problem.epsilon <= found.cost.upper * (1 + 1e-4)
     assert _tight(allocate(found.problem, found))
-    monkeypatch.setattr("farthing.planner.offers._accepted", lambda least, lacks: None)  # no offers, each of them a plan
+    monkeypatch.setattr("farthing.planner.offers._accepted", lambda least, lacks: None)  # no offers: each is a plan
     with pytest.raises(Infeasible):
         allocate(replace(found.problem, epsilon=0.998 * found.problem.epsilon))
 
@@ -168,6 +168,7 @@ def test_a_count_without_any_error_is_fitted_at_the_least_epsilon_that_gives_it(
     assert fit(problem).cost.upper == pytest.approx(-math.log(0.05 / 1.95), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_limits_that_never_close_end_in_a_plan_that_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """After its last round the search returned whatever it had, unchecked: a lock could be missed."""
     problem = Problem(mixed(), 1.0, 1e-9)

@@ -80,6 +80,7 @@ def test_the_basic_boundary_is_that_of_one_mechanism_with_the_sums() -> None:
     assert basic == pytest.approx(np.maximum(0, np.maximum(steep, flat)), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_comparison_draws_the_four_in_their_own_colours() -> None:
     spec = compare_regions(0.1, 0.001, k=5).to_dict()["layer"][1]["encoding"]
     assert spec["color"]["scale"]["domain"] == ["basic", "DRV", "KOV bound", "optimal"]

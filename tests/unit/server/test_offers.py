@@ -53,6 +53,7 @@ def test_beside_two_locks_every_offer_of_the_planner_is_accepted(
             assert answer.status_code == 200, (name, within, answer.text)
 
 
+@pytest.mark.slow
 def test_an_alpha_that_is_offered_is_kept(curator: TestClient) -> None:
     """It was rounded to the nearest of three digits, and half of the time refused."""
     for queries, epsilon, rows in (
@@ -72,6 +73,7 @@ def test_an_alpha_that_is_offered_is_kept(curator: TestClient) -> None:
         assert answer.status_code == 200, (asked, answer.text)
 
 
+@pytest.mark.slow
 def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_path: Any) -> None:
     """0.98 was said where 0.979999999 was left."""
     served = served_in(tmp_path)

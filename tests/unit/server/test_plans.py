@@ -188,6 +188,7 @@ def test_a_table_that_is_broken_is_not_there_for_whoever_has_no_grant_in_it(
     assert told[0].text.replace(name, "") == told[1].text.replace("never there", "")
 
 
+@pytest.mark.slow
 def test_what_was_spent_and_set_aside_shows_in_the_bar(curator: TestClient, served: Any) -> None:
     told = {
         "name": "spent", "source": "people.csv", "columns": {"age": {"range": [0, 110]}}, "epsilon": 1.0, "delta": 1e-6,

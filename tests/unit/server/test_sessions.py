@@ -104,6 +104,7 @@ def test_an_auditor_may_look_at_prices_and_open_nothing(auditor: TestClient) -> 
     assert auditor.get(API).json() == {"sessions": []}
 
 
+@pytest.mark.slow
 def test_opening_is_charged_once_however_often_it_is_asked_for(
     served: Served, analyst: TestClient, session: str
 ) -> None:
@@ -241,6 +242,7 @@ def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(served
     assert 0 <= view["updates_left"] <= view["plan"]["updates"]
 
 
+@pytest.mark.slow
 def test_a_server_that_starts_again_keeps_every_answer(served: Served, analyst: TestClient) -> None:
     before = analyst.get(f"{API}/shared").json()["history"]
     served.state.sessions._sessions.clear()

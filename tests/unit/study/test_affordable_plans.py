@@ -35,6 +35,7 @@ def _released(folder: Path, number: int, epsilon: float, delta: float) -> None:
     study.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [10, 18, 21, 30])
 def test_as_many_counts_as_cost_a_hair_too_much_are_released(tmp_path: Path, number: int) -> None:
     """These were planned at a proven epsilon above 1, and refused when they were to be released."""
@@ -82,6 +83,7 @@ def test_what_a_ledger_has_left_after_many_charges_can_be_planned_and_released(t
     assert plan.release().cost == plan.cost.upper
 
 
+@pytest.mark.slow
 def test_a_grant_and_a_reserve_leave_what_can_be_released(tmp_path: Path) -> None:
     ledger = ft.open_ledger(tmp_path / "study.db")
     study = ft.Study(WIDE, 1.0, 1e-6, ledger=ledger, name="wide")

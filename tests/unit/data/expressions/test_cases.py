@@ -57,6 +57,7 @@ def test_duckdb_gives_the_integers_that_are_written_down() -> None:
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_a_defined_hostile_case_gives_the_same_without_the_row_that_sets_it_off() -> None:
     for trigger in sorted({case.trigger for case in DEFINED}):
         cases = [case for case in DEFINED if case.trigger == trigger]

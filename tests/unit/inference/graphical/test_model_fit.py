@@ -31,6 +31,7 @@ def test_measuring_twice_is_measuring_once_with_less_noise() -> None:
     assert whole(fit_graphical(SIZES, [one, two], 600)) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_an_earlier_model_is_a_start_and_leaves_no_trace() -> None:
     tables = [noisy((0, 1), 3), noisy((1, 2), 4), noisy((0, 2), 5)]
     early = fit_graphical(SIZES, tables[:2], 600)

@@ -40,6 +40,7 @@ def test_few_rows_are_refined_and_many_are_measured_by_a_fixed_strategy() -> Non
     assert not many.note
 
 
+@pytest.mark.slow
 def test_many_rows_in_a_few_even_pieces_are_measured_by_dawa() -> None:
     workload = workloads.prefix(128)
     found = [_answer_workload(PIECES, workload, epsilon=0.1, source=TestSource(seed)) for seed in range(5)]

@@ -205,6 +205,7 @@ def test_the_category_that_no_row_has_is_named_from_its_noisy_count(
         assert why.count(" = ") == 1  # and no other
 
 
+@pytest.mark.slow
 def test_where_every_category_has_rows_it_is_the_rows_that_vary_too_little() -> None:
     output, sums = made(columns(2, 0.2, 0.999, 0.5), ["x0", "x1"])
     noises = {slot.name: Noise("laplace", 0.1) for slot in output.slots}

@@ -59,6 +59,7 @@ def released(columns: dict[str, Any], expected: dict[str, Any], epsilon: float, 
     return output, noises, np.sqrt(np.mean(np.square(errors), axis=0)), float(np.mean(endless))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deviation", [1.0, 3.0, 20.0])
 @pytest.mark.parametrize("told", [False, True])
 def test_a_line_is_no_worse_than_predicted_without_expectations(deviation: float, told: bool) -> None:

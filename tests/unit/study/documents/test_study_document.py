@@ -74,6 +74,7 @@ def test_a_known_plan_changes_the_time_and_not_the_answer(study: Study, asked: P
     assert plan_of(study, other, first).allocation.noises == plan_of(study, other).allocation.noises
 
 
+@pytest.mark.slow
 def test_a_quick_plan_is_close_and_never_above_what_it_may_use(study: Study) -> None:
     plan = plan_of(study, replace(plan_description(ENTRIES[:1] + ENTRIES[2:]), expected={"rows": 400}))
     for weight in (0.2, 1.0, 5.0, 40.0):

@@ -131,6 +131,7 @@ def test_prices_that_no_theorem_bounds_are_left_out() -> None:
     assert budget_bar(0.0, 0.0, 0.0).startswith("<svg")
 
 
+@pytest.mark.slow
 def test_many_cells_are_all_drawn_or_said_to_be_left_out(make_study: Make) -> None:
     study = make_study(2.0, 1e-9)
     pairs = ft.marginals(["sex", "age"], name="pairs")

@@ -92,6 +92,7 @@ def test_a_look_may_be_at_a_part_of_the_rows_or_at_another_table(growing: ft.Stu
     assert watching.alerts_left == 1
 
 
+@pytest.mark.slow
 def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(growing: ft.Study, tmp_path: Path) -> None:
     asked: dict[str, Any] = {"by": "region", "threshold": 1_000, "alerts": 3, "epsilon": 1.0}
     first = growing.monitor(**asked)

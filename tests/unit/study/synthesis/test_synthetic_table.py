@@ -121,6 +121,7 @@ def test_what_is_said_about_quality_is_true(synthetic: Synthetic) -> None:
     assert {one.columns for one in quality.measured} >= {(name,) for name in SCHEMA}
 
 
+@pytest.mark.slow
 def test_the_same_request_is_the_same_table_and_costs_nothing(study: ft.Study, synthetic: Synthetic) -> None:
     before = study.budget.spent_upper
     again = study.synthesise(epsilon=4.0, request_id="first")
