@@ -304,8 +304,8 @@ def _chosen(
         choice = _gathered(sampler, pair, training, meter)
         events = best_events(pair, choice, fitted_scores(*fit), claimed.points, wanted)
         for group, candidate in enumerate(events):
-            held = best[group]
-            if candidate is not None and (held is None or candidate.promise > held.promise):
+            leader = best[group]
+            if candidate is not None and (leader is None or candidate.promise > leader.promise):
                 best[group] = candidate
     if silent:
         rule = f"must answer at least sometimes, and every call raised {', '.join(sorted(silent))}"

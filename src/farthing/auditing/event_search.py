@@ -75,8 +75,8 @@ def best_events(
             for group, places in enumerate(wanted):
                 at, column = np.unravel_index(int(np.argmax(promise[:, places])), (len(thresholds), len(places)))
                 value = float(promise[at, places[int(column)]])
-                held = best[group]
-                if held is None or value > held.promise + _HABIT:
+                leader = best[group]
+                if leader is None or value > leader.promise + _HABIT:
                     best[group] = Candidate(
                         pair, over, score, sign, float(thresholds[at]), thresholds, value, places[int(column)]
                     )

@@ -43,9 +43,9 @@ def largest(subsets: Iterable[Subset]) -> tuple[Subset, ...]:
     >>> largest([(0,), (0, 2), (1,), ()])
     ((0, 2), (1,))
     """
-    given = tuple(dict.fromkeys(subsets))
-    inside = {part for subset in given for size in range(len(subset)) for part in combinations(subset, size)}
-    return tuple(subset for subset in given if subset not in inside)
+    distinct = tuple(dict.fromkeys(subsets))
+    inside = {part for subset in distinct for size in range(len(subset)) for part in combinations(subset, size)}
+    return tuple(subset for subset in distinct if subset not in inside)
 
 
 def summed(table: NDArray[Any], subset: Subset, onto: Subset) -> NDArray[Any]:
@@ -143,13 +143,13 @@ def from_residuals(sizes: Sequence[int], residuals: Mapping[Subset, Floats], sub
     shape = tuple(sizes[column] for column in subset)
     # Axis by axis: the parts without a column are shared evenly over its values and added to those with it.
     inside = set(subset)
-    held = {part: spread(table, part, subset) for part, table in residuals.items() if inside.issuperset(part)}
+    parts = {part: spread(table, part, subset) for part, table in residuals.items() if inside.issuperset(part)}
     for axis, column in enumerate(subset):
-        for part in [part for part in held if column not in part]:
+        for part in [part for part in parts if column not in part]:
             longer = tuple(sorted((*part, column)))
-            even = held.pop(part) / shape[axis]
-            held[longer] = held[longer] + even if longer in held else np.repeat(even, shape[axis], axis=axis)
-    return held[subset] if subset in held else np.zeros(shape)
+            even = parts.pop(part) / shape[axis]
+            parts[longer] = parts[longer] + even if longer in parts else np.repeat(even, shape[axis], axis=axis)
+    return parts[subset] if subset in parts else np.zeros(shape)
 
 
 def consistent_marginals(tables: Mapping[Subset, ArrayLike], total: float | None = None) -> Tables:

@@ -168,18 +168,18 @@ class RegularTree:
                 faster = np.maximum(np.diff(slopes / (1.0 + weight * slopes), axis=1, prepend=0.0), 0.0)
             levels.append((turns, faster))
         if total is None:
-            given = np.zeros(len(turns))
+            pulls = np.zeros(len(turns))
         else:
-            given = np.full(len(turns), _slope_of_total(*_joined(turns, faster, len(turns)), total))
+            pulls = np.full(len(turns), _slope_of_total(*_joined(turns, faster, len(turns)), total))
         for level in range(len(self.sizes)):
             turns, faster = levels.pop()
-            sums = np.einsum("ij,ij->i", faster, np.maximum(given[:, None] - turns, 0.0))
+            sums = np.einsum("ij,ij->i", faster, np.maximum(pulls[:, None] - turns, 0.0))
             if level == len(self.sizes) - 1:
                 cells = sums[: self.cells]
                 return cells if total is None else _rescaled(cells, total)
             if math.isfinite(self.variances[level]):
-                given = given - (sums - numbers[level]) / self.variances[level]
-            given = np.repeat(given, self.sizes[level] // self.sizes[level + 1])
+                pulls = pulls - (sums - numbers[level]) / self.variances[level]
+            pulls = np.repeat(pulls, self.sizes[level] // self.sizes[level + 1])
         raise AssertionError("the last level is the cells")
 
     def nearest_nonnegative(self, estimate: ArrayLike, total: float | None = None) -> Floats:

@@ -93,8 +93,8 @@ class CountedQuantile(Mechanism):
         bits, q = Bits(source), decimal(self.probability)
         answers = []
         for group in np.maximum(counts, 0).reshape(self.groups, self.points):
-            held = np.flatnonzero(group)
-            answers.append(drawn_point_of_counts(held, group[held], 0, self.points - 1, q, self.rate, bits))
+            points = np.flatnonzero(group)
+            answers.append(drawn_point_of_counts(points, group[points], 0, self.points - 1, q, self.rate, bits))
         return np.array(answers, dtype=np.int64)
 
 

@@ -273,9 +273,9 @@ class Holdout:
         while self._session is None or self._session.stopped:  # stopped: interrupted before it was recorded
             if self._round >= self._plan.corrections:
                 raise self._over()
-            begun = self._journal.begin(self._round + 1)
+            is_ours = self._journal.begin(self._round + 1)
             self._round += 1
-            if begun:
+            if is_ours:
                 self._session = self._plan.comparison.start(self._plan.threshold_steps, self._source)
         return self._session
 

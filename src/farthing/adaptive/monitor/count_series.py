@@ -173,17 +173,17 @@ def _whole(threshold: Any) -> int:
     return math.ceil(number)  # a count reaches 99.5 when it reaches 100
 
 
-def _counted(asked: Any, by: str | Sequence[str] | None) -> Statistic:
-    if isinstance(asked, str):
-        return count(where=asked, by=by)
-    if not isinstance(asked, Statistic) or asked.kind != "count":
+def _counted(series: Any, by: str | Sequence[str] | None) -> Statistic:
+    if isinstance(series, str):
+        return count(where=series, by=by)
+    if not isinstance(series, Statistic) or series.kind != "count":
         raise InvalidValue(
-            "series", asked, "must be counts", 'for example "age >= 65", or ft.count(where="age >= 65", by="region")'
+            "series", series, "must be counts", 'for example "age >= 65", or ft.count(where="age >= 65", by="region")'
         )
-    if by is not None and asked.by:
+    if by is not None and series.by:
         raise InvalidValue("by", by, "must be left out for counts that have their own")
-    named = None if asked.name == asked.default_name else asked.name
-    return asked if by is None else count(where=asked.where, by=by, name=named)
+    named = None if series.name == series.default_name else series.name
+    return series if by is None else count(where=series.where, by=by, name=named)
 
 
 def _cells(name: str, counted: Count, dataset: Dataset) -> list[Series]:

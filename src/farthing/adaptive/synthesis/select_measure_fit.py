@@ -172,8 +172,8 @@ def _narrowed(shape: list[int], most: int) -> list[int]:
 
 def expected_table(model_table: Floats, candidate: Candidate) -> Whole:
     """What the model holds in the cells of a candidate, as whole numbers; none so large that a score wraps around."""
-    held = np.nan_to_num(summed(model_table, candidate.places), nan=0.0)
-    return np.asarray(np.rint(np.clip(held, 0.0, _MOST_EXPECTED)), dtype=np.int64)
+    counts = np.nan_to_num(summed(model_table, candidate.places), nan=0.0)
+    return np.asarray(np.rint(np.clip(counts, 0.0, _MOST_EXPECTED)), dtype=np.int64)
 
 
 _QUICK = 60  # passes of a fit that only guides the next choice
@@ -300,10 +300,10 @@ class Loop:
 
     def _with_remaining_shares(self, transcript: Transcript, rows: PrivateRows) -> Transcript:
         """What is left of the shares goes where it helps most: every table so far may be measured again."""
-        given = np.array([table.shares for table in transcript.tables], dtype=float)
+        shares_so_far = np.array([table.shares for table in transcript.tables], dtype=float)
         fair = np.array([self._prices.fair_shares(table.values.size) for table in transcript.tables])
         again = []
-        for table, shares in zip(transcript.tables, _filled(given, fair, self._left), strict=True):
+        for table, shares in zip(transcript.tables, _filled(shares_so_far, fair, self._left), strict=True):
             if shares > 0:
                 exact = self._rows.table(table.columns) if not table.chosen else rows.table(table.columns)
                 again.append(self._measured(table.columns, table.places, summed(exact, table.places), shares))
@@ -340,17 +340,17 @@ def _compared(
     return tables, expected, np.array(errors, dtype=np.int64)
 
 
-def _filled(given: NDArray[np.float64], fair: NDArray[np.float64], left: int) -> Whole:
+def _filled(shares_so_far: NDArray[np.float64], fair: NDArray[np.float64], left: int) -> Whole:
     """Whole shares, `left` in all, that bring what was given as near to the fair proportions as can be.
 
     >>> _filled(np.array([10.0, 0.0, 0.0]), np.array([1.0, 1.0, 2.0]), 12)
     array([0, 4, 8])
     """
-    low, high = 0.0, (left + given.sum() + 1.0) / fair.min() + 1.0
+    low, high = 0.0, (left + shares_so_far.sum() + 1.0) / fair.min() + 1.0
     for _ in range(100):
         level = (low + high) / 2
-        low, high = (level, high) if np.maximum(level * fair - given, 0).sum() <= left else (low, level)
-    wanted = np.maximum(low * fair - given, 0) + 1e-9
+        low, high = (level, high) if np.maximum(level * fair - shares_so_far, 0).sum() <= left else (low, level)
+    wanted = np.maximum(low * fair - shares_so_far, 0) + 1e-9
     shares = np.floor(wanted).astype(np.int64)
     rest = left - int(shares.sum())
     shares[np.argsort(shares - wanted, kind="stable")[: max(rest, 0)]] += 1

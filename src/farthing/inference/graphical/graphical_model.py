@@ -34,10 +34,10 @@ def sampled_rows(tree: JunctionTree, distribution: Calibrated, count: int, gener
     for place, clique in enumerate(tree.cliques):
         lengths = tree.shape(place)
         shared, own = lengths[: len(clique.separator)], lengths[len(clique.separator) :]
-        held = _codes(rows, clique.separator, shared)
-        sizes = np.bincount(held, minlength=math.prod(shared))
+        codes = _codes(rows, clique.separator, shared)
+        sizes = np.bincount(codes, minlength=math.prod(shared))
         counts = spread(distribution.conditionals[place].reshape(len(sizes), -1), sizes, generator)
-        order = np.lexsort((points[:, place], held))
+        order = np.lexsort((points[:, place], codes))
         cells = np.repeat(np.tile(np.arange(counts.shape[1]), len(sizes)), counts.reshape(-1))
         rows[order[:, None], list(clique.residual)] = np.stack(np.unravel_index(cells, own), axis=1)
     return rows[generator.permutation(count)]

@@ -57,9 +57,9 @@ def folder() -> Path | None:
 
 
 def _users_cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    if given and Path(given).is_absolute():
-        return Path(given)
+    setting = os.environ.get("XDG_CACHE_HOME", "")
+    if setting and Path(setting).is_absolute():
+        return Path(setting)
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -94,10 +94,10 @@ def load(key: str) -> Arrays | None:
         with zipfile.ZipFile(packed) as archive:  # a small file may unpack to a large one
             if not sum(item.file_size for item in archive.infolist()) <= _LARGEST_FILE:
                 return None
-        with np.load(packed, allow_pickle=False) as held:
-            if str(held["key"]) != key:
+        with np.load(packed, allow_pickle=False) as entries:
+            if str(entries["key"]) != key:
                 return None
-            return {name: held[name] for name in held.files if name != "key"}
+            return {name: entries[name] for name in entries.files if name != "key"}
     return None
 
 

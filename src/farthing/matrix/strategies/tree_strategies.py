@@ -151,9 +151,9 @@ class TreeEstimator(BlockEstimator):
         unit = self.sizes[len(self._blocks.sizes) - 1]
         if unit == 1:
             return blocks
-        held = np.full(len(blocks), float(unit))
-        held[-1] = self.cells - (len(blocks) - 1) * unit  # cells that do not exist get nothing
-        return np.repeat(blocks / held, unit)[: self.cells]
+        widths = np.full(len(blocks), float(unit))
+        widths[-1] = self.cells - (len(blocks) - 1) * unit  # cells that do not exist get nothing
+        return np.repeat(blocks / widths, unit)[: self.cells]
 
 
 def details_of(workload: Workload, sizes: Sequence[int]) -> Floats:
@@ -239,9 +239,9 @@ def weighted_tree(workload: Workload, norm: Norm) -> TreeStrategy:
     if norm == "l2":
         height = (cells - 1).bit_length()
         return TreeStrategy("tree", cells, tuple(1 << power for power in range(height, -1, -1)))
-    begun = best_hierarchical(workload, norm)
-    shares = begun.shares(workload, norm)
-    best = tuple(s for s, share in zip(begun.sizes, shares, strict=True) if share > 0 or s == 1)
+    hierarchy = best_hierarchical(workload, norm)
+    shares = hierarchy.shares(workload, norm)
+    best = tuple(s for s, share in zip(hierarchy.sizes, shares, strict=True) if share > 0 or s == 1)
     known: dict[int, float] = {}
     lowest = float(errors_of(workload, [best], norm, known)[0])
     for look in _LOOKS:

@@ -36,7 +36,7 @@ def error(sizes: Floats, details: Floats, shares: Floats, norm: Norm) -> Floats:
     return np.asarray(np.sum(np.where(details > 0, terms, 0.0), axis=-1))
 
 
-def best_shares(sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS, begun: Floats | None = None) -> Floats:
+def best_shares(sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS, start: Floats | None = None) -> Floats:
     """The shares of least error, rows of trees at once: (trees, levels) each.
 
     At the optimum the error falls equally fast in every share that is not zero. Each step moves
@@ -47,7 +47,7 @@ def best_shares(sizes: Floats, details: Floats, norm: Norm, steps: int = _STEPS,
     >>> best_shares(sizes, details, "l2").round(4)
     array([[0.1547, 0.8453]])
     """
-    shares: Floats = np.full(sizes.shape, 1.0 / sizes.shape[-1]) if begun is None else begun
+    shares: Floats = np.full(sizes.shape, 1.0 / sizes.shape[-1]) if start is None else start
     for step in range(steps):
         following = _moved(sizes, details, shares, norm)
         change = float(np.max(np.abs(following - shares)))
@@ -104,10 +104,10 @@ def _from_sets(sizes: Floats, details: Floats, sets: list[Kept], shares: Floats,
     if not usable:
         return shares
     many = (len(usable), len(sizes))
-    begun = np.array(usable, dtype=float)
-    begun /= np.sum(begun, axis=1, keepdims=True)
+    starts = np.array(usable, dtype=float)
+    starts /= np.sum(starts, axis=1, keepdims=True)
     wide, deep = np.broadcast_to(sizes, many), np.broadcast_to(details, many)
-    tried = best_shares(wide, deep, norm, begun=begun)
+    tried = best_shares(wide, deep, norm, start=starts)
     errors = error(wide, deep, tried, norm)
     lowest = int(np.argmin(errors))
     # Fewer levels for the same error are better; a hair of tolerance, so that the search ends.
@@ -207,8 +207,8 @@ def squared_norms(workload: Workload) -> Floats:
 def _energy_of_prefixes(cells: int, size: int) -> float:
     """Closed form: a block of L cells that ends at e is cut by L prefixes and held by the n - e after it."""
     whole, rest = divmod(cells, size)
-    held = size * size * (cells * whole - size * (whole * (whole + 1) // 2))
-    return (whole * _squares(size) + held + _squares(rest)) / size
+    inside = size * size * (cells * whole - size * (whole * (whole + 1) // 2))
+    return (whole * _squares(size) + inside + _squares(rest)) / size
 
 
 def _energy_of_ranges(cells: int, size: int) -> float:

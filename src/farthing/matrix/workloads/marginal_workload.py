@@ -147,10 +147,10 @@ class Marginals(Workload):
         left = set(self.subsets)
         for key, table in tables.items():
             subset = tuple(numbers.get(axis, -1) if isinstance(axis, str) else axis for axis in key)
-            given = np.asarray(table, dtype=float)
-            if subset not in self.slices or given.size != self.table_size(subset):
+            array = np.asarray(table, dtype=float)
+            if subset not in self.slices or array.size != self.table_size(subset):
                 raise InvalidValue("tables", key, "must be tables of the workload's subsets, one number a cell")
-            answers[self.slices[subset]] = given.reshape(-1)
+            answers[self.slices[subset]] = array.reshape(-1)
             left.discard(subset)
         if left:
             raise InvalidValue("tables", sorted(left)[0], "is missing", "give one table for each subset")
@@ -317,10 +317,10 @@ def _listed(subsets: Iterable[Sequence[int] | Sequence[str]], names: tuple[str, 
     numbers: dict[object, int] = {name: axis for axis, name in enumerate(names)}
     numbers.update((axis, axis) for axis in range(len(names)))
     distinct: dict[Subset, None] = {}
-    for given in subsets:
-        own = [given] if isinstance(given, str) else list(given)
+    for subset in subsets:
+        own = [subset] if isinstance(subset, str) else list(subset)
         if not all(axis in numbers for axis in own) or len(set(own)) != len(own):
-            raise InvalidValue("subsets", given, f"must be different columns among {', '.join(names)}")
+            raise InvalidValue("subsets", subset, f"must be different columns among {', '.join(names)}")
         distinct[tuple(sorted(numbers[axis] for axis in own))] = None
     if not distinct or len(distinct) > _MOST_SUBSETS:
         raise InvalidValue("subsets", len(distinct), f"must be 1 to {_MOST_SUBSETS:,} sets of columns")

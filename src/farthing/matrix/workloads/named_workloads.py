@@ -128,8 +128,8 @@ def union(*parts: Workload, weights: Sequence[float] | None = None) -> Union:
         raise InvalidValue(
             "parts", shapes, "must all be over the same shape", "use product with total for axes left out"
         )
-    given = (1.0,) * len(parts) if weights is None else tuple(float(weight) for weight in weights)
-    if len(given) != len(parts) or not all(1e-50 <= weight <= 1e50 for weight in given):
+    factors = (1.0,) * len(parts) if weights is None else tuple(float(weight) for weight in weights)
+    if len(factors) != len(parts) or not all(1e-50 <= weight <= 1e50 for weight in factors):
         rule = f"must be {len(parts)} numbers from 1e-50 to 1e50, one for each part"
         raise InvalidValue("weights", weights, rule)
     plain = default_columns(len(shapes[0]))
@@ -139,7 +139,7 @@ def union(*parts: Workload, weights: Sequence[float] | None = None) -> Union:
     columns = named.pop() if named else plain
     flat: list[Workload] = []
     scales: list[float] = []
-    for part, weight in zip(parts, given, strict=True):
+    for part, weight in zip(parts, factors, strict=True):
         inner = zip(part.parts, part.weights, strict=True) if isinstance(part, Union) else ((part, 1.0),)
         for own, own_weight in inner:
             flat.append(own if own.columns == columns else own.renamed(columns))

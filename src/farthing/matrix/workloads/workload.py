@@ -195,10 +195,10 @@ class Workload(ABC):
         >>> prefix(3).gram_times([1.0, 0.0, 0.0])
         array([3., 2., 1.])
         """
-        given = np.asarray(vectors, dtype=float)
-        if given.ndim not in {1, 2} or len(given) != self.cells:
-            raise InvalidValue("vectors", given.shape, f"must be ({self.cells},) or ({self.cells}, m) numbers")
-        return self._gram_times(given.reshape(self.cells, -1)).reshape(given.shape)
+        columns = np.asarray(vectors, dtype=float)
+        if columns.ndim not in {1, 2} or len(columns) != self.cells:
+            raise InvalidValue("vectors", columns.shape, f"must be ({self.cells},) or ({self.cells}, m) numbers")
+        return self._gram_times(columns.reshape(self.cells, -1)).reshape(columns.shape)
 
     def _gram_times(self, vectors: Floats) -> Floats:
         return self.transposed_times(self.times(vectors))
@@ -251,10 +251,10 @@ class Workload(ABC):
         """
         self._check_dense()
         self._check_queries()
-        given = np.asarray(covariance, dtype=float)
-        if given.shape != (self.cells, self.cells):
-            raise InvalidValue("covariance", given.shape, f"must be ({self.cells}, {self.cells}) numbers")
-        return self.diagonals(given[:, :, None])[:, 0]
+        matrix = np.asarray(covariance, dtype=float)
+        if matrix.shape != (self.cells, self.cells):
+            raise InvalidValue("covariance", matrix.shape, f"must be ({self.cells}, {self.cells}) numbers")
+        return self.diagonals(matrix[:, :, None])[:, 0]
 
     @cached_property
     def digest(self) -> str:
@@ -287,10 +287,10 @@ class Workload(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def _column(self, values: ArrayLike, length: int, name: str) -> Floats:
-        given = np.asarray(values, dtype=float)
-        if given.size != length or (given.ndim > 1 and given.shape != self.shape):
-            raise InvalidValue(name, given.shape, f"must be {length:,} numbers")
-        return given.reshape(length, 1)
+        array = np.asarray(values, dtype=float)
+        if array.size != length or (array.ndim > 1 and array.shape != self.shape):
+            raise InvalidValue(name, array.shape, f"must be {length:,} numbers")
+        return array.reshape(length, 1)
 
     def _check_dense(self) -> None:
         if not self.cells <= MOST_DENSE_CELLS:

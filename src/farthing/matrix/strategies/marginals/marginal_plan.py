@@ -261,20 +261,20 @@ class MarginalPlan:
         Raises:
             InvalidValue: If no table has the columns of a level.
         """
-        held = {subset: checked_integers(table, "tables") for subset, table in tables.items()}
-        for subset, table in held.items():
+        arrays = {subset: checked_integers(table, "tables") for subset, table in tables.items()}
+        for subset, table in arrays.items():
             shape = tuple(self.sizes[column] for column in subset)
             if table.shape != shape:
                 raise InvalidData("tables", f"must have the shape {shape} for the columns {subset}")
         smallest: dict[Subset, Subset] = {}  # for every set of columns, the smallest table that has them
-        for given in sorted(held, key=lambda own: (-held[own].size, own)):
-            smallest.update((part, given) for part in closure([given]))
+        for columns in sorted(arrays, key=lambda own: (-arrays[own].size, own)):
+            smallest.update((part, columns) for part in closure([columns]))
         numbers = []
         for level in self.levels:
             if level.subset not in smallest:
                 raise InvalidValue("tables", sorted(tables), f"must have a table with the columns {level.subset}")
-            given = smallest[level.subset]
-            numbers.append(level.exact(_sums(held[given], given, level.subset)))
+            columns = smallest[level.subset]
+            numbers.append(level.exact(_sums(arrays[columns], columns, level.subset)))
         return numbers
 
     def unit_variances(self) -> Floats:
@@ -345,22 +345,22 @@ def plan_marginals(
         raise InvalidValue("objective", objective, 'must be "sum" or "max"')
     importance = _checked_weights(weights, len(sets))
     live = [tuple(c for c in subset if lengths[c] > 1) for subset in sets]
-    asked = closure(live)
-    residual_levels = _levels(lengths, [(part, part) for part in asked])
+    parts = closure(live)
+    residual_levels = _levels(lengths, [(part, part) for part in parts])
     if objective == "max":
         # One price a residual stands for the levels of either norm: shares for l1 are then found for these weights.
-        prices = np.array([math.prod(1.0 - 1.0 / lengths[c] for c in part) for part in asked])
-        even = most_even_weights(cell_coefficients(lengths, sets, asked), np.array(importance), prices)
+        prices = np.array([math.prod(1.0 - 1.0 / lengths[c] for c in part) for part in parts])
+        even = most_even_weights(cell_coefficients(lengths, sets, parts), np.array(importance), prices)
         counted = even * importance / [math.prod(lengths[c] for c in subset) for subset in sets]
     else:
         counted = np.array(importance)
-    energies = energies_of(lengths, sets, counted, asked)
+    energies = energies_of(lengths, sets, counted, parts)
     if norm == "l2":
         levels = residual_levels
-        shares = best_shares(levels, asked, energies, norm)
+        shares = best_shares(levels, parts, energies, norm)
     else:
         levels, shares = min(
-            (_tried(family, lengths, asked, energies) for family in _families(lengths, live, asked, largest_table)),
+            (_tried(family, lengths, parts, energies) for family in _families(lengths, live, parts, largest_table)),
             key=lambda trial: trial[2],
         )[:2]
     places = [place for place, share in enumerate(shares) if share > 0]
@@ -399,7 +399,7 @@ def _levels(sizes: Sequence[int], wanted: Sequence[tuple[Subset, Subset]]) -> li
 
 
 def _families(
-    sizes: Sequence[int], subsets: Sequence[Subset], asked: Sequence[Subset], largest_table: int
+    sizes: Sequence[int], subsets: Sequence[Subset], parts: Sequence[Subset], largest_table: int
 ) -> list[list[MarginalLevel]]:
     """Sets of levels worth trying for Laplace noise, where no closed form is known.
 
@@ -410,14 +410,14 @@ def _families(
     used = tuple(sorted({column for subset in subsets for column in subset}))
     families: list[list[tuple[Subset, Subset]]] = [
         [(subset, ()) for subset in largest(subsets)],
-        [(subset, ()) for subset in asked],
-        [(subset, tuple(c for c in subset if c in binary)) for subset in asked],
+        [(subset, ()) for subset in parts],
+        [(subset, tuple(c for c in subset if c in binary)) for subset in parts],
     ]
     if _cells(sizes, used) <= largest_table:
         families.append([(used, ())])
-    wider = [*asked]
+    wider = [*parts]
     # Tables of more columns tell about many marginals at once.
-    for more in range(len(asked[-1]) + 1, len(used) + 1):
+    for more in range(len(parts[-1]) + 1, len(used) + 1):
         wider += [subset for subset in combinations(used, more) if _cells(sizes, subset) <= largest_table]
         if len(wider) > _MOST_LEVELS:
             break
@@ -431,11 +431,11 @@ def _cells(sizes: Sequence[int], subset: Subset) -> int:
 
 
 def _tried(
-    levels: list[MarginalLevel], sizes: Sequence[int], asked: Sequence[Subset], energies: Floats
+    levels: list[MarginalLevel], sizes: Sequence[int], parts: Sequence[Subset], energies: Floats
 ) -> tuple[list[MarginalLevel], Floats, float]:
-    shares = best_shares(levels, asked, energies, "l1")
+    shares = best_shares(levels, parts, energies, "l1")
     moved = np.array([float(level.plain.l1) for level in levels])
-    known = precisions(levels, asked) @ (shares**2 / (2 * moved**2))
+    known = precisions(levels, parts) @ (shares**2 / (2 * moved**2))
     return levels, shares, float(np.sum(energies / known))
 
 

@@ -108,10 +108,10 @@ def _joined(gram_times: GramTimes, diagonal: Floats, firsts: Integers, until: fl
     lengths = np.diff(np.append(firsts, cells))
     edges = np.append(firsts, cells)
     columns = [np.flatnonzero(row) for row in table]
-    starts = np.array([edges[held[0]] for held in columns if len(held)])
-    stops = np.array([edges[held[-1] + 1] for held in columns if len(held)])
+    starts = np.array([edges[segments_of_row[0]] for segments_of_row in columns if len(segments_of_row)])
+    stops = np.array([edges[segments_of_row[-1] + 1] for segments_of_row in columns if len(segments_of_row)])
     windows = Windows(cells, starts, stops)
-    wide = np.repeat(table[[len(held) > 0 for held in columns]], lengths, axis=1)
+    wide = np.repeat(table[[len(segments_of_row) > 0 for segments_of_row in columns]], lengths, axis=1)
     weights = windows.flat_weights(wide) * (1.0 - _OWN_PART) / _OWN_PART
     value = LaplaceError(gram_times, diagonal, windows).value(weights)
     return Weighted(windows, weights, value if np.isfinite(value) and value > 0 else np.inf)

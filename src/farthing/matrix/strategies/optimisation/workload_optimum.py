@@ -231,21 +231,21 @@ def cached_optimum(workload: Workload, norm: Norm) -> Strategy | None:
 
 def _found_or_searched(workload: Workload, norm: Norm, progress: Progress, seconds: float) -> Strategy:
     key = strategy_cache.key_of("optimised", VERSION, norm, workload.digest)
-    held = _MEMORY.get(key)
-    if held is None:
-        held = _restored(strategy_cache.load(key), workload, norm)
-        if held is None:
+    strategy = _MEMORY.get(key)
+    if strategy is None:
+        strategy = _restored(strategy_cache.load(key), workload, norm)
+        if strategy is None:
             began = time.monotonic()
-            held = _searched(workload, norm, progress, seconds)
+            strategy = _searched(workload, norm, progress, seconds)
             if seconds < _SECONDS and not time.monotonic() - began < seconds:
                 progress(1.0)
-                return held  # somebody was in a hurry: what was found may not be what others should get
-            strategy_cache.store(key, _stored(held))
+                return strategy  # somebody was in a hurry: what was found may not be what others should get
+            strategy_cache.store(key, _stored(strategy))
         while len(_MEMORY) >= _MOST_HELD:
             _MEMORY.pop(next(iter(_MEMORY)), None)
-        _MEMORY[key] = held
+        _MEMORY[key] = strategy
     progress(1.0)
-    return held
+    return strategy
 
 
 _MEMORY: dict[str, Strategy] = {}
