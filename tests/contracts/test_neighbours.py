@@ -32,7 +32,7 @@ from farthing.data import (
     connection,
     dataset,
 )
-from farthing.data.aggregates.aggregate import gatherings
+from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import quiet
 from farthing.data.stability import Sensitivity, sensitivity_of_rows
 
@@ -233,7 +233,7 @@ def check(case: Case) -> None:
     whole = run(case.chain, base, other).group_privacy(case.group)
     possible = aggregates_for(whole)
     wanted = dict(possible[number % len(possible)] for number in case.chosen)
-    queries = [(g, whole._sql(g, "no sample")) for g in gatherings(wanted, whole.schema)]
+    queries = [(g, whole._sql(g, "no sample")) for g in aggregate_queries(wanted, whole.schema)]
     claims = {name: whole.sensitivity(aggregate) for name, aggregate in wanted.items()}
     keep(tables, [world for pair in case.worlds for world in pair])
     for number in range(0, 2 * len(case.worlds), 2):

@@ -17,7 +17,7 @@ import pytest
 
 import farthing as ft
 from farthing.data import Sensitivity, connection
-from farthing.data.aggregates.aggregate import gatherings
+from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import quiet
 from farthing.statistics.constructors import marginals, ranges
 from farthing.statistics.design import Design, design_of
@@ -151,7 +151,7 @@ def _check(seed: int) -> None:
     prepared = data.derive(**dict(design.derived)) if design.derived else data
     wanted = {name: part for slot in design.slots for name, part in slot.aggregates.items()}
     # The SQL is made once and run on every table: making it takes longer than running it.
-    queries = [(each, prepared._sql(each, "no sample")) for each in gatherings(wanted, prepared.schema)]
+    queries = [(each, prepared._sql(each, "no sample")) for each in aggregate_queries(wanted, prepared.schema)]
     before = exact(design, queries, rows)
     for other in neighbours(luck, rows, most, relation == "replace"):
         after = exact(design, queries, other)

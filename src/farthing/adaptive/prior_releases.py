@@ -19,8 +19,8 @@ from farthing.data.schema import Domain, Integers
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.matrix.workloads import identity
-from farthing.statistics.marginals.marginal_queries import MarginalAsking
-from farthing.statistics.ranges.range_queries import RangeAsking
+from farthing.statistics.marginals.marginal_queries import MarginalQueries
+from farthing.statistics.ranges.range_queries import RangeQueries
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -161,7 +161,7 @@ def _tables(answer: Answer, question: Mapping[str, Any], rows: float | None) -> 
     """The tables of counts in an answer: columns, the cells of each, counts, and the standard error of one of them."""
     kind, asking = question["kind"], answer.asking
     columns = (*question["by"], *question["columns"])
-    if isinstance(asking, MarginalAsking):
+    if isinstance(asking, MarginalQueries):
         cells, errors = (
             asking.cells,
             np.split(np.atleast_1d(answer.standard_errors), np.cumsum(asking.cells.lengths)),
@@ -175,7 +175,7 @@ def _tables(answer: Answer, question: Mapping[str, Any], rows: float | None) -> 
                 table.reshape(shape),
                 _rms(error),
             )
-    elif isinstance(asking, RangeAsking):
+    elif isinstance(asking, RangeQueries):
         shape = [len(axis) for axis in asking.axes]
         count = asking.transform.strategy.cells
         variance = asking.transform.estimator.total_variance(identity(count)) / count

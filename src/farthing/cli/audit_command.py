@@ -314,7 +314,7 @@ def _examine(
     from farthing.auditing.self_test import all_checks, examine
     from farthing.cli.terminal import stages
 
-    checks = _chosen(all_checks(), only)
+    checks = _selection(all_checks(), only)
     if plot is not None and len(checks) != 1:
         raise InvalidValue("plot", plot, f"can show one audit, not {len(checks)}", "name one with --only =NAME")
     start = time.perf_counter()
@@ -380,7 +380,7 @@ def _checked_samples(text: str) -> int:
     return count
 
 
-def _chosen(checks: list[Check], only: tuple[str, ...]) -> list[Check]:
+def _selection(checks: list[Check], only: tuple[str, ...]) -> list[Check]:
     """The checks whose name or kind holds one of the words; `=NAME` is the check of that name alone."""
     if not only:
         return checks

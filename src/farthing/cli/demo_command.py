@@ -166,7 +166,7 @@ def demo_command(out: str) -> None:
     from farthing.cli.terminal import stages
     from farthing.study.documents.study_file import read_study
 
-    folder = _made(Path(out))
+    folder = _existing_folder(Path(out))
     _refuse_other(folder / STUDY, SURVEY_STUDY)
     with stages(Console(stderr=True)) as work:
         work.begin("making up people")
@@ -177,14 +177,14 @@ def demo_command(out: str) -> None:
     _title(1, "The table")
     click.echo(f"{folder / TABLE}: {people:,} made-up people with {len(visits['sex']):,} visits.")
     click.echo(f"{folder / STUDY}: what is public about it, the budget, and the statistics wanted.")
-    release = _studied(read_study(folder / STUDY))
+    release = _plan_and_release(read_study(folder / STUDY))
     _beside_the_truth(release, visits)
     release.report(str(folder / REPORT))
     release.receipt.save(folder / RECEIPT)
-    _ending(folder, release)
+    _closing_section(folder, release)
 
 
-def _studied(asked: StudyFile) -> Release:
+def _plan_and_release(asked: StudyFile) -> Release:
     """The plan and its price, then the release; what the ledger holds already is taken from there."""
     from rich.console import Console
 
@@ -249,7 +249,7 @@ def _beside_the_truth(release: Release, visits: Columns) -> None:
     click.echo(f"\n{inside} of {len(true)} answers have the truth in their 95% interval.")
 
 
-def _ending(folder: Path, release: Release) -> None:
+def _closing_section(folder: Path, release: Release) -> None:
     from farthing.numerics.bounds import number_text
 
     _title(5, "The account")
@@ -266,7 +266,7 @@ def _title(number: int, text: str) -> None:
     click.echo(click.style(f"\n{number}. {text}", bold=True))
 
 
-def _made(folder: Path) -> Path:
+def _existing_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

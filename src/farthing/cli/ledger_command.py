@@ -149,7 +149,7 @@ def show_command(
     from farthing.cli.ledger_table import LedgerView, ledger_json, print_ledger, without_secrets
 
     with _opened(place, key, "auditor") as ledger:
-        wanted = [_known(ledger, name) for name in names] or list(ledger.datasets())
+        wanted = [_checked_dataset(ledger, name) for name in names] or list(ledger.datasets())
         if plot is not None and len(wanted) != 1:
             way_out = f"name one of {', '.join(wanted)}" if wanted else "set a budget first"
             raise InvalidValue("plot", plot, f"can show one dataset, not {len(wanted)}", way_out)
@@ -254,7 +254,7 @@ def budget_set_command(
         if new:
             ledger.register(dataset, amount[0], amount[1] or 0.0, unit=unit)
         else:
-            ledger.set_budget(_known(ledger, dataset), *amount)
+            ledger.set_budget(_checked_dataset(ledger, dataset), *amount)
         _say(ledger, dataset, as_json, "budget of")
         total = ledger.budget(dataset).total
     warn_of_budget(total.epsilon, total.delta)
@@ -277,7 +277,7 @@ def grant_command(
     place, (dataset, analyst) = _places(words, url, ("DATASET", "ANALYST"))
     amount = _amount(epsilon, delta)
     with _opened(place, key, "curator", actor) as ledger:
-        ledger.grant(_known(ledger, dataset), analyst, *amount)
+        ledger.grant(_checked_dataset(ledger, dataset), analyst, *amount)
         _say(ledger, dataset, as_json, f"grant of {analyst} in", analyst)
 
 
@@ -300,7 +300,7 @@ def reserve_command(
     place, (dataset,) = _places(words, url, ("DATASET",))
     amount = _amount(epsilon, delta)
     with _opened(place, key, "curator", actor) as ledger:
-        ledger.reserve(_known(ledger, dataset), *amount, name=name)
+        ledger.reserve(_checked_dataset(ledger, dataset), *amount, name=name)
         _say(ledger, dataset, as_json, f"{name} set aside in")
 
 
@@ -353,7 +353,7 @@ def _verified(
         return [("", Verification(False, 0, "", (problem.problem,), problem.sequence))]
 
 
-def _known(ledger: Ledger, dataset: str) -> str:
+def _checked_dataset(ledger: Ledger, dataset: str) -> str:
     import difflib
 
     names = list(ledger.datasets())

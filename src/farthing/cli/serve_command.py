@@ -98,7 +98,7 @@ def serve_command(**options: Any) -> None:
     )
 
     def started(facts: Started) -> None:
-        click.echo(_json(facts) if options["as_json"] else _words(facts))
+        click.echo(_json(facts) if options["as_json"] else _address_lines(facts))
         sys.stdout.flush()
         if options["open_page"]:
             _open(facts)
@@ -152,7 +152,7 @@ def _secret(name: str | None) -> str | None:
         ) from None
 
 
-def _words(facts: Started) -> str:
+def _address_lines(facts: Started) -> str:
     lines = [f"farthing is at {facts.url}"]
     if facts.login is not None:
         lines += [

@@ -205,7 +205,7 @@ def _released(
     study = asked.study()
     known = request_id or asked.request_id  # the second is what earlier versions called it
     if not fresh and study.ledger.stored(known) is not None:
-        return _said(study, study.released(known), asked)
+        return _with_warning(study, study.released(known), asked)
     plan = _planned(asked, study)
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
@@ -229,7 +229,7 @@ def _released(
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
         release = plan.release(request_id, progress=work.share, fresh=fresh)
-    return _said(study, release, asked)
+    return _with_warning(study, release, asked)
 
 
 def _planned(asked: StudyFile, study: Study) -> Plan:
@@ -244,7 +244,7 @@ def _planned(asked: StudyFile, study: Study) -> Plan:
     return plan
 
 
-def _said(study: Study, release: Release, asked: StudyFile) -> Release:
+def _with_warning(study: Study, release: Release, asked: StudyFile) -> Release:
     if release.repeated:
         say_if_changed(study, release.receipt, f"farthing release {shlex.quote(str(asked.path))} --fresh")
     return release

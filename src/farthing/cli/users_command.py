@@ -142,7 +142,7 @@ def enable_command(name: str, ledger: str, as_json: bool) -> None:
 def password_command(name: str, password_stdin: bool, ledger: str, as_json: bool) -> None:
     """Set a new password, which ends every login session of the user."""
     with _store(ledger) as store:
-        _known(store, name)  # before anybody types one
+        _user(store, name)  # before anybody types one
     password = _password(password_stdin)
     _change(ledger, as_json, name, f"{name} has a new password; their login sessions have ended", password=password)
 
@@ -161,7 +161,7 @@ def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as
     if len(label) > 100 or not label.isprintable():
         raise InvalidValue("label", label, "must be at most 100 printable characters")
     with _store(ledger) as store:
-        token, word = make_token(store, _known(store, name), label, wanted, whole_number(days, "days"), by=_me())
+        token, word = make_token(store, _user(store, name), label, wanted, whole_number(days, "days"), by=_me())
     if as_json:
         _print_json(
             {
@@ -206,7 +206,7 @@ def _store(ledger: str, make: bool = False) -> Iterator[Store]:
         store.close()
 
 
-def _known(store: Store, name: str) -> User:
+def _user(store: Store, name: str) -> User:
     from farthing.server.auth.user_rules import known_user
 
     try:

@@ -78,10 +78,10 @@ def refusal_of(envelope: Mapping[str, Any]) -> FarthingError:
     kind = _CLASSES.get(code)
     if kind is None:
         return RequestRefused(code, message, facts)
-    return _made(kind, message, facts)
+    return _worded_error(kind, message, facts)
 
 
-def _made(kind: type[FarthingError], message: str, facts: Mapping[str, Any]) -> FarthingError:
+def _worded_error(kind: type[FarthingError], message: str, facts: Mapping[str, Any]) -> FarthingError:
     new: Callable[..., FarthingError] = kind.__new__
     problem = new(kind, message)  # past __init__, which would word it again
     problem.args = (message,)
@@ -152,7 +152,7 @@ class Connection:
         try:
             return response.json()
         except ValueError:
-            raise _refused(response) from None
+            raise _refusal_in(response) from None
 
     def text(self, path: str, **query: Any) -> str:
         """What a GET of `path` answers, as text."""
@@ -160,10 +160,10 @@ class Connection:
 
     def lines(self, path: str, **query: Any) -> Iterator[str]:
         """The lines of a long answer, one by one."""
-        with self._http.stream("GET", path, params=_given(query)) as response:
+        with self._http.stream("GET", path, params=_query_parameters(query)) as response:
             if response.status_code >= 300:
                 response.read()
-                raise _refused(response)
+                raise _refusal_in(response)
             yield from response.iter_lines()
 
     def close(self) -> None:
@@ -184,7 +184,7 @@ class Connection:
         for wait in (*_WAITS, None):
             try:
                 response = self._http.request(
-                    method, path, content=content, headers=headers, params=_given(query or {})
+                    method, path, content=content, headers=headers, params=_query_parameters(query or {})
                 )
             except self._httpx.TransportError as problem:
                 lost = not isinstance(problem, self._httpx.ConnectError)
@@ -193,7 +193,7 @@ class Connection:
             else:
                 if response.status_code < 300:
                     return response
-                refused = _refused(response)  # a redirect as well: the token is sent to this address only
+                refused = _refusal_in(response)  # a redirect as well: the token is sent to this address only
                 passing = response.status_code in _TRANSIENT and not isinstance(refused, LedgerTampered)
                 if wait is None or not repeatable or not passing:
                     raise refused
@@ -303,7 +303,7 @@ def _plain(value: Any) -> Any:
     raise InvalidValue("value", value, "cannot be sent as JSON", "use texts, numbers, lists and dates")
 
 
-def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+def _query_parameters(query: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in query.items()
@@ -311,7 +311,7 @@ def _given(query: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _refused(response: httpx.Response) -> Exception:
+def _refusal_in(response: httpx.Response) -> Exception:
     try:
         return refusal_of(response.json()["error"])
     except (ValueError, KeyError, TypeError):

@@ -12,10 +12,10 @@ import numpy as np
 
 from farthing.data.aggregates.aggregate import (
     Aggregate,
-    Gathering,
+    AggregateQuery,
+    aggregate_queries,
     domain_of,
     features_of,
-    gatherings,
     names_of,
 )
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
@@ -33,10 +33,10 @@ from farthing.data.schema import (
     refuse_alike,
 )
 from farthing.data.sources import Source
-from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, defined
+from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, definition_of
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, lookup, narrowed
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
-from farthing.data.unit_rows import Base, based, fresh_key
+from farthing.data.unit_rows import Base, fresh_key, opened_base
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 
@@ -83,7 +83,7 @@ def dataset(
     V1  where age >= 18  x 1     2 rows     every row is kept or dropped by itself
     neighbours differ in at most 2 rows
     """
-    base = based(source, unit, max_rows, schema, neighbours, rows, name)
+    base = opened_base(source, unit, max_rows, schema, neighbours, rows, name)
     return Dataset(base, (), base.schema)
 
 
@@ -164,7 +164,7 @@ class Dataset:
         base = self._base
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
-        return [*facts, [defined(step) for step in self._steps], self._group, str(self._probability)]
+        return [*facts, [definition_of(step) for step in self._steps], self._group, str(self._probability)]
 
     @property
     def is_untransformed(self) -> bool:
@@ -205,7 +205,7 @@ class Dataset:
         >>> people.sensitivity(Sum("age"))
         Sensitivity(l0=1, l1=110, l2_squared=12100, linf=110)
         """
-        gatherings({"aggregate": aggregate}, self.schema)  # refuses what cannot run
+        aggregate_queries({"aggregate": aggregate}, self.schema)  # refuses what cannot run
         if self._counts_everybody(aggregate):
             return Sensitivity(0, 0, 0, 0)
         features_of(aggregate, self.schema)
@@ -537,9 +537,9 @@ class Dataset:
         """
         named = aggregates if isinstance(aggregates, Mapping) else {"aggregate": aggregates}
         texts = []
-        for gathering in self._gatherings(named):
-            names = ", ".join(gathering.aggregates)
-            texts.append(f"-- {names}\n{self._sql(gathering, _MASK)}")
+        for query in self._queries(named):
+            names = ", ".join(query.aggregates)
+            texts.append(f"-- {names}\n{self._sql(query, _MASK)}")
         return "\n\n".join(texts)
 
     def exact(
@@ -566,13 +566,13 @@ class Dataset:
         """
         if not isinstance(aggregates, Mapping):
             raise InvalidValue("aggregates", aggregates, "must be a mapping", 'name it: {"people": Count()}')
-        parts = self._gatherings(aggregates)
+        parts = self._queries(aggregates)
         self.prepare()
         answers: dict[str, np.ndarray[Any, Any]] = {}
-        for number, gathering in enumerate(parts):
-            sql = self._sql(gathering, fresh_key())
+        for number, query in enumerate(parts):
+            sql = self._sql(query, fresh_key())
             share = None if progress is None else _part_of(progress, number, len(parts))
-            answers.update(gathering.answers(rows_of(self._base.source.engine, sql, share)))
+            answers.update(query.answers(rows_of(self._base.source.engine, sql, share)))
         self.confirm()
         return {name: answers[name] for name in aggregates}
 
@@ -613,20 +613,20 @@ class Dataset:
         limits = {step.column: step.limit for step in self._steps if isinstance(step, Explode)}
         table = self._base.table(wanted.pop(), run.probability, run.key, limits)
         for step in self._steps:
-            table = step.apply(table, run.wanting(wanted.pop()))
+            table = step.apply(table, run.with_columns(wanted.pop()))
         return table
 
     def __repr__(self) -> str:
         whose = "one row" if not self.unit else f"unit={', '.join(self.unit)}, at most {self.rows_per_unit} rows"
         return f"Dataset({self.name}, {whose}, columns={', '.join(self.schema)})"
 
-    def _gatherings(self, aggregates: Mapping[str, Aggregate]) -> list[Gathering]:
+    def _queries(self, aggregates: Mapping[str, Aggregate]) -> list[AggregateQuery]:
         # Two aggregates on one sample would be one sampled event; priced as two, each needs a sample of its own.
-        return gatherings(aggregates, self.schema, apart=self._probability < 1)
+        return aggregate_queries(aggregates, self.schema, apart=self._probability < 1)
 
-    def _sql(self, gathering: Gathering, key: str) -> str:
-        run = Run(key, self._probability, frozenset(gathering.columns))
-        return self._base.source.engine.sql(gathering.query(self.table(run)))
+    def _sql(self, query: AggregateQuery, key: str) -> str:
+        run = Run(key, self._probability, frozenset(query.columns))
+        return self._base.source.engine.sql(query.expression(self.table(run)))
 
     def _then(self, step: Step) -> Dataset:
         after = step.schema(self.schema)

@@ -199,7 +199,7 @@ class Run:
     probability: Fraction
     columns: frozenset[str]
 
-    def wanting(self, columns: Iterable[str]) -> Run:
+    def with_columns(self, columns: Iterable[str]) -> Run:
         """The same query, of which other columns are wanted."""
         return replace(self, columns=frozenset(columns))
 
@@ -227,7 +227,7 @@ class Step(Protocol):
         ...
 
 
-def defined(step: Any) -> list[Any]:
+def definition_of(step: Any) -> list[Any]:
     """All that a step does as plain data: of an expression text and bounds, of a second dataset name and definition."""
 
     def plain(value: Any) -> Any:

@@ -185,7 +185,7 @@ def _columns(base: Base) -> tuple[int, tuple[ColumnCheck, ...]]:
         domain = base.declared[name]
         listed = isinstance(domain, Categories)
         tidier = _tidier(domain, [cell for cell, _ in examples]) if isinstance(domain, Categories) else ()
-        checks.append(ColumnCheck(name, _words(domain), **counts, examples=examples, listed=listed, tidier=tidier))
+        checks.append(ColumnCheck(name, _domain(domain), **counts, examples=examples, listed=listed, tidier=tidier))
     return int(numbers["rows"]), tuple(checks)
 
 
@@ -234,7 +234,7 @@ def _is_label(domain: Any, text: str) -> bool:
     return isinstance(domain, Categories) and text in domain.values
 
 
-def _words(domain: Domain) -> str:
+def _domain(domain: Domain) -> str:
     """What was declared of a column, as its steward would say it."""
     match domain:
         case Categories(values=values):

@@ -377,7 +377,7 @@ class Base:
         return self.source.engine.plain(value, padded=name in self.padded)
 
 
-def based(
+def opened_base(
     source: Any,
     unit: str | Sequence[str] | None,
     max_rows: int | None,

@@ -282,7 +282,7 @@ class Account:
     def to_dict(self) -> dict[str, Any]:
         """The state as whole numbers, ready for JSON; -1 is infinite."""
         data = {name: getattr(self, name) for name in self.__slots__}
-        return {name: [*map(_written, v)] if name == "divergences" else _written(v) for name, v in data.items()}
+        return {name: [*map(_stored, v)] if name == "divergences" else _stored(v) for name, v in data.items()}
 
     def text(self) -> str:
         """What `canonical` makes of `to_dict`, written at once: every charge writes it.
@@ -292,12 +292,12 @@ class Account:
         """
         divergences = ",".join(map(str, self.divergences))
         if "N" in divergences:  # None, which is infinite
-            divergences = ",".join(str(_written(amount)) for amount in self.divergences)
+            divergences = ",".join(str(_stored(amount)) for amount in self.divergences)
         return (
             f'{{"count":{self.count},"delta_units":{self.delta_units},"divergences":[{divergences}],'
             f'"epsilon_nano":{self.epsilon_nano},"leak_units":{self.leak_units},"only_sums":{self.only_sums},'
-            f'"sum_nano":{_written(self.sum_nano)},"sum_units":{self.sum_units},'
-            f'"whole_nano":{_written(self.whole_nano)},"whole_units":{self.whole_units}}}'
+            f'"sum_nano":{_stored(self.sum_nano)},"sum_units":{self.sum_units},'
+            f'"whole_nano":{_stored(self.whole_nano)},"whole_units":{self.whole_units}}}'
         )
 
     @classmethod
@@ -480,7 +480,7 @@ def _sums(some: Divergences, others: Divergences) -> Divergences:
         return tuple(map(_plus, some, others))
 
 
-def _written(amount: int | None) -> int:
+def _stored(amount: int | None) -> int:
     return -1 if amount is None else amount
 
 
@@ -563,13 +563,13 @@ class Holding:
         reserves = self.reserves
         if reserve:
             nano, units = reserves[reserve]
-            left = (max(0, nano - _known(price.epsilon_nano, nano)), max(0, units - price.delta_units))
+            left = (max(0, nano - _or_default(price.epsilon_nano, nano)), max(0, units - price.delta_units))
             reserves = _with(reserves, reserve, left)
         return Holding(
             account,
             reserves,
             self.waiting + 1,
-            self.waiting_nano + _known(price.epsilon_nano, 0),
+            self.waiting_nano + _or_default(price.epsilon_nano, 0),
             self.unit,
             self.sources,
         )
@@ -580,7 +580,7 @@ class Holding:
 
     def charged_many(self, price: ChargePrice, times: int) -> Holding:
         """The state after so many charges of one price, none of them the first."""
-        nano = self.waiting_nano + times * _known(price.epsilon_nano, 0)
+        nano = self.waiting_nano + times * _or_default(price.epsilon_nano, 0)
         account = self.account.after_many(price, times)
         return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources)
 
@@ -624,7 +624,7 @@ def _unit_text(unit: Unit | str) -> str:
     return canonical(unit.to_dict() if isinstance(unit, Unit) else unit)
 
 
-def _known(amount: int | None, otherwise: int) -> int:
+def _or_default(amount: int | None, otherwise: int) -> int:
     return otherwise if amount is None else amount
 
 

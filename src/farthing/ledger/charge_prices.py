@@ -151,11 +151,11 @@ class ChargePrice:
     def to_dict(self) -> dict[str, Any]:
         """Whole numbers and lists of them; -1 is infinite."""
         return {
-            "epsilon_nano": _written(self.epsilon_nano),
+            "epsilon_nano": _stored(self.epsilon_nano),
             "delta_units": self.delta_units,
             "leak_units": self.leak_units,
-            "divergences": [_written(amount) for amount in self.divergences],
-            "alone_nano": _written(self.alone_nano),
+            "divergences": [_stored(amount) for amount in self.divergences],
+            "alone_nano": _stored(self.alone_nano),
             "alone_units": self.alone_units,
         }
 
@@ -242,7 +242,7 @@ def _check_range(event: Event) -> None:
         raise InvalidValue("event", event, "must cost at most epsilon=1e6", "above that, nothing is private")
 
 
-def _written(amount: int | None) -> int:
+def _stored(amount: int | None) -> int:
     return -1 if amount is None else amount
 
 

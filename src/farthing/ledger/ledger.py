@@ -134,7 +134,7 @@ class OpenLedger:
         ('reserved', None)
         """
         name = checked_name(request_id, "request_id")
-        reader = self._asked(Question(request_id=name))
+        reader = self._reader(Question(request_id=name))
         entry = reader.charge()
         if entry is None:
             return None
@@ -169,7 +169,7 @@ class OpenLedger:
 
     def last(self) -> int:
         """The number of the last entry."""
-        return self._asked(Question()).last[0]
+        return self._reader(Question()).last[0]
 
     def datasets(self) -> list[str]:
         """The names of all datasets.
@@ -184,7 +184,7 @@ class OpenLedger:
         ...     ledger.datasets()
         ['survey']
         """
-        self._asked(Question())  # the head must be genuine
+        self._reader(Question())  # the head must be genuine
         with self._store.reading() as link:
             return [str(name) for (name,) in link.run(_DATASETS).fetchall()]
 
@@ -193,13 +193,13 @@ class OpenLedger:
         name = checked_name(dataset, "dataset")
         if self.role == "analyst":
             raise NotAllowed(self.role, "see the grants of others")
-        known(self._asked(Question(name)), name)
+        known(self._reader(Question(name)), name)
         with self._store.reading() as link:
             return [str(who) for (who,) in link.run(self._store.sql(_ANALYSTS), (name,)).fetchall()]
 
     def sources(self) -> dict[str, frozenset[str] | None]:
         """By dataset, the signatures of the tables of its budget; None where an older version opened it."""
-        self._asked(Question())
+        self._reader(Question())
         with self._store.reading() as link:
             rows = link.run(_STATES).fetchall()
         by_dataset = {}
@@ -221,7 +221,7 @@ class OpenLedger:
         if self.role == "analyst":
             raise NotAllowed(self.role, "see whether a table has changed")
         name = checked_name(request_id, "request_id")
-        entry = self._asked(Question(request_id=name)).charge()
+        entry = self._reader(Question(request_id=name)).charge()
         signature = None if entry is None else entry.body.get("table")
         return None if not signature or not table else signature != self._chain.table(name, table)
 
@@ -251,7 +251,7 @@ class OpenLedger:
         who = "" if analyst is None else checked_name(analyst, "analyst")
         if who and self.role == "analyst" and who != self.actor:
             raise NotAllowed(self.role, "see the grant of somebody else")
-        reader = self._asked(Question(name, who))
+        reader = self._reader(Question(name, who))
         whole = known(reader, name)
         holding = reader.own() if who else whole
         if holding is None:
@@ -355,8 +355,8 @@ class OpenLedger:
             if self._store.is_own(Path(target)):
                 raise InvalidValue("target", str(target), "must not be a file of the ledger", "name another")
             with Path(target).open("w", encoding="utf-8") as file:
-                return _written(self.entries(), file)
-        return _written(self.entries(), target)
+                return _write_lines(self.entries(), file)
+        return _write_lines(self.entries(), target)
 
     def close(self) -> None:
         """Close the connections; what was charged stays charged."""
@@ -379,7 +379,7 @@ class OpenLedger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.name!r}, actor={self.actor!r}, role={self.role!r})"
 
-    def _asked(self, question: Question) -> Reader:
+    def _reader(self, question: Question) -> Reader:
         def read(snapshot: Snapshot | None) -> Reader:
             reader = Reader(question, snapshot, self._chain, self._memory)
             reader.whole(), reader.own()  # compared with what was seen before anybody sees more
@@ -410,7 +410,7 @@ class OpenLedger:
                 yield event_of(entry.body["event"])
 
 
-def _written(entries: Iterable[Entry], file: IO[str]) -> int:
+def _write_lines(entries: Iterable[Entry], file: IO[str]) -> int:
     count = 0
     for entry in entries:
         file.write(json.dumps(entry.to_dict(), sort_keys=True, allow_nan=False) + "\n")
@@ -560,7 +560,7 @@ class Ledger(OpenLedger):
         if isinstance(words, str):
             words = Unit.read(words) or words
         signatures = self.source_signatures(sources)
-        return self._changed(Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures))
+        return self._append(Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures))
 
     def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
         """Let the budget of a dataset stand for the people in further tables too.
@@ -588,7 +588,7 @@ class Ledger(OpenLedger):
         """
         self._only("attach a source", "curator", "analyst")
         name, signatures = checked_name(dataset, "dataset"), self.source_signatures(sources)
-        return self._changed(Question(name), lambda tx: budget_policy.attach(tx, name, signatures))
+        return self._append(Question(name), lambda tx: budget_policy.attach(tx, name, signatures))
 
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
         """Give a dataset another budget.
@@ -617,7 +617,7 @@ class Ledger(OpenLedger):
         """
         self._only("set a budget", "curator")
         name, budget = checked_name(dataset, "dataset"), checked_change(epsilon, delta)
-        return self._changed(Question(name), lambda tx: budget_policy.set_budget(tx, name, *budget))
+        return self._append(Question(name), lambda tx: budget_policy.set_budget(tx, name, *budget))
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Entry:
         """Let an analyst spend at most so much in all; the dataset's own budget still rules above it.
@@ -646,7 +646,7 @@ class Ledger(OpenLedger):
         self._only("grant a budget", "curator")
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
         budget = checked_change(epsilon, delta)
-        return self._changed(Question(name, who), lambda tx: budget_policy.grant(tx, name, who, *budget))
+        return self._append(Question(name, who), lambda tx: budget_policy.grant(tx, name, who, *budget))
 
     def reserve(self, dataset: str, epsilon: float, delta: float | None = None, name: str = "reserve") -> Entry:
         """Set aside a part of a budget under a name, for charges that name it.
@@ -676,7 +676,7 @@ class Ledger(OpenLedger):
         self._only("set aside a reserve", "curator")
         whole, label = checked_name(dataset, "dataset"), checked_name(name, "name")
         budget = checked_change(epsilon, delta)
-        return self._changed(Question(whole), lambda tx: budget_policy.reserve(tx, whole, *budget, label))
+        return self._append(Question(whole), lambda tx: budget_policy.reserve(tx, whole, *budget, label))
 
     # What is spent.
 
@@ -743,7 +743,7 @@ class Ledger(OpenLedger):
             self._only("use a reserve", "curator")
         quote = self._quoted(request)
         question = Question(request.dataset, request.analyst, request.request_id, fresh=True, others=request.others)
-        outcome = self._changed(question, lambda tx: charge_lifecycle.charge(tx, request, quote))
+        outcome = self._append(question, lambda tx: charge_lifecycle.charge(tx, request, quote))
         if isinstance(outcome, tuple):
             raise refusal(outcome, request, self.place)
         return charge_lifecycle.charge_made(self.id, request, outcome)
@@ -781,7 +781,7 @@ class Ledger(OpenLedger):
         who = self._spender(analyst)
         name, priced = checked_name(dataset, "dataset"), checked_event(event)
         wanted = None if delta is None else checked_delta(delta)
-        reader = self._asked(Question(name, who))
+        reader = self._reader(Question(name, who))
         whole, own = known(reader, name), reader.own()
         held = [whole] if not who else [whole, own]
         return all(each is not None and each.admits(each.account.priced(priced, wanted)) for each in held)
@@ -850,7 +850,7 @@ class Ledger(OpenLedger):
         self._only("settle a charge", "curator", "analyst")
         _id_of(charge)
         question = Question(charge.dataset, charge.analyst, charge.request_id, others=charge.others)
-        return self._changed(question, lambda tx: charge_lifecycle.settle(tx, kind, charge, words, answer))
+        return self._append(question, lambda tx: charge_lifecycle.settle(tx, kind, charge, words, answer))
 
     def _spender(self, analyst: str | None) -> str:
         """Whose grant pays: an analyst's own; for a curator the dataset's budget alone, or a named analyst's."""
@@ -868,7 +868,7 @@ class Ledger(OpenLedger):
             self._memory.holding(dataset, analyst) if analyst else None,
         )
         if whole is None or (analyst and own is None):
-            reader = self._asked(Question(dataset, analyst))
+            reader = self._reader(Question(dataset, analyst))
             whole, own = reader.whole(), reader.own()
         # With others it is quoted under the lock: few requests have them.
         return None if whole is None or request.others else quoted(request, whole, own)
@@ -877,7 +877,7 @@ class Ledger(OpenLedger):
         if self.role not in roles:
             raise NotAllowed(self.role, action, f"open the ledger as {' or '.join(roles)}")
 
-    def _changed(self, question: Question, act: Callable[[Transaction], _Done]) -> _Done:
+    def _append(self, question: Question, act: Callable[[Transaction], _Done]) -> _Done:
         """What `act` returns, once the entry that it appended is durable."""
         made: list[tuple[Transaction, _Done]] = []
 

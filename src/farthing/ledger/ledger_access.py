@@ -155,7 +155,7 @@ def _opened(
             )
         if role != "curator":
             raise NotAllowed(role, "make a ledger", "ask a curator to make it")
-        ledger = _made(store, secret, actor)
+        ledger = _make_ledger(store, secret, actor)
     place = _key_file(store, secret, ledger)
     chain = Chain(secret if isinstance(secret, bytes) else needed_key(place), ledger)
     witness = _witness(store, place, ledger)
@@ -211,7 +211,7 @@ def _identity(store: Store, link: Link) -> str | None:
     return row[0]
 
 
-def _made(store: Store, secret: bytes | Path | None, actor: str) -> str:
+def _make_ledger(store: Store, secret: bytes | Path | None, actor: str) -> str:
     """Make the ledger; if another process was faster, theirs is the ledger."""
     if isinstance(store, SQLiteStore):
         _make_file(store)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from farthing.data import Integers, Reals
 from farthing.data.schema import Dates, Schema
 from farthing.inference import Answer
-from farthing.statistics.marginals.marginal_queries import restored_asking
+from farthing.statistics.marginals.marginal_queries import restored_queries
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.ranges.cell_conditions import Between
 from farthing.statistics.ranges.error_shapes import ShapedInterval
@@ -157,7 +157,7 @@ def _restored_shaped(form: Mapping[str, Any]) -> Answer:
     centre = interval.centre
     usual = form["values"] is None
     values = np.maximum(centre, interval.least) if usual else np.array(form["values"], dtype=float)
-    asking = None if form["asking"] is None else restored_asking(form["asking"], centre, values)
+    asking = None if form["asking"] is None else restored_queries(form["asking"], centre, values)
     labels = form["labels"]
     return Answer.within(
         form["name"],

@@ -109,7 +109,9 @@ def sum(
     >>> sum("income").name
     'sum of income'
     """
-    return statistic("sum", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded)
+    return statistic(
+        "sum", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+    )
 
 
 def mean(
@@ -141,7 +143,7 @@ def mean(
     'mean of income by sex and smoker'
     """
     return statistic(
-        "mean", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+        "mean", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
     )
 
 
@@ -175,7 +177,7 @@ def variance(
     """
     return statistic(
         "variance",
-        _one(column),
+        _column(column),
         where=where,
         by=by,
         name=name,
@@ -212,7 +214,9 @@ def std(
     >>> std("bmi").name
     'std of bmi'
     """
-    return statistic("std", _one(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded)
+    return statistic(
+        "std", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+    )
 
 
 def histogram(
@@ -251,7 +255,7 @@ def histogram(
     """
     return statistic(
         "histogram",
-        _one(column),
+        _column(column),
         where=where,
         by=by,
         name=name,
@@ -298,7 +302,7 @@ def cdf(
     """
     return statistic(
         "cdf",
-        _one(column),
+        _column(column),
         where=where,
         by=by,
         name=name,
@@ -399,7 +403,7 @@ def ranges(
     """
     return statistic(
         "ranges",
-        _one(column),
+        _column(column),
         where=where,
         by=by,
         name=name,
@@ -510,7 +514,7 @@ def quantile(
     """
     return statistic(
         "quantile",
-        _one(column),
+        _column(column),
         where=where,
         by=by,
         name=name,
@@ -557,7 +561,7 @@ def quantiles(
         )
     return statistic(
         "quantiles",
-        _one(column),
+        _column(column),
         where=where,
         by=by,
         name=name,
@@ -635,7 +639,7 @@ def linear_regression(
         raise InvalidValue("features", features, "must name one column or more, without the target")
     return statistic(
         "linear_regression",
-        (_one(target), *named),
+        (_column(target), *named),
         where=where,
         by=by,
         name=name,
@@ -663,7 +667,7 @@ CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
 """Every statistic by its name."""
 
 
-def _one(column: object) -> str:
+def _column(column: object) -> str:
     if not isinstance(column, str) or not column:
         raise InvalidValue("column", column, "must be the name of one column")
     return column

@@ -129,7 +129,7 @@ class PlanFacts(Protocol):
 def study_lines(study: StudyAccount) -> tuple[str, ...]:
     """The dataset and the study, by what is public about them."""
     data = study.dataset
-    unit = f", unit={_one(data.unit)!r}, max_rows={data.rows_per_unit}" if data.unit else ""
+    unit = f", unit={_unit_argument(data.unit)!r}, max_rows={data.rows_per_unit}" if data.unit else ""
     given = "".join(
         f", {name}={value!r}"
         for name, value in (("analyst", study.analyst), ("sampling_rate", study.sampling_rate))
@@ -174,7 +174,7 @@ def control_line(control: str, *words: Any, **options: Any) -> str:
     return f"plan = plan.{control}({', '.join(said)})"
 
 
-def _one(unit: tuple[str, ...]) -> Any:
+def _unit_argument(unit: tuple[str, ...]) -> Any:
     return unit[0] if len(unit) == 1 else list(unit)
 
 

@@ -237,7 +237,7 @@ class RowCount:
 
 
 @dataclass(frozen=True)
-class _Counting(Single):
+class _RowCountQuestion(Single):
     """A count whose noise is kept with it, so that its interval can be told later."""
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -305,7 +305,7 @@ def count_rows(
         request_id = earlier.request_id
     study.register()
     mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
-    question = _Counting(NAME, Count(), mechanism, study.dataset.probability)
+    question = _RowCountQuestion(NAME, Count(), mechanism, study.dataset.probability)
     study.curator.run(
         study.dataset,
         question,

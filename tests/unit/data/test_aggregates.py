@@ -22,7 +22,7 @@ from farthing.data import (
     Sum,
     dataset,
 )
-from farthing.data.aggregates.aggregate import MOST_CELLS, gatherings
+from farthing.data.aggregates.aggregate import MOST_CELLS, aggregate_queries
 from farthing.data.aggregates.bin_edges import are_equal_reals, checked_edges, equal_edges, labels_of
 from farthing.data.expressions import read_cell
 from farthing.data.schema import Dates, Integers, Reals, Schema
@@ -200,15 +200,15 @@ def test_what_could_overflow_is_refused_in_advance() -> None:
 
 def test_one_query_serves_a_plan_unless_its_cells_multiply_too_far() -> None:
     schema = Schema.read({"a": (0, 999), "b": (0, 999), "c": ["x", "y"]})
-    together = gatherings(
+    together = aggregate_queries(
         {"n": Count(), "c": CellCounts("c"), "s": Sum("a", by="c"), "h": Histogram("b", cells=10)}, schema
     )
     assert [sorted(one.aggregates) for one in together] == [["c", "h", "n", "s"]]
-    apart = gatherings({"a": Histogram("a"), "b": Histogram("b"), "c": CellCounts("c")}, schema)
+    apart = aggregate_queries({"a": Histogram("a"), "b": Histogram("b"), "c": CellCounts("c")}, schema)
     assert [sorted(one.aggregates) for one in apart] == [["a", "c"], ["b"]]
     assert MOST_CELLS < 1000 * 1000
     with pytest.raises(InvalidValue, match="must have at most 131,072 cells"):
-        gatherings({"n": CellCounts(["a", "b"])}, schema)
+        aggregate_queries({"n": CellCounts(["a", "b"])}, schema)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from farthing.data import CellCounts, Count, Sum, dataset
-from farthing.data.aggregates.aggregate import gatherings
+from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import connection, default_engine, quiet
 from farthing.data.stability import Run
 from farthing.data.unit_rows import fresh_key, sampled, unit_columns
@@ -154,8 +154,8 @@ def test_a_unit_outside_the_sample_moves_nothing_in_any_branch() -> None:
                 schema={"cost": (0, 9)},
             )
             chain = people.union(people.where("visit > 1")).join(costs, how="left").explode("tags", limit=2).sample(0.5)
-            (gathering,) = gatherings({"n": Count(by="tags"), "s": Sum("cost")}, chain.schema)
-            answers.append(gathering.answers(default_engine().rows(chain._sql(gathering, key))))
+            (query,) = aggregate_queries({"n": Count(by="tags"), "s": Sum("cost")}, chain.schema)
+            answers.append(query.answers(default_engine().rows(chain._sql(query, key))))
         inside = int(hashlib.sha256(f"{key}2:99".encode()).hexdigest(), 16) < 2**255
         kept.add(inside)
         assert (answers[0]["n"].tolist() != answers[1]["n"].tolist()) == inside

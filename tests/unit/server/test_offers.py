@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.jobs.job_runner import refuse_dearer
 from farthing.server.services.dataset_service import study_of
-from farthing.study.sessions.session_defaults import SessionWishes, open_wished_session
+from farthing.study.sessions.session_defaults import SessionOptions, open_wished_session
 from unit.server.conftest import DATASET, DECLARATION, Served, served_in
 
 PLANS, SESSIONS = "/api/v1/plans/price", "/api/v1/sessions/price"
@@ -104,7 +104,7 @@ def test_a_price_that_is_said_is_enough_to_confirm(curator: TestClient, served: 
     said = re.search(r"would cost epsilon=([\d.]+) now", str(refused.value))
     assert said is not None
     refuse_dearer(plan, float(said[1]))
-    wish = SessionWishes(alpha=0.9, queries=2, columns=("sex",), rows=40_000, epsilon=0.1234574)
+    wish = SessionOptions(alpha=0.9, queries=2, columns=("sex",), rows=40_000, epsilon=0.1234574)
     study = study_of(served.state, served.caller("ada"), DATASET)
     with pytest.raises(InvalidValue) as dearer:
         open_wished_session(study, wish, "a session", confirmed=0.1)

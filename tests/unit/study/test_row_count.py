@@ -13,7 +13,7 @@ import farthing as ft
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.study import study_account
-from farthing.study.sessions.session_defaults import SessionWishes, session_offer
+from farthing.study.sessions.session_defaults import SessionOptions, session_offer
 from study_people import SCHEMA, table
 
 Make = Callable[..., ft.Study]
@@ -61,7 +61,7 @@ def test_plans_use_the_low_end_of_the_count_and_what_is_left(make_study: Make) -
 
 def test_sessions_use_the_same_count_and_assume_the_same_size(make_study: Make) -> None:
     study = make_study(epsilon=10.0)
-    wish = SessionWishes(alpha=0.5, columns=("sex",), queries=5)
+    wish = SessionOptions(alpha=0.5, columns=("sex",), queries=5)
     guess = session_offer(study, wish)
     assert (guess.guessed, guess.plan.rows) == (True, study.plan(*ASKED).assumed_rows)
     rows = study.count_rows()

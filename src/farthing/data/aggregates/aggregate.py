@@ -152,7 +152,7 @@ def _refuse_too_many(name: str, count: int) -> None:
 
 
 @dataclass(frozen=True)
-class Gathering:
+class AggregateQuery:
     """One query: the axes to group by, the features to sum, and which aggregate uses which."""
 
     aggregates: Mapping[str, Aggregate]
@@ -166,7 +166,7 @@ class Gathering:
         parts: tuple[Axis | Feature, ...] = (*self.axes, *self.features)
         return {name for part in parts for name in part.columns}
 
-    def query(self, table: Any) -> Any:
+    def expression(self, table: Any) -> Any:
         """The Ibis expression: one group for each combination of cells that has rows."""
         columns = {f"a{place}": axis.value(table) for place, axis in enumerate(self.axes)}
         for place, feature in enumerate(self.features):
@@ -203,7 +203,9 @@ class Gathering:
         return aggregate.finished(result)
 
 
-def gatherings(aggregates: Mapping[str, Aggregate], schema: Schema, *, apart: bool = False) -> list[Gathering]:
+def aggregate_queries(
+    aggregates: Mapping[str, Aggregate], schema: Schema, *, apart: bool = False
+) -> list[AggregateQuery]:
     """The aggregates in as few queries as their cells allow; `apart` for one query each."""
     groups: list[dict[str, Aggregate]] = []
     for name, aggregate in aggregates.items():
@@ -222,7 +224,7 @@ def gatherings(aggregates: Mapping[str, Aggregate], schema: Schema, *, apart: bo
                 break
         else:
             groups.append({name: aggregate})
-    return [_gathering(group, schema) for group in groups]
+    return [_aggregate_query(group, schema) for group in groups]
 
 
 def features_of(aggregate: Aggregate, schema: Schema) -> tuple[Feature, ...]:
@@ -247,10 +249,10 @@ def features_of(aggregate: Aggregate, schema: Schema) -> tuple[Feature, ...]:
     return tuple(map(filtered, features))
 
 
-def _gathering(group: dict[str, Aggregate], schema: Schema) -> Gathering:
+def _aggregate_query(group: dict[str, Aggregate], schema: Schema) -> AggregateQuery:
     axes = dict.fromkeys(axis for aggregate in group.values() for axis in aggregate.axes(schema))
     features = dict.fromkeys(feature for aggregate in group.values() for feature in features_of(aggregate, schema))
-    return Gathering(group, tuple(axes), tuple(features), schema)
+    return AggregateQuery(group, tuple(axes), tuple(features), schema)
 
 
 def _flat_index(places: list[list[int | None]], shape: tuple[int, ...], rows: int) -> np.ndarray[Any, Any]:

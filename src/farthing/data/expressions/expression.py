@@ -173,7 +173,7 @@ class _Checker(Coercion):
             raise self.fault(node, f"like needs categories of text, not {name_of_kind(subject)}")
         if pattern.operator != CONSTANT or not isinstance(pattern.value, str):
             raise self.fault(node.arguments[1], "a pattern is a text between quotes", "for example like 'north%'")
-        return text_functions.liked(subject, pattern.value)
+        return text_functions.pattern_match(subject, pattern.value)
 
     # Text, dates, numbers, casts
 

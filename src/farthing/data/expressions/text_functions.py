@@ -30,7 +30,7 @@ def compared(part: Meaning, symbol: str, other: str) -> Meaning:
     return table(part, pairs, Flag())
 
 
-def liked(part: Meaning, pattern: str) -> Meaning:
+def pattern_match(part: Meaning, pattern: str) -> Meaning:
     """Every category against a pattern of %, _ and plain characters."""
     assert isinstance(part.range, Label)
     pairs = tuple((value, matches(value, pattern)) for value in part.range.values)

@@ -164,7 +164,7 @@ class JoinOnUnit:
         """An inner or left join on the columns of the unit."""
         units = unit_columns(len(self.other.unit))
         wanted = [name for name in self.other.schema if name in run.columns]
-        other = self.other.table(run.wanting(wanted))
+        other = self.other.table(run.with_columns(wanted))
         renamed = other.select(
             **{f"__farthing_right_{name}": other[name] for name in units},
             **{name: other[name] for name in wanted},

@@ -65,7 +65,7 @@ def add_user(
                 "name, or say that the same person is returning.",
                 {"name": name, "rule": "must not have been somebody else's", "way_out": "returning"},
             )
-        added = _known(connection, name)
+        added = _existing_user(connection, name)
     _log.info("user %s added as %s, by %s", name, role, by)
     return added
 
@@ -88,7 +88,7 @@ def change_user(
     changes = []
     with _unique(name, given_subject), store.begin() as connection:
         user_rows.lock_curators(connection)
-        before = _known(connection, name)
+        before = _existing_user(connection, name)
         if by == name:
             _check_own(before, role, disabled, password_hash)
         if role is not None and role != before.role:
@@ -108,7 +108,7 @@ def change_user(
         if disabled:
             user_rows.revoke_tokens(connection, name, now())
         _keep_a_curator(connection, before)
-        after = _known(connection, name)
+        after = _existing_user(connection, name)
     for change in changes:
         _log.info("user %s: %s, by %s", name, change, by)
     return after
@@ -118,7 +118,7 @@ def remove_user(store: Store, name: str, *, by: str) -> None:
     """Remove somebody; their name stays taken, because grants and answers stand under it."""
     with store.begin() as connection:
         user_rows.lock_curators(connection)
-        before = _known(connection, name)
+        before = _existing_user(connection, name)
         if by == name:
             raise RequestRefused("not_allowed", "you cannot remove yourself; ask another curator.")
         gone = {"role": REMOVED, "password_hash": None, "oidc_subject": None, "disabled": True}
@@ -141,7 +141,7 @@ def change_own_password(store: Store, passwords: Passwords, name: str, new: str,
 def known_user(store: Store, name: str) -> User:
     """The user of this name, or a refusal that says that there is none."""
     with store.reading() as connection:
-        return _known(connection, name)
+        return _existing_user(connection, name)
 
 
 def _check(name: str, role: str | None, subject: str | None) -> None:
@@ -187,7 +187,7 @@ def usable_name(text: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", ".", text.lower()).strip("._-")[:64].rstrip("._-")
 
 
-def _known(connection: sa.Connection, name: str) -> User:
+def _existing_user(connection: sa.Connection, name: str) -> User:
     user = user_rows.find(connection, name)
     if user is None:
         raise RequestRefused("not_found", f"there is no user {name!r}; see the list of users.", {"name": name})

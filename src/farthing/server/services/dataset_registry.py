@@ -146,7 +146,7 @@ def set_budget(state: State, who: Caller, name: str, words: BudgetWords) -> Budg
     total = _registered(state, who, name).budget(name).total
     if words.delta is not None:
         _refuse_unplannable(words.delta)
-    if total != _wanted(words, total):
+    if total != _new_budget(words, total):
         state.ledger(who).set_budget(name, words.epsilon, words.delta)
     return budget_of(state, who, name)
 
@@ -162,7 +162,7 @@ def grant(state: State, who: Caller, name: str, user: str, words: BudgetWords) -
                 {"name": user},
             )
     before = ledger.budget(name, user).total if user in ledger.analysts(name) else None
-    if before is None or before != _wanted(words, before):
+    if before is None or before != _new_budget(words, before):
         ledger.grant(name, user, words.epsilon, words.delta)
     return budget_view(ledger.budget(name, user), ledger.budget(name))
 
@@ -172,7 +172,7 @@ def reserve(state: State, who: Caller, name: str, label: str, words: BudgetWords
     ledger = _registered(state, who, name)
     before = ledger.budget(name).withheld.get(label)
     now = ApproxDP(0.0) if before is None else before
-    if now != _wanted(words, now if words.epsilon else ApproxDP(0.0)):
+    if now != _new_budget(words, now if words.epsilon else ApproxDP(0.0)):
         ledger.reserve(name, words.epsilon, words.delta, name=label)
     return budget_of(state, who, name)
 
@@ -187,7 +187,7 @@ def _claim_tables(state: State, ledger: Ledger) -> None:
                 take_up_table(ledger, dataset_of(state, each), each.name)
 
 
-def _wanted(words: BudgetWords, before: ApproxDP) -> ApproxDP:
+def _new_budget(words: BudgetWords, before: ApproxDP) -> ApproxDP:
     """What is to be set, where a delta that is left out stays as it is."""
     return as_stored(words.epsilon, before.delta if words.delta is None else words.delta)
 

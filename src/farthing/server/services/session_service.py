@@ -32,7 +32,7 @@ from farthing.server.store.session_answers import Asked
 
 if TYPE_CHECKING:
     from farthing.study import Study
-    from farthing.study.sessions.session_defaults import Column, Offer, QuerySession, SessionWishes
+    from farthing.study.sessions.session_defaults import Column, Offer, QuerySession, SessionOptions
 
 MOST_CATEGORIES = 1_000  # that are shown of one column
 _PRICE_WAIT = 20.0  # seconds to wait for other prices
@@ -224,14 +224,14 @@ def _view(
     )
 
 
-def wish_of(asked: Any) -> SessionWishes:
+def wish_of(asked: Any) -> SessionOptions:
     """The wish of a request as a value."""
-    from farthing.study.sessions.session_defaults import SessionWishes
+    from farthing.study.sessions.session_defaults import SessionOptions
 
     words = {name: value for name, value in asked.items() if value is not None}
     if "columns" in words:
         words["columns"] = tuple(words["columns"])
-    return SessionWishes(**words)
+    return SessionOptions(**words)
 
 
 def plan_view(plan: Any) -> dict[str, Any]:

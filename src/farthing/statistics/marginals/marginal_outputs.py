@@ -22,7 +22,7 @@ from farthing.statistics.counts.count_outputs import counts_of_total
 from farthing.statistics.counts.count_queries import group_axes
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
 from farthing.statistics.counts.piece_counts import PieceCounts
-from farthing.statistics.marginals.marginal_queries import MarginalAsking
+from farthing.statistics.marginals.marginal_queries import MarginalQueries
 from farthing.statistics.marginals.marginal_transforms import MarginalCells, MarginalTransform
 from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 from farthing.statistics.public_facts import Assumption, Facts
@@ -81,7 +81,7 @@ class MarginalsOutput(StrategyOutput):
             blurred = self._blurred(unit, math.sqrt(variance), plain)
             errors, shape = blurred.deviations, blurred.shape
         residuals = {part: v * variance for part, v in transform.fit.residual_variances.items()}
-        asking = MarginalAsking(self.name, self.cells, plain, residuals, noise.kind, units)
+        asking = MarginalQueries(self.name, self.cells, plain, residuals, noise.kind, units)
         return Answer.within(
             self.name,
             values,

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalAsking:
+class MarginalQueries:
     """The estimated cells of all tables, and the variance of each residual they are made of."""
 
     name: str
@@ -118,10 +118,10 @@ def variance_of_sum(
     return total
 
 
-def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalAsking:
+def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalQueries:
     """The questions of a stored release of marginals."""
     groups, axes = (tuple(restored_axis(axis) for axis in form[key]) for key in ("groups", "axes"))
-    return MarginalAsking(
+    return MarginalQueries(
         form["name"],
         MarginalCells(groups, axes, form["way"]),
         np.array(estimate, dtype=float),
@@ -131,7 +131,7 @@ def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalAsking
     )
 
 
-def restored_asking(form: Mapping[str, Any], centre: Any = None, values: Any = None) -> FurtherQueries:
+def restored_queries(form: Mapping[str, Any], centre: Any = None, values: Any = None) -> FurtherQueries:
     """The questions of a stored answer; `centre` is what its intervals lie around, `values` its own."""
     if form.get("kind") == "ranges":
         return restored_ranges(form, values)

@@ -73,7 +73,7 @@ class MarginalCells:
         >>> MarginalCells((), (sex, age), 2).labels[:2]
         ('sex = F, age = 0 to 18', 'sex = F, age = 18 to 99')
         """
-        words = {axis.column: _words(axis) for axis in (*self.groups, *self.axes)}
+        words = {axis.column: _cell_texts(axis) for axis in (*self.groups, *self.axes)}
         labels: list[str] = []
         for subset in self.subsets:
             chosen = [*self.groups, *(self.axes[column] for column in subset)]
@@ -81,13 +81,13 @@ class MarginalCells:
         return tuple(labels)
 
 
-def _words(axis: CellAxis) -> list[str]:
-    return [f"{axis.column} = {_word(label)}" for label in axis.labels]
+def _cell_texts(axis: CellAxis) -> list[str]:
+    return [f"{axis.column} = {_label_text(label)}" for label in axis.labels]
 
 
-def _word(label: Any) -> str:
+def _label_text(label: Any) -> str:
     if isinstance(label, tuple):
-        return f"{_word(label[0])} to {_word(label[1])}"
+        return f"{_label_text(label[0])} to {_label_text(label[1])}"
     return f"{label:.8g}" if isinstance(label, float) else str(label)
 
 

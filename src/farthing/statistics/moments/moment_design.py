@@ -92,7 +92,7 @@ def _condition(statistic: Statistic) -> str:
 def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:
     cells = len(shared.rows)
     mean, variance = np.full(cells, shared.mean), np.full(cells, shared.variance)
-    given = _given(statistic, facts, cells)
+    given = _expected_value(statistic, facts, cells)
     if given is not None and statistic.kind == "mean":
         mean = np.clip(given, shared.centred.lower, shared.centred.upper)
     elif given is not None and statistic.kind in ("variance", "std"):
@@ -124,7 +124,7 @@ def _slots_of(statistic: Statistic, shared: Shared) -> tuple[Slot, ...]:
     return tuple(slot for slot in wanted if slot is not None)
 
 
-def _given(statistic: Statistic, facts: Facts, cells: int) -> Floats | None:
+def _expected_value(statistic: Statistic, facts: Facts, cells: int) -> Floats | None:
     """What the steward expects the statistic itself to be."""
     given = facts.expected.get(statistic.name)
     if given is None or statistic.name in facts.schema:  # a column of that name is what is meant

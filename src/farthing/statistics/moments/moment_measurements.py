@@ -286,7 +286,7 @@ def expected_mean(facts: Facts, column: str) -> float:
     """
     if isinstance(facts.schema[column], Flags):
         return float(category_shares(facts, column, (False, True))[1])
-    model, said = facts.column(column), _said(facts, column)
+    model, said = facts.column(column), _expected_moments(facts, column)
     if said:
         return said[0]
     lower, upper = model.points[0], model.points[-1]
@@ -298,12 +298,12 @@ def expected_variance(facts: Facts, column: str) -> float:
     if isinstance(facts.schema[column], Flags):
         share = expected_mean(facts, column)
         return max(share * (1 - share), 1e-6)
-    model, said = facts.column(column), _said(facts, column)
+    model, said = facts.column(column), _expected_moments(facts, column)
     width = model.points[-1] - model.points[0]
     return max(said[1] if said else model.variance, (width * 1e-6) ** 2)
 
 
-def _said(facts: Facts, column: str) -> tuple[float, float] | None:
+def _expected_moments(facts: Facts, column: str) -> tuple[float, float] | None:
     """The mean and the variance of an expected pair or list; a model of them is cut off at the bounds, and smoothed."""
     given, domain = without_missing(column, facts.expected.get(column)), facts.schema[column]
     assert isinstance(domain, Integers | Reals)

@@ -355,9 +355,9 @@ def _output(
     asked = np.atleast_1d(expected_rows(facts, statistic.where, statistic.by))
     rows = np.maximum(asked * facts.present(statistic.column), 1.0)  # a row without a value has no rank
     listed = None if on_points else _listed_rows(statistic, facts, float(rows[0]))
-    shares = _shares(grid, model, facts, statistic.column) if listed is None else _held(grid, listed)
+    shares = _shares(grid, model, facts, statistic.column) if listed is None else _expected_shares(grid, listed)
     distributions = tuple(
-        QuantileDistribution(grid.values, shares, q, float(grid.step), on_points, _known(listed, q, grid))
+        QuantileDistribution(grid.values, shares, q, float(grid.step), on_points, _expected_quantile(listed, q, grid))
         for q in statistic.probabilities
     )
     spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
@@ -394,13 +394,13 @@ def _listed_rows(statistic: Statistic, facts: Facts, rows: float) -> Floats | No
     return np.sort(np.asarray(given, dtype=float))
 
 
-def _held(grid: QuantileGrid, listed: Floats) -> Floats:
+def _expected_shares(grid: QuantileGrid, listed: Floats) -> Floats:
     """The share of listed rows at each point."""
     points = np.clip(np.rint(listed / float(grid.step)), grid.first, grid.last).astype(np.int64) - grid.first
     return np.bincount(points, minlength=grid.points) / len(listed)
 
 
-def _known(listed: Floats | None, probability: float, grid: QuantileGrid) -> float | None:
+def _expected_quantile(listed: Floats | None, probability: float, grid: QuantileGrid) -> float | None:
     if listed is None:
         return None
     own = np.quantile(listed, probability, method="inverted_cdf")

@@ -25,7 +25,7 @@ from farthing.statistics.ranges.error_shapes import (
     ShapedErrors,
     ShapedInterval,
 )
-from farthing.statistics.ranges.range_queries import MOST_CELLS_SHAPED, RangeAsking
+from farthing.statistics.ranges.range_queries import MOST_CELLS_SHAPED, RangeQueries
 from farthing.statistics.ranges.strategy_slots import StrategyOutput, StrategySlot
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 from farthing.statistics.statistic import Statistic
@@ -113,7 +113,7 @@ class RangesOutput(StrategyOutput):
             blurred = self._blurred(unit, deviation, plain)
             errors, shape = blurred.deviations, blurred.shape
         listed = bool(self.statistic.ranges)
-        asking = RangeAsking(self.name, self.axes, cells, settled, transform, noise.kind, deviation, units, listed)
+        asking = RangeQueries(self.name, self.axes, cells, settled, transform, noise.kind, deviation, units, listed)
         return Answer.within(
             self.name,
             values,

@@ -31,7 +31,7 @@ MOST_CELLS_SHAPED = 1_024
 
 
 @dataclass(frozen=True, eq=False)
-class RangeAsking:
+class RangeQueries:
     """The cells of a release (groups x cells) by least squares and as they are shown, and how they were measured.
 
     Values are sums of `settled`, the cells as shown, so that answers agree; errors and intervals are those of
@@ -100,7 +100,7 @@ class RangeAsking:
         return self._stored
 
 
-def restored_ranges(form: Mapping[str, Any], answers: Any) -> RangeAsking:
+def restored_ranges(form: Mapping[str, Any], answers: Any) -> RangeQueries:
     """The questions of a stored release of ranges; `answers` are the values that were released.
 
     Releases of older ledgers have sums of the estimate, and still do.
@@ -111,7 +111,7 @@ def restored_ranges(form: Mapping[str, Any], answers: Any) -> RangeAsking:
         np.array(values, dtype=float).reshape(transform.groups, -1)
         for values in (form["estimate"], answers if settled == "as shown" else settled)
     )
-    return RangeAsking(
+    return RangeQueries(
         form["name"],
         tuple(restored_axis(axis) for axis in form["axes"]),
         estimate,

@@ -92,7 +92,7 @@ class DataFolder:
             source = open_source(str(path))
         except InvalidValue as problem:
             raise InvalidValue("source", name, problem.rule, problem.way_out) from None
-        return self._kept(key, source)
+        return self._remembered(key, source)
 
     def answering(self, name: str) -> Source:
         """The table of that name on an engine that answers now; a connection that was lost is opened again."""
@@ -111,7 +111,7 @@ class DataFolder:
                 source = self.opened(name)
         raise EngineError(source.engine.name, "its server does not answer", "try again when it does")
 
-    def _kept(self, key: tuple[Any, ...], source: Source) -> Source:
+    def _remembered(self, key: tuple[Any, ...], source: Source) -> Source:
         with self._turn:
             source = self._open.setdefault(key, source)
             while len(self._open) > _MOST_OPEN:
@@ -191,7 +191,7 @@ class DataFolder:
                 return self._open[key]
         try:
             made = postgres_table(url, table) if kind == "postgres" else spark_table(url, table)
-            return self._kept(key, open_source(made))
+            return self._remembered(key, open_source(made))
         except EngineError as problem:
             failed = EngineError(kind, "its server or table cannot be reached", problem.way_out)
         except FarthingError:

@@ -89,7 +89,7 @@ def checked_declaration(name: str, words: Mapping[str, Any], source: Source) -> 
             alone = dataset(source, schema={column: _domain(column, entry, source)})
             sentences[column] = column_sentence(column, alone)
         except FarthingError as problem:
-            problems.append((f"columns.{column}", _said(problem)))
+            problems.append((f"columns.{column}", _sentence(problem)))
     unit = ""
     if words["columns"] and not problems:
         try:
@@ -97,7 +97,7 @@ def checked_declaration(name: str, words: Mapping[str, Any], source: Source) -> 
         except FarthingError as problem:
             where = problem.name if isinstance(problem, InvalidValue) else "columns"
             problems.append(
-                (where if where in ("unit", "max_rows", "neighbours", "rows") else "columns", _said(problem))
+                (where if where in ("unit", "max_rows", "neighbours", "rows") else "columns", _sentence(problem))
             )
     return Checked(unit, sentences, tuple(problems))
 
@@ -186,7 +186,7 @@ def fits_budget(made: Dataset, budget: Budget) -> bool:
     return True
 
 
-def _said(problem: FarthingError) -> str:
+def _sentence(problem: FarthingError) -> str:
     if isinstance(problem, InvalidValue):
         return f"{problem.rule}; {problem.way_out}" if problem.way_out else problem.rule
     return str(problem)

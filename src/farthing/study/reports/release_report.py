@@ -241,8 +241,8 @@ def report_page(release: ReleaseFacts) -> str:
 <section><h2>The statistics</h2>
 {"".join(_statistic(answer) for answer in release.answers.values())}
 </section>
-{_spending(release)}
-{_meaning(release)}
+{_cost_section(release)}
+{_risk_section(release)}
 {_receipt(release)}
 {_code(release)}
 </main>
@@ -316,10 +316,10 @@ def _statistic(answer: Answer) -> str:
 def _chart(answer: Answer, rows: list[tuple[str, float, float, float]]) -> str:
     """Bars; for more neighbouring cells than there is room for, a curve, and for other cells the first ones."""
     if len(rows) <= MOST_BARS:
-        return _drawn(error_bars, rows)
+        return _responsive_chart(error_bars, rows)
     if are_neighbours(answer.labels):
-        return _drawn(curve, rows) + f'<p class="soft">The curve shows all {len(rows):,} cells.</p>'
-    few = _drawn(error_bars, rows[:MOST_BARS])
+        return _responsive_chart(curve, rows) + f'<p class="soft">The curve shows all {len(rows):,} cells.</p>'
+    few = _responsive_chart(error_bars, rows[:MOST_BARS])
     return few + f'<p class="soft">The chart shows the first {MOST_BARS} of {len(rows):,} cells.</p>'
 
 
@@ -339,7 +339,7 @@ def _counted(statistics: int) -> str:
     return "1 statistic" if statistics == 1 else f"{statistics:,} statistics"
 
 
-def _drawn(chart: Callable[..., str], *data: Any) -> str:
+def _responsive_chart(chart: Callable[..., str], *data: Any) -> str:
     """A chart for wide screens and one for phones, where a scaled one could not be read."""
     return f'<div class="wide">{chart(*data)}</div><div class="narrow">{chart(*data, width=358)}</div>'
 
@@ -348,15 +348,15 @@ def _interval_text(row: Mapping[str, Any]) -> str:
     return escape(with_interval(row["value"], row["lower"], row["upper"]))
 
 
-def _spending(release: ReleaseFacts) -> str:
+def _cost_section(release: ReleaseFacts) -> str:
     plan = release.plan
     price = plan["price"]
     names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "exact curves (charged)"}
-    bars = _drawn(price_bars, [(name, _number(price.get(key))) for key, name in names.items()])
+    bars = _responsive_chart(price_bars, [(name, _number(price.get(key))) for key, name in names.items()])
     budget = plan.get("budget")
     bar = ""
     if budget:
-        bar = _drawn(budget_bar, budget["spent_before"], release.cost, budget["total"]) + (
+        bar = _responsive_chart(budget_bar, budget["spent_before"], release.cost, budget["total"]) + (
             f'<p class="soft">Budget {number_text(budget["total"], 4)}: {number_text(budget["spent_before"], 4)} '
             "spent before, "
             f"{number_text(release.cost, 4)} by this release.</p>"
@@ -378,7 +378,7 @@ def _spending(release: ReleaseFacts) -> str:
 </section>"""
 
 
-def _meaning(release: ReleaseFacts) -> str:
+def _risk_section(release: ReleaseFacts) -> str:
     risk = Risk(release.cost, release.plan["delta"])
     said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (

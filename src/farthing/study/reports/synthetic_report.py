@@ -184,7 +184,7 @@ verdict is <b>good</b>, counts of these columns are right to within 5% of all ro
 {_verdicts(synthetic)}
 {_limits()}
 {_measured(synthetic)}
-{_meaning(synthetic)}
+{_risk_section(synthetic)}
 <section><h2>The receipt</h2><p>The ledger must contain this entry forever. To check it: save the text as
 <code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>
 <pre>{escape(synthetic.receipt.to_json())}</pre></section>
@@ -305,7 +305,7 @@ before; the mark is the error of the noise that the table was then measured with
 </tr></thead><tbody>{rows}</tbody></table></div></details></section>"""
 
 
-def _meaning(synthetic: SyntheticFacts) -> str:
+def _risk_section(synthetic: SyntheticFacts) -> str:
     risk = Risk(synthetic.cost, synthetic.question.delta)
     said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (

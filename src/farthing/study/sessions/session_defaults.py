@@ -42,7 +42,7 @@ Column = CodedAxis
 
 
 @dataclass(frozen=True)
-class SessionWishes:
+class SessionOptions:
     """What somebody says about the session they want; everything may be left out."""
 
     alpha: float | None = None
@@ -79,7 +79,7 @@ class Offer:
     guessed: bool
 
 
-def session_offer(study: Study, wish: SessionWishes) -> Offer:
+def session_offer(study: Study, wish: SessionOptions) -> Offer:
     """The price and the promise; nothing is spent and no row is read.
 
     >>> import pyarrow, tempfile, farthing as ft
@@ -87,7 +87,7 @@ def session_offer(study: Study, wish: SessionWishes) -> Offer:
     >>> people = ft.dataset(table, schema={"sex": ["F", "M"], "income": (0.0, 200_000.0)})
     >>> folder = tempfile.TemporaryDirectory()
     >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
-    >>> offer = session_offer(study, SessionWishes(rows=10_000))
+    >>> offer = session_offer(study, SessionOptions(rows=10_000))
     >>> offer.plan.alpha, offer.plan.error, offer.columns[1].edges[:3]
     (0.05, 500, (0.0, 5000.0, 10000.0))
     >>> folder.cleanup()
@@ -102,7 +102,7 @@ def session_offer(study: Study, wish: SessionWishes) -> Offer:
 
 def open_wished_session(
     study: Study,
-    wish: SessionWishes,
+    wish: SessionOptions,
     request_id: str,
     *,
     confirmed: float | None = None,
@@ -128,12 +128,12 @@ def open_wished_session(
     return open_session(study, asked, request_id, progress=progress)
 
 
-def resume_session(study: Study, wish: SessionWishes, request_id: str) -> QuerySession:
+def resume_session(study: Study, wish: SessionOptions, request_id: str) -> QuerySession:
     """A session that was opened, here or elsewhere, as it is in the ledger; nothing is charged."""
     return open_session(study, _asked_again(study, wish, request_id), request_id)
 
 
-def is_session_of(study: Study, wish: SessionWishes, request_id: str) -> bool:
+def is_session_of(study: Study, wish: SessionOptions, request_id: str) -> bool:
     """Whether a session of that id was opened for the same columns, cuts and promises; no row is read.
 
     What it may have been opened with is not compared where the budget of that day had a say: alpha, rows, epsilon.
@@ -145,7 +145,7 @@ def is_session_of(study: Study, wish: SessionWishes, request_id: str) -> bool:
     return True
 
 
-def _asked_again(study: Study, wish: SessionWishes, request_id: str) -> QuerySessionOptions:
+def _asked_again(study: Study, wish: SessionOptions, request_id: str) -> QuerySessionOptions:
     facts = session_facts(study, request_id)
     plan = facts["plan"]
     known = tuple(facts.get("known", ()))
@@ -174,7 +174,7 @@ def updates_begun(study: Study, request_id: str, updates: int) -> int:
     return rounds_begun(study.curator, request_id, updates)
 
 
-def columns_of(dataset: Dataset, wish: SessionWishes) -> tuple[Column, ...]:
+def columns_of(dataset: Dataset, wish: SessionOptions) -> tuple[Column, ...]:
     """The columns that a session of this wish is about."""
     return wish.asked(dataset).axes(dataset)
 

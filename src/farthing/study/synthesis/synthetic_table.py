@@ -441,7 +441,7 @@ def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | 
         return SynthesisOffer(study, made.question, _checked_rows(rows, made.question), name)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
     allowance = study.allowance(options.epsilon)
-    tables = _known(study, options.known, axes)
+    tables = _tables_of(study, options.known, axes)
     question = checked_synthesis(axes, sensitivity, allowance.epsilon, allowance.delta, tables)
     return SynthesisOffer(study, question, _checked_rows(rows, question), name)
 
@@ -518,7 +518,7 @@ def earlier_synthesis(study: StudyAccount, request_id: str, options: SynthesisOp
             same
             and axes == synthetic.question.axes
             and options.epsilon in (None, synthetic.question.epsilon)
-            and stored_known(_known(study, options.releases, axes)) == stored_known(synthetic.question.plan.known)
+            and stored_known(_tables_of(study, options.releases, axes)) == stored_known(synthetic.question.plan.known)
         )
     if not same:
         raise InvalidValue(
@@ -569,7 +569,7 @@ def _read(answered: Answered, count: int | None, question: CheckedSynthesis) -> 
     )
 
 
-def _known(
+def _tables_of(
     study: StudyAccount, releases: Release | Sequence[Release], axes: Sequence[CodedAxis]
 ) -> tuple[KnownTable, ...]:
     """The tables of earlier releases of the same dataset."""

@@ -13,7 +13,7 @@ from farthing.data import dataset
 from farthing.errors import FarthingError
 from farthing.statistics.constructors import marginals
 from farthing.statistics.design import Design, design_of
-from farthing.statistics.marginals.marginal_queries import MarginalAsking, restored_marginals
+from farthing.statistics.marginals.marginal_queries import MarginalQueries, restored_marginals
 from farthing.statistics.measurements import Noise
 
 ROWS = 1_500
@@ -84,7 +84,7 @@ def test_conditions_on_columns_of_one_table_are_counted() -> None:
     for what, rows in asked.items():
         assert answer.query(what).values == pytest.approx(rows.sum(), abs=1e-4), what
     assert answer.query({"sex": "F", "age": (0, 25)}).values == pytest.approx((WHOLE & (SEX == "F") & (AGE < 25)).sum())
-    assert isinstance(answer.asking, MarginalAsking)
+    assert isinstance(answer.asking, MarginalQueries)
     again = restored_marginals(answer.asking.stored(), answer.asking.estimate)
     one, other = answer.query("smoker and age >= 25"), again.query("smoker and age >= 25", 0.95)
     assert (one.values, one.standard_errors, one.upper) == (other.values, other.standard_errors, other.upper)

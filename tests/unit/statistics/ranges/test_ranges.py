@@ -27,7 +27,7 @@ from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput
 from farthing.statistics.ranges.cell_conditions import mask_of
 from farthing.statistics.ranges.error_shapes import Shape
 from farthing.statistics.ranges.range_outputs import RangesOutput
-from farthing.statistics.ranges.range_queries import RangeAsking, restored_ranges
+from farthing.statistics.ranges.range_queries import RangeQueries, restored_ranges
 from farthing.statistics.ranges.strategy_codec import restored_transform, stored_transform
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 
@@ -200,7 +200,7 @@ def test_a_stored_transform_is_the_same_transform(make: Any) -> None:
 
 def test_stored_questions_are_answered_as_before() -> None:
     answer = _exact_answer(design_of([ranges("day", name="r")], PEOPLE), "r")
-    assert isinstance(answer.asking, RangeAsking)
+    assert isinstance(answer.asking, RangeQueries)
     again = restored_ranges(answer.asking.stored(), answer.values)
     for what in ("day < date '2024-02-01'", (datetime.date(2024, 1, 5), datetime.date(2024, 1, 9))):
         one, other = answer.query(what), again.query(what, 0.95)
@@ -342,7 +342,7 @@ def test_a_named_strategy_is_what_is_measured(kind: Any) -> None:
 def test_what_was_not_measured_has_an_error_without_limit() -> None:
     """A strategy may leave out details that nobody asked for; a question that needs them is told so."""
     transform = StrategyTransform(TreeStrategy("tree", 4, (2, 1)), (3, 0))
-    asking = RangeAsking(
+    asking = RangeQueries(
         "r",
         (CellAxis("x", Integers(0, 3)),),
         np.full((1, 4), 5.0),
