@@ -205,9 +205,9 @@ def _not_imported(target: str, module: str, problem: BaseException) -> InvalidVa
         return InvalidValue("target", target, f"cannot be found ({problem})", way_out)
     kind = type(problem).__name__
     text = " ".join(str(getattr(problem, "msg", None) or problem).split())
-    said = f"{kind}: {text.rstrip('.')}" if isinstance(problem, _TEXT_IS_CODE) and text else kind
+    reason = f"{kind}: {text.rstrip('.')}" if isinstance(problem, _TEXT_IS_CODE) and text else kind
     place = _place_of(problem)
-    rule = f"cannot be imported ({f'{place}: ' if place else ''}{said})"
+    rule = f"cannot be imported ({f'{place}: ' if place else ''}{reason})"
     if isinstance(problem, ModuleNotFoundError):
         return InvalidValue("target", target, rule, f"install {problem.name}, or correct its name")
     return InvalidValue("target", target, rule, f"python -c 'import {module}' shows all of it")

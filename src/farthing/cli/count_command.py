@@ -72,19 +72,19 @@ def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) 
     if before.answer is not None and not fresh:
         assert before.receipt is not None
         say_if_changed(study, before.receipt, f"farthing count {shlex.quote(file)} --fresh")
-        made, spent = before, 0.0
+        row_count, spent = before, 0.0
     else:
-        made = count_first(study, decimal_number(share, "share"), agreed=yes, err=as_json, fresh=fresh, quiet=True)
-        spent = made.epsilon
-    answer = made.answered
+        row_count = count_first(study, decimal_number(share, "share"), agreed=yes, err=as_json, fresh=fresh, quiet=True)
+        spent = row_count.epsilon
+    answer = row_count.answered
     if as_json:
         ends = {"rows": answer.values, "lower": answer.lower, "upper": answer.upper}
-        facts = {**ends, "confidence": answer.confidence, "epsilon": made.epsilon, "spent_now": spent}
-        click.echo(json.dumps({**facts, "request_id": made.request_id}, indent=2))
+        facts = {**ends, "confidence": answer.confidence, "epsilon": row_count.epsilon, "spent_now": spent}
+        click.echo(json.dumps({**facts, "request_id": row_count.request_id}, indent=2))
         return
     if not spent:
         click.echo("Answered from the ledger: the rows were counted before; nothing was spent now.\n")
-    click.echo(f"rows: {answer!r}; epsilon {made.epsilon:.6g}; request {made.request_id}")
+    click.echo(f"rows: {answer!r}; epsilon {row_count.epsilon:.6g}; request {row_count.request_id}")
 
 
 def count_first(
@@ -101,7 +101,7 @@ def count_first(
         confirm_spending(study, price, "Count the rows?", err=err)
     with stages(Console(stderr=True)) as work:
         work.begin("counting the rows", measured=True)
-        made = count_rows(study, price, fresh=fresh, progress=work.share)
+        count = count_rows(study, price, fresh=fresh, progress=work.share)
     if not quiet:
-        click.echo(f"\nrows: {made.answer!r}, for epsilon {made.epsilon:.6g}. The plan for what is left:\n", err=err)
-    return made
+        click.echo(f"\nrows: {count.answer!r}, for epsilon {count.epsilon:.6g}. The plan for what is left:\n", err=err)
+    return count

@@ -89,8 +89,8 @@ def init_command(file: str, out: str) -> None:
     except UnicodeEncodeError:
         raise InvalidValue("source", file, "must have a name that is text", "rename the file") from None
     try:
-        with target.open("xb") as written:  # an older file with work in it is not overwritten
-            written.write(text)
+        with target.open("xb") as output:  # an older file with work in it is not overwritten
+            output.write(text)
     except FileExistsError:
         raise InvalidValue("out", out, "exists already", "choose another name with --out, or move it away") from None
     except OSError as problem:

@@ -119,10 +119,10 @@ def monitor_command(
     study = study_file.study()
     warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
     watching = _opened(study, asked, session, agreed=yes, as_json=as_json)
-    given = _watch(watching, pause, most, as_json)
+    alerts_given = _watch(watching, pause, most, as_json)
     if not as_json:
         click.echo(_rest(watching))
-    click.get_current_context().exit(3 if given else 0)
+    click.get_current_context().exit(3 if alerts_given else 0)
 
 
 def read_thresholds(words: Sequence[str]) -> Any:
@@ -174,7 +174,7 @@ def _opened(study: Study, asked: MonitorOptions, session: str | None, *, agreed:
 
 def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool) -> int:
     """Look until there have been enough looks or no alert is left; how many alerts there were."""
-    given = done = 0
+    alerts = done = 0
     while True:
         try:
             look = watching.look(single=pause is None)
@@ -184,19 +184,19 @@ def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bo
             # The round is still running: the next look goes on with it.
             click.echo(f"no look: {problem}", err=True)
         except SessionEnded as ended:
-            if given:
-                return given
+            if alerts:
+                return alerts
             for alert in watching.alerts:
                 click.echo(f"reported before: {alert}", err=as_json)
             raise SessionEnded(
                 "rounds", ended.rounds, "--session NAME opens another, which is charged separately"
             ) from None
         else:
-            given += len(look)
+            alerts += len(look)
             _print(look, watching, as_json)
         done += 1
         if pause is None or done == most or not watching.alerts_left or not watching.watched:
-            return given
+            return alerts
         time.sleep(pause)
 
 

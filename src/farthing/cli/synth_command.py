@@ -165,10 +165,10 @@ def _plan(
     from farthing.study.synthesis.synthetic_table import SynthesisOptions, earlier_synthesis
 
     releases = [study.released(one) for one in known]
-    made = earlier_synthesis(
+    earlier = earlier_synthesis(
         study, request_id or _request_id(asked, options, known), SynthesisOptions(known=releases, **options)
     )
-    return study.synthesis_plan(rows=count, known=releases, **options) if made is None else made
+    return study.synthesis_plan(rows=count, known=releases, **options) if earlier is None else earlier
 
 
 def _synthetic(
@@ -188,13 +188,13 @@ def _synthetic(
 
     study = asked.study()
     releases = [study.released(one) for one in known]
-    made = earlier_synthesis(
+    earlier = earlier_synthesis(
         study, request_id or _request_id(asked, options, known), SynthesisOptions(known=releases, **options)
     )
-    if made is not None:
+    if earlier is not None:
         with stages(Console(stderr=True)) as work:
             work.begin("making the table again")
-            again = made.table(count)
+            again = earlier.table(count)
         say_if_changed(study, again.receipt, "--request-id with a new id")
         return again
     plan = study.synthesis_plan(rows=count, known=releases, **options)

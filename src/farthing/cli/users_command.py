@@ -177,13 +177,13 @@ def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as
     click.echo(word)
 
 
-def _change(ledger: str, as_json: bool, name: str, said: str, **changes: Any) -> None:
+def _change(ledger: str, as_json: bool, name: str, sentence: str, **changes: Any) -> None:
     from farthing.server.auth.passwords import Passwords
     from farthing.server.auth.user_rules import change_user
 
     with _store(ledger) as store:
         user = change_user(store, Passwords(), name, by=_me(), **changes)
-    _say(user, as_json, said)
+    _say(user, as_json, sentence)
 
 
 @contextmanager
@@ -253,11 +253,11 @@ def _ways(user: User) -> str:
     return ", ".join(ways) or "no password yet"
 
 
-def _say(user: User, as_json: bool, said: str) -> None:
+def _say(user: User, as_json: bool, sentence: str) -> None:
     if as_json:
         _print_json(_facts(user))
     else:
-        click.echo(said)
+        click.echo(sentence)
 
 
 def _print_json(data: Any) -> None:

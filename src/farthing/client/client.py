@@ -304,8 +304,8 @@ class Client:
         each = [1] * len(charges) if counts is None else list(counts)
         if len(each) != len(charges):
             raise InvalidValue("counts", each, f"must have one number for each of {len(charges)} charges")
-        sent = [{**_charge(charge), "count": count} for charge, count in zip(charges, each, strict=True)]
-        composition = self._connection.post("/compose", {"charges": sent, "delta": delta})
+        entries = [{**_charge(charge), "count": count} for charge, count in zip(charges, each, strict=True)]
+        composition = self._connection.post("/compose", {"charges": entries, "delta": delta})
         optimal = composition["optimal"]
         upper = float("inf") if optimal["upper"] is None else float(optimal["upper"])
         lower = upper if optimal["lower"] is None else float(optimal["lower"])

@@ -172,9 +172,9 @@ class Curator:
             InvalidValue: If an argument is wrong.
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
-        asking = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
+        terms = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
         sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
-        return self._ask(PlanQuestion(measurements, sampled, post_processing), dataset, asking, progress)
+        return self._ask(PlanQuestion(measurements, sampled, post_processing), dataset, terms, progress)
 
     def answer(
         self,
@@ -259,44 +259,44 @@ class Curator:
         """
         limit = _checked_timeout(timeout)
         waiting = limit if patience is None else _checked_timeout(patience)
-        asking = _ChargeTerms(ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting)
-        return self._ask(question, dataset, asking, progress)
+        terms = _ChargeTerms(ledger_name, _checked_request(request_id), world, delta, limit, patience=waiting)
+        return self._ask(question, dataset, terms, progress)
 
-    def _ask(self, question: Question, dataset: Dataset, asking: _ChargeTerms, progress: Progress | None) -> Answered:
+    def _ask(self, question: Question, dataset: Dataset, terms: _ChargeTerms, progress: Progress | None) -> Answered:
         question.check(dataset)
-        self.ledger.budget(asking.name)  # which must be there
-        paying = self.accounts(dataset, asking.name, asking.sampling_rate)
-        self._refuse_second_sample(asking, None)
+        self.ledger.budget(terms.name)  # which must be there
+        paying = self.accounts(dataset, terms.name, terms.sampling_rate)
+        self._refuse_second_sample(terms, None)
         digest = digest_of(question, dataset)
-        with _turn_of(self.ledger, asking.request_id):
+        with _turn_of(self.ledger, terms.request_id):
             table, marks = "", list[list[str]]()
-            if self.ledger.stored(asking.request_id) is None:  # what was answered needs no file any more
+            if self.ledger.stored(terms.request_id) is None:  # what was answered needs no file any more
                 dataset.prepare()
                 table, marks = fingerprint_of(dataset) or "", table_marks(self.ledger, dataset)
             if paying.sources:
                 self.ledger.attach(paying.name, paying.sources)
                 # Again, because another process may have opened a budget for the same table: one of the two sees it.
-                paying = self.accounts(dataset, asking.name, asking.sampling_rate)
-            charge = self._charge(question, asking, digest, paying, table)
-            if charge.repeated and charge.state == "reserved" and not asking.give_up:
+                paying = self.accounts(dataset, terms.name, terms.sampling_rate)
+            charge = self._charge(question, terms, digest, paying, table)
+            if charge.repeated and charge.state == "reserved" and not terms.give_up:
                 raise InvalidValue(
                     "request_id",
-                    asking.request_id,
+                    terms.request_id,
                     "was charged before and has no answer yet",
                     "ask again later",
                 )
             if charge.repeated:  # by the first to charge, who may have drawn, and may have been seen
-                answered = self.recorded(asking.request_id, asking.patience)
-                if self.is_of_other_table(dataset, asking.request_id):
+                answered = self.recorded(terms.request_id, terms.patience)
+                if self.is_of_other_table(dataset, terms.request_id):
                     raise InvalidValue(
                         "request_id",
-                        asking.request_id,
+                        terms.request_id,
                         "was charged before for another table with this name",
                         "use a new request id",
                     )
                 return _finished(question, answered)
-            self._refuse_second_sample(asking, charge)  # again, because another process may have been quicker
-            return _finished(question, self._run(question, dataset, charge, marks, asking.timeout, progress))
+            self._refuse_second_sample(terms, charge)  # again, because another process may have been quicker
+            return _finished(question, self._run(question, dataset, charge, marks, terms.timeout, progress))
 
     def accounts(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
         """Every account that pays for what is computed from a dataset, each of them for its unit of privacy.
@@ -355,14 +355,14 @@ class Curator:
             return None
         return self.ledger.table_changed(request_id, fingerprint_of(dataset) or "")
 
-    def _charge(self, question: Question, asking: _ChargeTerms, digest: str, paying: Accounts, table: str) -> Charge:
+    def _charge(self, question: Question, terms: _ChargeTerms, digest: str, paying: Accounts, table: str) -> Charge:
         try:
             return self.ledger.charge(
-                asking.name,
+                terms.name,
                 question.event,
-                request_id=asking.request_id,
-                world=asking.world,
-                delta=asking.delta,
+                request_id=terms.request_id,
+                world=terms.world,
+                delta=terms.delta,
                 analyst=self.analyst,
                 digest=digest,
                 others=paying.others,
@@ -370,7 +370,7 @@ class Curator:
             )
         except KeyboardInterrupt as problem:  # which may have come when the charge was durable already
             with suppress(Exception):
-                stored = self.ledger.stored(asking.request_id)
+                stored = self.ledger.stored(terms.request_id)
                 if stored is not None and stored.state == "reserved":
                     problem.add_note(_lost(stored.charge))
             raise
@@ -396,17 +396,17 @@ class Curator:
         receipt = record(self.ledger, charge, outcome.text)
         return _answered(outcome.text, receipt, charge.request_id, repeated=False)
 
-    def _refuse_second_sample(self, asking: _ChargeTerms, charge: Charge | None) -> None:
+    def _refuse_second_sample(self, terms: _ChargeTerms, charge: Charge | None) -> None:
         """A secret sample is amplified once, as a whole: of its charges only the first may be run.
 
         A charge knows how many came before it, so of any two at most one is ever run. One that was forfeited counts:
         what it drew may have been seen.
         """
-        if asking.sampling_rate is None:
+        if terms.sampling_rate is None:
             return
-        stored = self.ledger.stored(asking.request_id)
+        stored = self.ledger.stored(terms.request_id)
         if charge is None:  # the same request again is no second one
-            first = stored is not None or self.ledger.budget(asking.name).count == 0
+            first = stored is not None or self.ledger.budget(terms.name).count == 0
         else:
             first = stored is not None and stored.receipt.charges == 1
         if first:
@@ -415,8 +415,8 @@ class Curator:
             self._forfeit(charge, "another release of the same secret sample was charged first")
         raise InvalidValue(
             "sampling_rate",
-            asking.sampling_rate,
-            f"holds for one release of {asking.name!r}, which has been made",
+            terms.sampling_rate,
+            f"holds for one release of {terms.name!r}, which has been made",
             "put all statistics into one plan; a second one can only be planned for the table by itself",
         )
 

@@ -140,8 +140,8 @@ def text_of(answers: Mapping[str, Any], finished: Mapping[str, Any] | None = Non
     >>> text_of({"people": np.array([3, -1])})
     '{"answers":{"people":{"shape":[2],"values":[3,-1]}},"finished":null}'
     """
-    written = {name: _written(value) for name, value in answers.items()}
-    return json.dumps({"answers": written, "finished": finished}, separators=(",", ":"), allow_nan=False)
+    texts = {name: _written(value) for name, value in answers.items()}
+    return json.dumps({"answers": texts, "finished": finished}, separators=(",", ":"), allow_nan=False)
 
 
 def answers_of(text: str) -> Answers:

@@ -176,8 +176,8 @@ class LedgerJournal:
         self._letters = answered.finished["letters"]
         if answered.repeated:  # the table may be about more people by now
             self.refuse_unpaid(self._dataset)
-        drawn: Record = answered.finished["opening"]
-        return drawn
+        opening_record: Record = answered.finished["opening"]
+        return opening_record
 
     def refuse_unpaid(self, dataset: Dataset) -> None:
         """Refuse rows of people whose budget has not paid for the session; those of new files are added."""

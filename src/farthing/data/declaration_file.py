@@ -116,14 +116,14 @@ def domain_of_entry(name: str, entry: Any) -> Any:
     if len(kinds) != 1:
         raise InvalidValue(where, entry, "must have exactly one kind", f"{_WAYS}, or remove the line")
     (kind,) = kinds
-    value, options = entry[kind], {key: given for key, given in entry.items() if key != kind}
-    for key, given in options.items():
+    value, options = entry[kind], {key: option for key, option in entry.items() if key != kind}
+    for key, option in options.items():
         if key not in _OPTIONS[kind]:
             known = ", ".join(_OPTIONS[kind])
             way_out = f"with {kind} there are: {known}" if known else _WAYS
-            raise InvalidValue(f"{where}.{key}", given, f"is not known for {kind}", way_out)
-        if key != "decimal" and not isinstance(given, bool):
-            raise InvalidValue(f"{where}.{key}", given, "must be true or false")
+            raise InvalidValue(f"{where}.{key}", option, f"is not known for {kind}", way_out)
+        if key != "decimal" and not isinstance(option, bool):
+            raise InvalidValue(f"{where}.{key}", option, "must be true or false")
     if kind == "flags" and value is True:
         return bool
     try:

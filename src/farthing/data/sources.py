@@ -199,7 +199,7 @@ def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
     """The files that a path, a glob or a list of paths stands for, in order."""
     parts = [source] if isinstance(source, str | os.PathLike) else list(source)
     paths: list[str] = []
-    for part in (os.fspath(given) for given in parts):
+    for part in (os.fspath(item) for item in parts):
         if "://" in part:
             # An address may hold a password, so it is not shown whole.
             scheme = part.partition("://")[0]
@@ -313,7 +313,7 @@ def _unlink(path: str) -> None:
         os.unlink(path)
 
 
-def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | None) -> Source:
+def _frame(source: Any, left_out: tuple[str, ...], original: Any, called: str | None) -> Source:
     """pandas, polars or Arrow, handed to DuckDB as Arrow without a copy where that is possible."""
     import pyarrow
 
@@ -359,7 +359,7 @@ def _frame(source: Any, left_out: tuple[str, ...], given: Any, called: str | Non
         opened_table,
         engine,
         left_out=left_out,
-        frame=given,
+        frame=original,
         rows=table,
         is_named=called is not None,
         declared=kind,

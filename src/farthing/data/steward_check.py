@@ -171,15 +171,15 @@ def check(dataset: Dataset) -> Check:
 
 def _columns(base: Base) -> tuple[int, tuple[ColumnCheck, ...]]:
     raw, engine = base.source.table, base.source.engine
-    looked = {name: _Look(base, name) for name in base.declared if name not in base.lists}
+    looks = {name: _Look(base, name) for name in base.declared if name not in base.lists}
     sums = {"rows": raw.count()}
-    for place, look in enumerate(looked.values()):
+    for place, look in enumerate(looks.values()):
         sums |= {f"{kind}{place}": flags.cast("int64").sum() for kind, flags in look.flags().items()}
     # Every needed cell is read in this query, so that the rows are those that a release reads.
     (totals,) = rows_of(engine, engine.sql(raw.aggregate(**sums)))
     numbers = dict(zip(sums, totals, strict=True))
     checks = []
-    for place, (name, look) in enumerate(looked.items()):
+    for place, (name, look) in enumerate(looks.items()):
         counts = {kind: int(numbers.get(f"{kind}{place}") or 0) for kind in _COUNTED}
         examples = look.examples() if counts["unread"] else ()
         domain = base.declared[name]

@@ -302,8 +302,8 @@ def bounded(table: Any, units: int, max_rows: int) -> Any:
     if not names:
         return table
     # The draw is a column of its own first: DuckDB refuses random() inside the window.
-    drawn = table.mutate(**{_DRAW: ibis.random()})
-    ranked = drawn.mutate(**{_RANK: ibis.row_number().over(group_by=names, order_by=_DRAW)})
+    shuffled = table.mutate(**{_DRAW: ibis.random()})
+    ranked = shuffled.mutate(**{_RANK: ibis.row_number().over(group_by=names, order_by=_DRAW)})
     return ranked.filter(ranked[_RANK] < max_rows).drop(_DRAW, _RANK)
 
 

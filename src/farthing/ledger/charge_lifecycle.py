@@ -400,36 +400,36 @@ def _charged(
 
 def settle(tx: Transaction, kind: str, charge: Charge, words: dict[str, Any], answer: str | None = None) -> Entry:
     """Give a waiting charge its outcome; the outcome it already has, if it has one."""
-    made = tx.charge()
+    charged = tx.charge()
     mine = charge.sequence, charge.mac, charge.dataset, charge.analyst
-    if made is None or (made.sequence, made.mac, made.dataset, made.analyst) != mine:
+    if charged is None or (charged.sequence, charged.mac, charged.dataset, charged.analyst) != mine:
         raise InvalidValue("charge", charge.request_id, "must be a charge that this ledger made")
-    check_owner(made, tx.actor, tx.role)
+    check_owner(charged, tx.actor, tx.role)
     earlier = tx.outcome()
     if earlier is not None:
         return earlier
-    terms = made.body
-    body = {"charge": made.sequence, "units": terms["units"], **words}
+    terms = charged.body
+    body = {"charge": charged.sequence, "units": terms["units"], **words}
     keep: dict[Whose, Holding] = {}
-    body |= _settled(made, made.dataset, (known(tx, made.dataset), tx.own()), terms, keep)
+    body |= _settled(charged, charged.dataset, (known(tx, charged.dataset), tx.own()), terms, keep)
     others = {
-        name: _settled(made, name, _accounts(tx, name), part, keep) for name, part in terms.get("others", {}).items()
+        name: _settled(charged, name, _accounts(tx, name), part, keep) for name, part in terms.get("others", {}).items()
     }
     if others:
         body["others"] = others
     return tx.append(
         kind,
-        made.dataset,
+        charged.dataset,
         canonical(body),
-        analyst=made.analyst,
-        request_id=made.request_id,
+        analyst=charged.analyst,
+        request_id=charged.request_id,
         keep=keep,
         answer=answer,
     )
 
 
 def _settled(
-    made: Entry,
+    charged: Entry,
     dataset: str,
     holdings: tuple[Holding, Holding | None],
     terms: Mapping[str, Any],
@@ -439,11 +439,11 @@ def _settled(
     whole, own = holdings
     body = {"nano": terms["nano"]}
     keep[dataset, ""] = whole.settled(body["nano"])
-    if made.analyst:
+    if charged.analyst:
         if own is None:
-            raise LedgerTampered(f"the account of {dataset!r} for {made.analyst!r} is gone")
+            raise LedgerTampered(f"the account of {dataset!r} for {charged.analyst!r} is gone")
         body["own_nano"] = terms["own_nano"]
-        keep[dataset, made.analyst] = own.settled(body["own_nano"])
+        keep[dataset, charged.analyst] = own.settled(body["own_nano"])
     return body
 
 

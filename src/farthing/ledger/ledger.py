@@ -879,7 +879,7 @@ class Ledger(OpenLedger):
 
     def _append(self, question: Question, act: Callable[[Transaction], _Done]) -> _Done:
         """What `act` returns, once the entry that it appended is durable."""
-        made: list[tuple[Transaction, _Done]] = []
+        outcomes: list[tuple[Transaction, _Done]] = []
 
         def decide(snapshot: Snapshot | None) -> Change | None:
             tx = Transaction(question, snapshot, self._chain, self._memory, self._actor, self._role)
@@ -887,16 +887,16 @@ class Ledger(OpenLedger):
             # Nobody writes now, and others note what they wrote before: if that is not seen here, they write elsewhere.
             noted = self._witness.read(self._chain, known=snapshot.head[1:])
             tx.check_seen(noted, f"the witness {self._witness.place}", *tx.last)
-            made.append((tx, act(tx)))
+            outcomes.append((tx, act(tx)))
             return tx.change
 
         def then(change: Change | None) -> None:
-            made[0][0].remember(change)
+            outcomes[0][0].remember(change)
             if change is not None:
                 self._witness.note(change.head)
 
         self._store.change(question, decide, then)
-        return made[0][1]
+        return outcomes[0][1]
 
 
 def _id_of(charge: object) -> str:

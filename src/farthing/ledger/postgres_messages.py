@@ -57,8 +57,8 @@ def write_name(change: Change) -> str:
     >>> write_name(Change(Entry(2, "refused", "d", "", "ada", "curator", 0, "r", "{}", "", "a", "b"), "c"))
     'farthing_write_0_kept'
     """
-    answered = "" if change.answer is None else "_answered"
-    return f"farthing_write_{len(change.accounts)}_{'new' if change.new else 'kept'}{answered}"
+    suffix = "" if change.answer is None else "_answered"
+    return f"farthing_write_{len(change.accounts)}_{'new' if change.new else 'kept'}{suffix}"
 
 
 def prepare_write(change: Change) -> str:
@@ -88,10 +88,10 @@ def prepare_write(change: Change) -> str:
     if change.answer is not None:
         types.append("text")
         parts["answer"] = f"INSERT INTO {ANSWERS} (sequence, body) VALUES ($1, ${next(place)})"
-    written = ", ".join(f"{name}_done AS ({text} RETURNING 1)" for name, text in parts.items())
+    steps = ", ".join(f"{name}_done AS ({text} RETURNING 1)" for name, text in parts.items())
     number = f"(SELECT $1 FROM {', '.join(f'{name}_done' for name in parts)})"
     return (
-        f"PREPARE {write_name(change)} ({', '.join(types)}) AS WITH {written} "
+        f"PREPARE {write_name(change)} ({', '.join(types)}) AS WITH {steps} "
         f"INSERT INTO {ENTRIES} ({', '.join(COLUMNS)}) VALUES ({number}, {values})"
     )
 

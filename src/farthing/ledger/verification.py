@@ -21,16 +21,16 @@ def shape_of(store: Store, run: Run) -> dict[str, str]:
     return dict(sorted(shape.items()))
 
 
-def check_shape(store: Store, run: Run, made: object) -> list[str]:
+def check_shape(store: Store, run: Run, created: object) -> list[str]:
     """Refuse tables whose shape is not the one that the first entry holds; the guards that are gone."""
-    if not isinstance(made, dict):
+    if not isinstance(created, dict):
         raise LedgerTampered("the first entry cannot be read", sequence=1)
     shape = shape_of(store, run)
-    wrong = [what for what, digest in shape.items() if made.get(what) != digest]
-    gone = [what for what in made if what not in shape and not what.startswith("trigger ")]
+    wrong = [what for what, digest in shape.items() if created.get(what) != digest]
+    gone = [what for what in created if what not in shape and not what.startswith("trigger ")]
     if wrong or gone:
         raise LedgerTampered(f"the {(wrong + gone)[0]} is not as it was made")
-    return [what for what in made if what not in shape]
+    return [what for what in created if what not in shape]
 
 
 _PAGE = 1000

@@ -94,8 +94,8 @@ class Settings:
         if self.public_url is not None:
             _check_public_url(self.public_url)
         if (self.tls_certificate is None) != (self.tls_key is None):
-            given = self.tls_certificate or self.tls_key
-            raise InvalidValue("tls", str(given), "needs a certificate and its key", "give both files")
+            only = self.tls_certificate or self.tls_key
+            raise InvalidValue("tls", str(only), "needs a certificate and its key", "give both files")
         if not 0 <= self.port <= 65535:
             raise InvalidValue("port", self.port, "must be from 0 to 65535")
         if not 0 <= self.workers <= 64:

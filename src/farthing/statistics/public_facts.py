@@ -208,9 +208,9 @@ class Assumption(str):
 
     def __new__(cls, fact: str, key: str | None = None, value: str = "...") -> Assumption:
         """The fact alone, or with the hint for Python behind it."""
-        made = super().__new__(cls, fact if key is None else f"{fact}; pass expected={{{key!r}: {value}}}")
-        made.fact, made.key, made.value = fact, key, value
-        return made
+        text = super().__new__(cls, fact if key is None else f"{fact}; pass expected={{{key!r}: {value}}}")
+        text.fact, text.key, text.value = fact, key, value
+        return text
 
     @property
     def in_toml(self) -> str:

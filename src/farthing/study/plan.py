@@ -187,10 +187,10 @@ class Plan:
         Returns:
             The plan, which says that it was released.
         """
-        made = earlier.plan["made"]
+        stored = earlier.plan["made"]
         asked = earlier.in_order(asked)
-        allowance = Allowance(*map(float, made["allowance"]))
-        counted = made.get("counted")
+        allowance = Allowance(*map(float, stored["allowance"]))
+        counted = stored.get("counted")
         problem = study.problem(
             asked,
             epsilon,
@@ -200,8 +200,8 @@ class Plan:
         )
         problem = replace(problem, **changes_of(request, problem))
         if earlier.exact:
-            held = {slot: Noise(*noise) for slot, noise in made["held"].items()}
-            facts: dict[str, Any] = {name: float(made[name]) for name in ("epsilon", "delta", "reserved")}
+            held = {slot: Noise(*noise) for slot, noise in stored["held"].items()}
+            facts: dict[str, Any] = {name: float(stored[name]) for name in ("epsilon", "delta", "reserved")}
             problem = replace(problem, **facts, held=held)
         plan = cls.draft(study, asked, problem, expected, epsilon)
         return replace(plan, request=request, allowance=allowance, earlier=earlier)

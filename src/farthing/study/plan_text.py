@@ -130,7 +130,7 @@ def study_lines(study: StudyAccount) -> tuple[str, ...]:
     """The dataset and the study, by what is public about them."""
     data = study.dataset
     unit = f", unit={_unit_argument(data.unit)!r}, max_rows={data.rows_per_unit}" if data.unit else ""
-    given = "".join(
+    options = "".join(
         f", {name}={value!r}"
         for name, value in (("analyst", study.analyst), ("sampling_rate", study.sampling_rate))
         if value is not None
@@ -139,7 +139,7 @@ def study_lines(study: StudyAccount) -> tuple[str, ...]:
         "import farthing as ft",
         f"dataset = ft.dataset({data.name!r}{unit}, schema=...)  # columns: {', '.join(data.schema)}",
         f"study = ft.Study(dataset, epsilon={study.epsilon!r}, delta={study.delta!r}, "
-        f"name={study.name!r}, ledger=...{given})",
+        f"name={study.name!r}, ledger=...{options})",
     )
 
 
@@ -155,11 +155,11 @@ def call_lines(
         epsilon=0.5,
     )
     """
-    given = {**options, **({"expected": dict(expected)} if expected else {})}
+    arguments = {**options, **({"expected": dict(expected)} if expected else {})}
     return (
         f"plan = study.{word}(",
         *(f"    ft.{statistic!r}," for statistic in asked),
-        *(f"    {name}={value!r}," for name, value in given.items() if value is not None),
+        *(f"    {name}={value!r}," for name, value in arguments.items() if value is not None),
         ")",
     )
 
@@ -170,8 +170,8 @@ def control_line(control: str, *words: Any, **options: Any) -> str:
     >>> control_line("require", "mean of income", within=500)
     "plan = plan.require('mean of income', within=500)"
     """
-    said = [*map(repr, words), *(f"{name}={value!r}" for name, value in options.items())]
-    return f"plan = plan.{control}({', '.join(said)})"
+    arguments = [*map(repr, words), *(f"{name}={value!r}" for name, value in options.items())]
+    return f"plan = plan.{control}({', '.join(arguments)})"
 
 
 def _unit_argument(unit: tuple[str, ...]) -> Any:

@@ -234,10 +234,10 @@ class Study:
         (True, True, True)
         """
         price = price_of_counting(self, share)
-        made = count_rows(self, price, fresh=fresh, progress=progress)
-        if made.repeated and made.receipt is not None:
-            warn_if_changed(self, made.receipt, "count_rows(fresh=True)", stacklevel=3)
-        return made.answered
+        row_count = count_rows(self, price, fresh=fresh, progress=progress)
+        if row_count.repeated and row_count.receipt is not None:
+            warn_if_changed(self, row_count.receipt, "count_rows(fresh=True)", stacklevel=3)
+        return row_count.answered
 
     def fit(
         self,
@@ -631,9 +631,9 @@ class Study:
         200 synthetic rows of 1 column...
         """
         options = SynthesisOptions(columns, bins, missing, epsilon, known)
-        made = earlier_synthesis(self, request_id or synthesis_name(self, options), options)
-        if made is not None:
-            synthetic = made.table(rows)
+        earlier = earlier_synthesis(self, request_id or synthesis_name(self, options), options)
+        if earlier is not None:
+            synthetic = earlier.table(rows)
             warn_if_changed(self, synthetic.receipt, "synthesise(request_id=...) with a new id", stacklevel=3)
             return synthetic
         return synthesis_offer(self, options, rows).release(request_id, progress)

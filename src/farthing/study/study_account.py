@@ -314,9 +314,9 @@ def count_rows(
         world="adaptive",  # what is asked afterwards depends on it
         progress=progress,
     )
-    made = _read(study, request_id)
-    assert made is not None
-    return replace(made, repeated=False)
+    row_count = _read(study, request_id)
+    assert row_count is not None
+    return replace(row_count, repeated=False)
 
 
 def lost_count(study: StudyAccount, since: int) -> str | None:

@@ -90,8 +90,8 @@ def function(name: str, kinds: tuple[str, ...], result: str) -> Callable[..., An
 
     named = [inspect.Parameter(f"a{place}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for place in range(len(kinds))]
     declared.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    made: Callable[..., Any] = ibis.udf.scalar.builtin(declared, name=name, signature=(kinds, result))
-    return made
+    builtin: Callable[..., Any] = ibis.udf.scalar.builtin(declared, name=name, signature=(kinds, result))
+    return builtin
 
 
 KNOWN = ("duckdb", "postgres", "pyspark")
@@ -253,13 +253,13 @@ def _run_in_turn(engine: Engine, query: Callable[[], T], progress: Progress | No
     worker = threading.Thread(target=work, name="farthing-query", daemon=True)
     worker.start()
     try:
-        heard = 0.0
+        latest = 0.0
         while not done.wait(PATIENCE):
             if progress is None:
                 continue
             share = engine.progress()
-            heard = heard if share is None else min(1.0, max(0.0, share))
-            progress(heard)  # also when the engine says nothing: the listener may want to stop
+            latest = latest if share is None else min(1.0, max(0.0, share))
+            progress(latest)  # also when the engine says nothing: the listener may want to stop
     except BaseException:
         engine.cancel()
         while not done.wait(PATIENCE):  # a query that was not running yet did not hear the first call

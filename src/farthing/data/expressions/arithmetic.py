@@ -60,13 +60,13 @@ class Coercion:
         """The refusal of `node`, pointing at it."""
         return InvalidExpression(self.text, node.position, rule, way_out, column=column)
 
-    def alike(self, node: Node, parts: list[Meaning], said: list[Node], *, missing: bool = True) -> list[Meaning]:
+    def alike(self, node: Node, parts: list[Meaning], nodes: list[Node], *, missing: bool = True) -> list[Meaning]:
         """`parts` as one kind, or a refusal; null passes where `missing` is allowed."""
-        for part, where in zip(parts, said, strict=True):
+        for part, where in zip(parts, nodes, strict=True):
             if isinstance(part.range, Nothing) and not missing:
                 raise self.fault(where, "a comparison with null is never true", "write x is null")
         if any(isinstance(part.range, Day) for part in parts):
-            parts = [self.perhaps_day(where, part) for part, where in zip(parts, said, strict=True)]
+            parts = [self.perhaps_day(where, part) for part, where in zip(parts, nodes, strict=True)]
         if any(isinstance(part.range, Real) for part in parts):
             parts = [self.real(part) if isinstance(part.range, Whole) else part for part in parts]
         kinds = {type(part.range): part for part in parts if not isinstance(part.range, Nothing)}
@@ -85,26 +85,26 @@ class Coercion:
             return meaning(CONSTANT, (), value_ranges.as_real(part.range), value)
         return meaning("real", (part,), value_ranges.as_real(part.range))
 
-    def perhaps_day(self, said: Node, part: Meaning) -> Meaning:
+    def perhaps_day(self, node: Node, part: Meaning) -> Meaning:
         """A text constant beside a date is a date."""
         if part.operator == CONSTANT and isinstance(part.value, str):
-            day = read_date(self.text, part.value, said.position)
+            day = read_date(self.text, part.value, node.position)
             return meaning(CONSTANT, (), Day(day, day), day)
         return part
 
-    def as_day(self, said: Node, part: Meaning) -> Meaning:
+    def as_day(self, node: Node, part: Meaning) -> Meaning:
         """A date, or a refusal."""
-        part = self.perhaps_day(said, part)
+        part = self.perhaps_day(node, part)
         if not isinstance(part.range, Day):
-            raise self.fault(said, f"a date is expected here, not {name_of_kind(part)}")
+            raise self.fault(node, f"a date is expected here, not {name_of_kind(part)}")
         return part
 
-    def demand_number(self, node: Node, part: Meaning, said: Node) -> None:
+    def demand_number(self, node: Node, part: Meaning, argument: Node) -> None:
         """Refuse what is not a number."""
         if isinstance(part.range, Whole | Real):
             return
         way_out = "write cast(... as integer) for 0 and 1" if isinstance(part.range, Flag) else ""
-        raise self.fault(said, f"{node.operator} needs numbers, not {name_of_kind(part)}", way_out)
+        raise self.fault(argument, f"{node.operator} needs numbers, not {name_of_kind(part)}", way_out)
 
     def known_labels(self, node: Node, left: Meaning, right: Meaning) -> None:
         """Refuse a category that the other side cannot hold: it is a slip of the pen, and would count nobody."""
@@ -290,9 +290,9 @@ def _extreme(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
 
 def _clip(rules: Coercion, node: Node, arguments: list[Meaning]) -> Meaning:
     part, low, high = rules.alike(node, arguments, list(node.arguments), missing=False)
-    for bound, said in zip((low, high), node.arguments[1:], strict=True):
+    for bound, argument in zip((low, high), node.arguments[1:], strict=True):
         if bound.operator != CONSTANT or bound.value is None:
-            raise rules.fault(said, "a bound is a constant")
+            raise rules.fault(argument, "a bound is a constant")
     if not low.value <= high.value:  # type: ignore[operator]
         raise rules.fault(node, "the lower bound must not exceed the upper one", "swap the two bounds")
     return clipped(part, low.value, high.value)  # type: ignore[arg-type]

@@ -100,10 +100,10 @@ class _Checker(Coercion):
     # Logic
 
     def logical(self, node: Node, arguments: list[Meaning]) -> Meaning:
-        for part, said in zip(arguments, node.arguments, strict=True):
+        for part, argument in zip(arguments, node.arguments, strict=True):
             if not isinstance(part.range, Flag):
                 raise self.fault(
-                    said,
+                    argument,
                     f"{node.operator} joins conditions, not {name_of_kind(part)}",
                     "compare it with something",
                 )
@@ -114,9 +114,9 @@ class _Checker(Coercion):
 
     def case(self, node: Node, arguments: list[Meaning]) -> Meaning:
         tests, results = arguments[:-1:2], [*arguments[1:-1:2], arguments[-1]]
-        for part, said in zip(tests, node.arguments[:-1:2], strict=True):
+        for part, argument in zip(tests, node.arguments[:-1:2], strict=True):
             if not isinstance(part.range, Flag):
-                raise self.fault(said, f"when needs a condition, not {name_of_kind(part)}")
+                raise self.fault(argument, f"when needs a condition, not {name_of_kind(part)}")
         results = self.alike(node, results, [*node.arguments[1:-1:2], node.arguments[-1]])
         values = value_ranges.hull([part.range for part in results])
         pairs = [part for pair in zip(tests, results, strict=False) for part in pair]
@@ -152,9 +152,9 @@ class _Checker(Coercion):
         raise self.fault(node, "two columns of text cannot be ordered", "compare each with a category")
 
     def membership(self, node: Node, arguments: list[Meaning]) -> Meaning:
-        for part, said in zip(arguments[1:], node.arguments[1:], strict=True):
+        for part, argument in zip(arguments[1:], node.arguments[1:], strict=True):
             if part.operator != CONSTANT:
-                raise self.fault(said, "in (...) lists constants only", "join comparisons with or")
+                raise self.fault(argument, "in (...) lists constants only", "join comparisons with or")
         subject, *options = self.alike(node, arguments, list(node.arguments), missing=False)
         for option in options:
             self.known_labels(node, subject, option)
@@ -189,7 +189,7 @@ class _Checker(Coercion):
         return meaning(node.operator, (part,), Whole(*span[node.operator]))
 
     def days_between(self, node: Node, arguments: list[Meaning]) -> Meaning:
-        first, last = (self.as_day(said, part) for said, part in zip(node.arguments, arguments, strict=True))
+        first, last = (self.as_day(argument, part) for argument, part in zip(node.arguments, arguments, strict=True))
         assert isinstance(first.range, Day) and isinstance(last.range, Day)
         low = (last.range.lower - first.range.upper).days
         high = (last.range.upper - first.range.lower).days
@@ -198,8 +198,8 @@ class _Checker(Coercion):
     def numeric(self, node: Node, arguments: list[Meaning]) -> Meaning:
         if node.operator == "-" and any(isinstance(part.range, Day) for part in arguments):
             raise self.fault(node, "dates are not subtracted", "write days_between(first, last)")
-        for part, said in zip(arguments, node.arguments, strict=True):
-            self.demand_number(node, part, said)
+        for part, argument in zip(arguments, node.arguments, strict=True):
+            self.demand_number(node, part, argument)
         return NUMERIC_RULES[node.operator](self, node, arguments)
 
     def cast(self, node: Node, arguments: list[Meaning]) -> Meaning:

@@ -474,11 +474,11 @@ class _Parser:
         return read_date(self.text, token.text, token.position)
 
 
-def read_date(text: str, written: str, position: int | None) -> datetime.date:
+def read_date(text: str, spelling: str, position: int | None) -> datetime.date:
     """The day that 'YYYY-MM-DD' names."""
     try:
-        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", written):
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", spelling):
             raise ValueError
-        return datetime.date.fromisoformat(written)
+        return datetime.date.fromisoformat(spelling)
     except ValueError:
         raise InvalidExpression(text, position, "there is no such date", "write it as '2026-01-31'") from None

@@ -64,12 +64,12 @@ def _rule(request: Request, each: Mapping[str, Any], body: Any) -> str:
     rule = str(each["msg"])[:300]
     for theirs, ours in _WORDS.items():
         rule = rule.replace(theirs, ours)
-    key, sent = str(each["loc"][-1]), each.get("input")
+    key, value = str(each["loc"][-1]), each.get("input")
     if each["type"] == "extra_forbidden":
         return rule + _suggestion(request, key, _siblings(each["loc"], body))
-    is_number = isinstance(sent, int | float) and not isinstance(sent, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_secret = any(word in str(part) for part in each["loc"] for word in _SECRET)
-    return f"{rule}, not {sent!r}"[:300] if is_number and not is_secret else rule
+    return f"{rule}, not {value!r}"[:300] if is_number and not is_secret else rule
 
 
 def _siblings(place: Sequence[Any], body: Any) -> set[str]:

@@ -50,13 +50,13 @@ def page(state: State, who: Caller, dataset: str | None, since: int, limit: int,
     own = who.role == "analyst"
     # All are read and what is somebody else's is left out here, so that a page ends after so many in any case.
     read = _newest(state.root, since) if newest else state.root.entries(since=since)
-    entries, last, looked = [], None, 0
+    entries, last, count = [], None, 0
     for entry in read:
-        last, looked = entry.sequence, looked + 1
+        last, count = entry.sequence, count + 1
         mine = not own or entry.analyst == who.name
         if mine and (dataset is None or entry.is_about(dataset)):
             entries.append(entry_view(entry, own))
-        if len(entries) == limit or looked == MOST_READ:
+        if len(entries) == limit or count == MOST_READ:
             break
     else:
         last = None

@@ -255,7 +255,7 @@ def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
         return is_release_of(state, stored, asked_of_draft(study_of(state, who, dataset), words))
 
     # What it is called and where it is kept is no part of what is released.
-    asked = {name: said for name, said in words.items() if name not in ("dataset", "study", "title")}
+    asked = {name: value for name, value in words.items() if name not in ("dataset", "study", "title")}
     limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
     return submitted(
         state,

@@ -162,12 +162,12 @@ def _fresh(state: State, job: Job, session: OpenSession, query_session: QuerySes
 
 def _ended(ended: SessionEnded, session: OpenSession, query_session: QuerySession, text: str) -> RequestRefused:
     estimate = query_session.estimate(text).value  # from what was paid for already, and public
-    answered = [one.question for one in session.answered.values()][-20:]
+    questions = [one.question for one in session.answered.values()][-20:]
     return RequestRefused(
         "session_ended",
         f"all {ended.rounds:,} updates of this session are used up; {_WAY_OUT}. An estimate without a promise: about "
         f"{estimate:,} rows.",
-        {"rounds": ended.rounds, "way_out": _WAY_OUT, "estimate": estimate, "answered": answered},
+        {"rounds": ended.rounds, "way_out": _WAY_OUT, "estimate": estimate, "answered": questions},
     )
 
 

@@ -114,11 +114,11 @@ def remove_draft(store: Store, id: str, owner: str) -> None:
 
 def make_study(store: Store, owner: str, dataset: str, title: str) -> Folder:
     """Save a new, empty study and return its row."""
-    made = Folder(secrets.token_hex(8), owner, dataset, title, now())
+    folder = Folder(secrets.token_hex(8), owner, dataset, title, now())
     with store.begin() as connection:
         _refuse_many(connection, studies, owner, MOST_STUDIES, "studies")
-        connection.execute(studies.insert().values(**vars(made)))
-    return made
+        connection.execute(studies.insert().values(**vars(folder)))
+    return folder
 
 
 def study(store: Store, id: str, owner: str | None) -> Folder:

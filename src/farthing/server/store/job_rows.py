@@ -230,7 +230,7 @@ def declare_dead(store: Store, worker: str, job_id: str | None = None) -> None:
 def take_over(store: Store, job: Job, worker: str) -> bool:
     """Become the worker of a job that was abandoned; False if it has moved since, or another was quicker."""
     with store.begin() as connection:
-        taken = connection.execute(
+        result = connection.execute(
             sa.update(jobs)
             .where(
                 jobs.c.id == job.id,
@@ -240,7 +240,7 @@ def take_over(store: Store, job: Job, worker: str) -> bool:
             )
             .values(worker=worker, heartbeat=now())
         )
-        return bool(taken.rowcount == 1)
+        return bool(result.rowcount == 1)
 
 
 def counted(store: Store) -> dict[str, int]:

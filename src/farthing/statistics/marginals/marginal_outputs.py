@@ -194,12 +194,12 @@ def _transforms(cells: MarginalCells, pure: bool) -> dict[Kind, MarginalTransfor
             norm="l1" if kind == "laplace" else "l2",
             largest_table=MOST_CELLS // cells.group_count,
         )
-        made = MarginalTransform.weighted(plan)
+        transform = MarginalTransform.weighted(plan)
         if transforms:
             first = next(iter(transforms.values()))
-            losses = [float(_cell_variances(each, cells.subsets) @ cells.lengths) for each in (made, first)]
-            made = made.scaled(math.sqrt(losses[0] / losses[1]))
-        transforms[kind] = made
+            losses = [float(_cell_variances(each, cells.subsets) @ cells.lengths) for each in (transform, first)]
+            transform = transform.scaled(math.sqrt(losses[0] / losses[1]))
+        transforms[kind] = transform
     return transforms
 
 

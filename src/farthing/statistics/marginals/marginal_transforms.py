@@ -161,10 +161,10 @@ class MarginalTransform:
         """The weighted levels of one group after the other."""
         counted: Sequence[Any] = exact if isinstance(exact, list) else [exact]
         shapes = [tuple(self.plan.sizes[column] for column in table) for table in self.tables]
-        given = [np.asarray(table).reshape(self.groups, *shape) for table, shape in zip(counted, shapes, strict=True)]
+        tables = [np.asarray(table).reshape(self.groups, *shape) for table, shape in zip(counted, shapes, strict=True)]
         totals = []
         for group in range(self.groups):
-            own = {subset: table[group] for subset, table in zip(self.tables, given, strict=True)}
+            own = {subset: table[group] for subset, table in zip(self.tables, tables, strict=True)}
             for weight, numbers in zip(self.weights, self.plan.measure_exact(own), strict=True):
                 # So that no number leaves 64 bits; cutting off moves no two of them further apart.
                 most = _LARGEST // weight

@@ -286,9 +286,9 @@ def expected_mean(facts: Facts, column: str) -> float:
     """
     if isinstance(facts.schema[column], Flags):
         return float(category_shares(facts, column, (False, True))[1])
-    model, said = facts.column(column), _expected_moments(facts, column)
-    if said:
-        return said[0]
+    model, moments = facts.column(column), _expected_moments(facts, column)
+    if moments:
+        return moments[0]
     lower, upper = model.points[0], model.points[-1]
     return (lower + upper) / 2 - (upper - lower) / math.sqrt(12) if model.assumed else model.mean
 
@@ -298,9 +298,9 @@ def expected_variance(facts: Facts, column: str) -> float:
     if isinstance(facts.schema[column], Flags):
         share = expected_mean(facts, column)
         return max(share * (1 - share), 1e-6)
-    model, said = facts.column(column), _expected_moments(facts, column)
+    model, moments = facts.column(column), _expected_moments(facts, column)
     width = model.points[-1] - model.points[0]
-    return max(said[1] if said else model.variance, (width * 1e-6) ** 2)
+    return max(moments[1] if moments else model.variance, (width * 1e-6) ** 2)
 
 
 def _expected_moments(facts: Facts, column: str) -> tuple[float, float] | None:

@@ -63,13 +63,13 @@ class Expectation:
 def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquations) -> Expectation:
     """From a public table, else from what is expected of each column, as if they were independent."""
     columns = (*equations.features, equations.target)
-    complete, given = _complete(columns, facts), _line(statistic, facts, equations)
+    complete, expected_line = _complete(columns, facts), _line(statistic, facts, equations)
     table = _public_rows(columns, facts)
     if table is not None:
         design = np.column_stack((np.ones(len(table)), table[:, :-1]))
         gram = design.T @ design / len(table) + 1e-9 * np.eye(equations.size)
         coefficients = np.asarray(np.linalg.solve(gram, design.T @ table[:, -1] / len(table)), dtype=np.float64)
-        theta = coefficients if given is None else given
+        theta = coefficients if expected_line is None else expected_line
         return Expectation(gram, theta, (theta,), complete, table=True)
     means, covariance = expected_moments(columns, facts)
     variances = np.diag(covariance).copy()
@@ -85,13 +85,13 @@ def expectation_of(statistic: Statistic, facts: Facts, equations: NormalEquation
     lines = tuple(line for one in targets for line in _steepest(*one, means[:-1], variances[:-1]))
     return Expectation(
         gram,
-        middle if given is None else given,
-        lines if given is None else (given,),
+        middle if expected_line is None else expected_line,
+        lines if expected_line is None else (expected_line,),
         complete,
         unsaid=tuple(one for one in equations.features if one.column not in facts.expected),
         joint=len({one.column for one in equations.features}) == 1,
         target_expected=expected,
-        line_expected=given is not None,
+        line_expected=expected_line is not None,
     )
 
 

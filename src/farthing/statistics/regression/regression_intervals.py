@@ -111,8 +111,8 @@ class NoisyLine:
         rows = np.einsum("ci,eij->cej", self.to_data @ self.inverse, self.matrices) * self.deviations[:, None]
         along = self.to_data @ covariance
         own = np.maximum(np.einsum("ci,ci->c", along, self.to_data), 1e-300)
-        given = covariance - np.einsum("ci,cj,c->cij", along, along, 1 / own)
-        return np.asarray(np.maximum(np.einsum("cei,cij,cej->c", rows, given, rows), 0.0))
+        conditional = covariance - np.einsum("ci,cj,c->cij", along, along, 1 / own)
+        return np.asarray(np.maximum(np.einsum("cei,cij,cej->c", rows, conditional, rows), 0.0))
 
     def _ratios(self, ladder: Floats, turns: int) -> Floats:
         size = len(self.to_data)

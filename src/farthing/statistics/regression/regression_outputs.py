@@ -243,18 +243,18 @@ class RegressionOutput(Output):
 
     def _limits(self, noises: Mapping[str, Noise]) -> str:
         """Below which spread of a feature intervals have no end, for features whose spread is not given."""
-        said = []
+        notes = []
         for one in self.expected.unsaid:
             least = self.least_deviation(noises, one)
             if least is None:
-                said.append(f"however {one.label} varies")
+                notes.append(f"however {one.label} varies")
             elif one.flag:
                 share = (1 - math.sqrt(max(0.0, 1 - least**2))) / 2
-                said.append(f"if fewer than about {100 * share:.2g}% of the rows have {one.label}")
+                notes.append(f"if fewer than about {100 * share:.2g}% of the rows have {one.label}")
             else:
                 size = f"{least * one.half_width:.2g}"
-                said.append(f"if the standard deviation of {one.label} is below about {size}")
-        some = [*said[:4], f"likewise for {len(said) - 4} more features"] if len(said) > 5 else said
+                notes.append(f"if the standard deviation of {one.label} is below about {size}")
+        some = [*notes[:4], f"likewise for {len(notes) - 4} more features"] if len(notes) > 5 else notes
         return (
             f"no error can be predicted for {self.name!r}: its intervals are unbounded {', or '.join(some)}; "
             f"{self.limitless}, and give tighter bounds if the values fill only a small part of them"

@@ -190,8 +190,8 @@ class DataFolder:
             if key in self._open:
                 return self._open[key]
         try:
-            made = postgres_table(url, table) if kind == "postgres" else spark_table(url, table)
-            return self._remembered(key, open_source(made))
+            ibis_table = postgres_table(url, table) if kind == "postgres" else spark_table(url, table)
+            return self._remembered(key, open_source(ibis_table))
         except EngineError as problem:
             failed = EngineError(kind, "its server or table cannot be reached", problem.way_out)
         except FarthingError:

@@ -102,11 +102,11 @@ def checked_declaration(name: str, words: Mapping[str, Any], source: Source) -> 
     return Checked(unit, sentences, tuple(problems))
 
 
-def column_sentence(column: str, made: Dataset) -> str:
+def column_sentence(column: str, dataset: Dataset) -> str:
     """What becomes of the cells of a column, in one sentence."""
-    if column not in made.schema:
+    if column not in dataset.schema:
         return f"every cell of {column} is a list: it can be used once it is taken apart"
-    match made.schema[column]:
+    match dataset.schema[column]:
         case Integers(lower=lower, upper=upper):
             return (
                 f"{column} outside {number_text(lower, 15)} to {number_text(upper, 15)} is moved to the nearest end; "
@@ -124,13 +124,13 @@ def column_sentence(column: str, made: Dataset) -> str:
             return f"{column} is true or false, yes or no, or 1 or 0; anything else counts as missing"
 
 
-def unit_sentence(made: Dataset) -> str:
+def unit_sentence(dataset: Dataset) -> str:
     """Whom the dataset protects, in one sentence."""
-    change = "replaced by another" if made.neighbours == "replace" else "added or removed"
-    if not made.unit:
+    change = "replaced by another" if dataset.neighbours == "replace" else "added or removed"
+    if not dataset.unit:
         return f"Protects every row: the budget limits what anybody can learn about whether one row was {change}."
-    named = " and ".join(made.unit)
-    kept = made.stability().rows_per_unit
+    named = " and ".join(dataset.unit)
+    kept = dataset.stability().rows_per_unit
     rows = "one row" if kept == 1 else f"{kept:,} rows"
     return (
         f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and the budget "
@@ -138,11 +138,11 @@ def unit_sentence(made: Dataset) -> str:
     )
 
 
-def schema_of(made: Dataset) -> list[dict[str, Any]]:
+def schema_of(dataset: Dataset) -> list[dict[str, Any]]:
     """The columns as plain data: name, kind, bounds, categories."""
     columns = []
-    for column in made.schema:
-        domain = made.schema[column]
+    for column in dataset.schema:
+        domain = dataset.schema[column]
         lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
         values = list(domain.values) if isinstance(domain, Categories) else None
         if isinstance(domain, Dates):
@@ -159,28 +159,28 @@ def schema_of(made: Dataset) -> list[dict[str, Any]]:
     return columns
 
 
-def open_budget(ledger: Ledger, made: Dataset, name: str, epsilon: float, delta: float) -> None:
+def open_budget(ledger: Ledger, dataset: Dataset, name: str, epsilon: float, delta: float) -> None:
     """Register a dataset in the ledger: whom it protects, and which table it stands for."""
-    Curator(ledger).register(made, name, epsilon, delta)
+    Curator(ledger).register(dataset, name, epsilon, delta)
 
 
-def take_up_table(ledger: Ledger, made: Dataset, name: str) -> None:
+def take_up_table(ledger: Ledger, dataset: Dataset, name: str) -> None:
     """Let the budget of a dataset that was registered before stand for its table, if nobody said so yet."""
     if not ledger.sources().get(name):
-        sources = accounts_of(ledger, made, name).sources
+        sources = accounts_of(ledger, dataset, name).sources
         if sources:
             ledger.attach(name, sources)
 
 
-def budgets_beside(ledger: Ledger, made: Dataset, name: str) -> tuple[str, ...]:
+def budgets_beside(ledger: Ledger, dataset: Dataset, name: str) -> tuple[str, ...]:
     """The names of other budgets that pay for what is computed from a dataset of this name."""
-    return accounts_of(ledger, made, name).others
+    return accounts_of(ledger, dataset, name).others
 
 
-def fits_budget(made: Dataset, budget: Budget) -> bool:
+def fits_budget(dataset: Dataset, budget: Budget) -> bool:
     """Whether the dataset protects whom the budget was set for."""
     try:
-        refuse_other_unit(made, budget)
+        refuse_other_unit(dataset, budget)
     except InvalidValue:
         return False
     return True

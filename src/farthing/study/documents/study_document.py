@@ -137,8 +137,8 @@ def _expected_value(name: str, value: Any, dataset: Dataset) -> Any:
     if isinstance(value, dict) and isinstance(domain, Categories | Flags):
         known = domain.values if isinstance(domain, Categories) else (False, True)
         # Keys of such a table are texts: `true` and `3` stand for the category that is written so.
-        written = {str(one).lower() if isinstance(one, bool) else str(one): one for one in known}
-        return {written.get(key, key): share for key, share in value.items()}
+        by_text = {str(one).lower() if isinstance(one, bool) else str(one): one for one in known}
+        return {by_text.get(key, key): share for key, share in value.items()}
     if isinstance(value, list) and len(value) == 2 and isinstance(domain, Integers | Reals):
         return tuple(value)  # its mean and standard deviation
     return value
@@ -295,7 +295,7 @@ def study_toml(asked: PlanDescription, dataset: Dataset, about: Mapping[str, Any
 def _column(domain: Any) -> dict[str, Any]:
     if isinstance(domain, Categories):
         read = {"trim": domain.trim, "lower": domain.lowered}
-        return {"categories": list(domain.values), **{key: True for key, said in read.items() if said}}
+        return {"categories": list(domain.values), **{key: True for key, value in read.items() if value}}
     if isinstance(domain, Flags):
         return {"flags": True}
     decimal = getattr(domain, "decimal", "")
@@ -303,8 +303,8 @@ def _column(domain: Any) -> dict[str, Any]:
 
 
 def _lines(header: str, entries: Mapping[str, Any]) -> str:
-    said = [f"{_key(name)} = {in_toml(value)}" for name, value in entries.items() if value is not None]
-    return "\n".join([header, *said, ""])
+    lines = [f"{_key(name)} = {in_toml(value)}" for name, value in entries.items() if value is not None]
+    return "\n".join([header, *lines, ""])
 
 
 def in_toml(value: Any) -> str:
@@ -426,11 +426,11 @@ def plan_lines(asked: PlanDescription) -> list[str]:
         }
         return [*call_lines("fit", asked.statistics, options, asked.expected)]
     lines = [*call_lines("plan", asked.statistics, {"epsilon": asked.epsilon}, asked.expected)]
-    given = list(zip(asked.statistics, asked.controls, strict=True))
-    lines += [control_line("weight", one.name, control["weight"]) for one, control in given if "weight" in control]
+    pairs = list(zip(asked.statistics, asked.controls, strict=True))
+    lines += [control_line("weight", one.name, control["weight"]) for one, control in pairs if "weight" in control]
     lines += [
         control_line("require", one.name, within=control["within"], confidence=control.get("confidence", 0.95))
-        for one, control in given
+        for one, control in pairs
         if "within" in control
     ]
     return [*lines, *([control_line("reserve", epsilon=asked.reserve)] if asked.reserve else [])]

@@ -81,8 +81,8 @@ class StudyFile:
     @property
     def ledger_url(self) -> str:
         """The ledger's file (beside the study) or URL."""
-        given = str(self.facts["study"]["ledger"])
-        return given if "://" in given else str(self.path.parent / given)
+        place = str(self.facts["study"]["ledger"])
+        return place if "://" in place else str(self.path.parent / place)
 
     @property
     def request_id(self) -> str:

@@ -82,11 +82,11 @@ def curve(rows: Sequence[tuple[str, float, float, float]], width: int = 720) -> 
     inner, bottom = width - left - 16, height - 44
     columns = min(len(kept), inner)
     cuts = [len(kept) * place // columns for place in range(columns + 1)]
-    drawn = [kept[start:stop] for start, stop in pairwise(cuts)]
-    values = [math.fsum(row[1] for row in part) / len(part) for part in drawn]
+    runs = [kept[start:stop] for start, stop in pairwise(cuts)]
+    values = [math.fsum(row[1] for row in part) / len(part) for part in runs]
     lowers, uppers = (
-        [min(row[2] for row in part) for part in drawn],
-        [max(row[3] for row in part) for part in drawn],
+        [min(row[2] for row in part) for part in runs],
+        [max(row[3] for row in part) for part in runs],
     )
     low, high = min(0.0, *lowers), max(*uppers, 1e-9)
 
@@ -380,12 +380,12 @@ def _cost_section(release: ReleaseFacts) -> str:
 
 def _risk_section(release: ReleaseFacts) -> str:
     risk = Risk(release.cost, release.plan["delta"])
-    said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
+    quotes = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (
         "<section><h2>What it means for somebody in the table</h2>"
         f"<p>Epsilon {number_text(release.cost, 4)} is a limit on what anybody can learn about one person from "
         "everything on "
-        f"this page, whatever else they know.</p>{said}</section>"
+        f"this page, whatever else they know.</p>{quotes}</section>"
     )
 
 
@@ -398,10 +398,10 @@ def _receipt(release: ReleaseFacts) -> str:
 
 
 def _code(release: ReleaseFacts) -> str:
-    made = release.plan.get("code")
-    if not made:
+    lines = release.plan.get("code")
+    if not lines:
         return ""
-    return f"<section><h2>The study that produced it</h2><pre>{escape(str(made))}</pre></section>"
+    return f"<section><h2>The study that produced it</h2><pre>{escape(str(lines))}</pre></section>"
 
 
 def _number(value: Any) -> float:

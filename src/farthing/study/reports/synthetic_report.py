@@ -251,7 +251,7 @@ def _legend() -> str:
         ROUGH: f"by more than {good}, at most {rough}: fit for a first look",
         NOT_VOUCHED: f"by more than {rough}, or nothing is known: do not rely on it",
     }
-    items = "".join(f"<li>{verdict_badge(word)} {escape(said)}</li>" for word, said in meanings.items())
+    items = "".join(f"<li>{verdict_badge(word)} {escape(meaning)}</li>" for word, meaning in meanings.items())
     return f'<ul class="legend">{items}</ul>'
 
 
@@ -260,9 +260,9 @@ def _table(quality: Quality) -> str:
     rows = []
     for one in ordered[:_MOST_ROWS]:
         names, error, at_most, _ = table_row(one)
-        looked = "yes" if one.measured else "no"
+        measured = "yes" if one.measured else "no"
         rows.append(
-            f"<tr><td>{escape(names)}</td><td>{error}</td><td>{at_most}</td><td>{looked}</td>"
+            f"<tr><td>{escape(names)}</td><td>{error}</td><td>{at_most}</td><td>{measured}</td>"
             f"<td>{verdict_badge(one.verdict)}</td></tr>"
         )
     hidden = len(ordered) - len(rows)
@@ -307,9 +307,9 @@ before; the mark is the error of the noise that the table was then measured with
 
 def _risk_section(synthetic: SyntheticFacts) -> str:
     risk = Risk(synthetic.cost, synthetic.question.delta)
-    said = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
+    quotes = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (
         "<section><h2>What it means for somebody in the table</h2>"
         f"<p>Epsilon {number_text(synthetic.cost, 4)} is a limit on what anybody can learn about one person from the "
-        f"synthetic table and this page together, whatever else they know.</p>{said}</section>"
+        f"synthetic table and this page together, whatever else they know.</p>{quotes}</section>"
     )

@@ -171,8 +171,8 @@ def open_session(
         plan = _fresh(study, asked, axes)
     else:
         plan = _resumed_plan(stored, asked, axes, name)
-    asking = [_query_axis(axis) for axis in axes]
-    known = [table for release in releases for table in known_tables(release, asking, plan.rows)]
+    query_axes = [_query_axis(axis) for axis in axes]
+    known = [table for release in releases for table in known_tables(release, query_axes, plan.rows)]
 
     def check(dataset: Dataset) -> None:
         sensitivity = sensitivity_of_coded_rows(dataset, axes).l1
@@ -192,7 +192,7 @@ def open_session(
         timeout=timeout,
         progress=progress,
     )
-    query_session = QuerySession(plan, asking, cells, journal, known)
+    query_session = QuerySession(plan, query_axes, cells, journal, known)
     if prepare:
         query_session.prepare()
     return query_session

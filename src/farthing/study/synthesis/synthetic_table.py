@@ -436,9 +436,9 @@ def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | 
         )
     axes = options.axes(study.dataset.schema)
     name = synthesis_name(study, options)
-    made = earlier_synthesis(study, name, options)
-    if made is not None:  # its price was paid, whatever is left by now
-        return SynthesisOffer(study, made.question, _checked_rows(rows, made.question), name)
+    earlier = earlier_synthesis(study, name, options)
+    if earlier is not None:  # its price was paid, whatever is left by now
+        return SynthesisOffer(study, earlier.question, _checked_rows(rows, earlier.question), name)
     sensitivity = sensitivity_of_coded_rows(study.dataset, axes)
     allowance = study.allowance(options.epsilon)
     tables = _tables_of(study, options.known, axes)
