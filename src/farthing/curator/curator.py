@@ -459,7 +459,8 @@ def stored_answer(ledger: Ledger, request_id: str) -> Answered:
         What was recorded.
 
     Raises:
-        InvalidValue: If there is no such request, or it has no answer.
+        InvalidValue: If there is no such request.
+        AnswerForfeited: If it was charged and has no answer.
 
     >>> import tempfile
     >>> from farthing.ledger import open_ledger

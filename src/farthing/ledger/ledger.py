@@ -576,7 +576,7 @@ class Ledger(OpenLedger):
             The entry; None if the budget stands for all of them already.
 
         Raises:
-            InvalidValue: If there is no such dataset, or another budget stands for a table.
+            InvalidValue: If there is no such dataset.
             NotAllowed: If the role is "auditor".
 
         >>> import tempfile
@@ -661,8 +661,7 @@ class Ledger(OpenLedger):
             The entry.
 
         Raises:
-            InvalidValue: If there is no such dataset, or an argument has the wrong form.
-            BudgetExceeded: If the budget does not have so much left.
+            InvalidValue: If there is no such dataset, or the budget does not have so much left.
             NotAllowed: If the role is not "curator".
 
         >>> import tempfile
@@ -739,6 +738,9 @@ class Ledger(OpenLedger):
             tuple(sorted({checked_name(other, "others") for other in others} - {name})),
             self._chain.table(request_id, table) if table else "",
         )
+        return self._charged(request)
+
+    def _charged(self, request: Request) -> Charge:
         if request.reserve is not None:
             self._only("use a reserve", "curator")
         quote = self._quoted(request)

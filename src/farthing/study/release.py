@@ -215,7 +215,6 @@ class Release(Mapping[str, Answer]):
 
         Raises:
             InvalidValue: If it cannot be written; the release is not lost.
-            MissingExtra: If the extra `plots` is not installed.
         """
         from farthing.study.reports.release_report import report_page, saved_page
 

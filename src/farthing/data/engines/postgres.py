@@ -172,9 +172,9 @@ def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any
         An Ibis table for `farthing.dataset`.
 
     Raises:
-        InvalidValue: If an argument is wrong.
-        EngineError: If the server cannot be reached or has no such table. No message holds the password.
-        MissingExtra: If the extra `postgres` is not installed.
+        InvalidValue: If an argument is wrong, or there is no such table that the role may read.
+        EngineError: If the extra `postgres` is not installed, or the server cannot be reached. No message holds the
+            password.
 
     >>> postgres_table("postgresql://reader@127.0.0.1:1/registry", "people")
     Traceback (most recent call last):

@@ -48,7 +48,7 @@ _making = threading.Lock()
 _backends: dict[tuple[str, float | None], Any] = {}
 # Sessions are never let go. When the garbage collector finds one, it closes a pool of threads that all sessions share,
 # and waits for a lock that the query it interrupted may be holding (pyspark 4.0.5, SparkSession.__del__): forever.
-_kept: dict[int, Any] = {}
+_sessions: dict[int, Any] = {}
 
 
 class SparkEngine(BytesAsKeys):
@@ -58,7 +58,7 @@ class SparkEngine(BytesAsKeys):
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
-        _kept[id(backend._session)] = backend._session
+        _sessions[id(backend._session)] = backend._session
         self._turn = threading.Lock()
         self._tag: str | None = None
         self._share: float | None = None
@@ -189,9 +189,9 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
         An Ibis table for `farthing.dataset`.
 
     Raises:
-        InvalidValue: If an argument is wrong.
-        EngineError: If the server cannot be reached or has no such table. No message shows the address's parameters.
-        MissingExtra: If the extra `spark` is not installed.
+        InvalidValue: If an argument is wrong, or there is no such table that the user may read.
+        EngineError: If the extra `spark` is not installed, or the server cannot be reached. No message shows the
+            address's parameters.
 
     >>> spark_table("sc://127.0.0.1:1", "people")
     Traceback (most recent call last):
@@ -204,34 +204,16 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
     *place, name = table.split(".")
     if not all((*place, name)) or len(place) > 2:
         raise InvalidValue("table", table, "must be a name such as people or registry.people")
-    try:
-        import ibis
-        from pyspark.sql import SparkSession
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-
-        connect = ibis.pyspark.connect
-    except ImportError:
-        connect = None
+    connect = _connector()
     if connect is None:
         raise EngineError("spark", "its client is not installed", "pip install 'farthing[spark]'")
     if not _answers(host, port):
         raise EngineError("spark", f"no server answers at {host}:{port}", "start Spark Connect, or check the address")
 
-    def connected() -> Any:
-        session = SparkSession.builder.remote(url).create()
-        _kept[id(session)] = session
-        # By default the client asks a dead server for ten minutes; with this, for some ten seconds.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=3000)])
-        # Overflow and division by zero must be errors and not wrong numbers, whatever the server's default is.
-        session.conf.set("spark.sql.ansi.enabled", "true")
-        if timeout is not None:
-            session.conf.set(_TIMEOUT_KEY, str(timeout))
-        return connect(session)
-
     def opened() -> Any:
         backend = _backends.get((url, timeout))
         if backend is None or backend._session.is_stopped:
-            backend = _backends[url, timeout] = connected()
+            backend = _backends[url, timeout] = connect(url, timeout)
         return backend.table(name, database=tuple(place) or None)
 
     try:
@@ -243,6 +225,31 @@ def spark_table(url: str, table: str, *, timeout: float | None = None) -> Any:
         elif not failure.kind.startswith(_MISSING):
             raise
     raise InvalidValue("table", table, rule, way_out)
+
+
+def _connector() -> Callable[[str, float | None], Any] | None:
+    """What makes an Ibis backend of an address and a timeout; None where the client is not installed."""
+    try:
+        import ibis
+        from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        backend_of = ibis.pyspark.connect
+    except ImportError:
+        return None
+
+    def connect(url: str, timeout: float | None) -> Any:
+        session = SparkSession.builder.remote(url).create()
+        _sessions[id(session)] = session
+        # By default the client asks a dead server for ten minutes; with this, for some ten seconds.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=3000)])
+        # Overflow and division by zero must be errors and not wrong numbers, whatever the server's default is.
+        session.conf.set("spark.sql.ansi.enabled", "true")
+        if timeout is not None:
+            session.conf.set(_TIMEOUT_KEY, str(timeout))
+        return backend_of(session)
+
+    return connect
 
 
 def _address(url: str) -> tuple[str, int]:
