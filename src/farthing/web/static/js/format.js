@@ -94,7 +94,7 @@ export function parsed(text) {
 }
 
 /** "a, b and c". */
-export function listed(words) {
+export function listText(words) {
   return words.length < 2 ? words.join("") : words.slice(0, -1).join(", ") + " and " + words.at(-1);
 }
 
@@ -103,12 +103,12 @@ function scientific(value) {
   return signed(String(Number(digits))) + "e" + signed(String(Number(power)));
 }
 
-const written = new Map(); // making a formatter takes longer than using it a hundred times
+const formatters = new Map(); // making a formatter takes longer than using it a hundred times
 
 function plain(value, decimals) {
-  if (!written.has(decimals))
-    written.set(decimals, new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }));
-  return signed(written.get(decimals).format(value));
+  if (!formatters.has(decimals))
+    formatters.set(decimals, new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }));
+  return signed(formatters.get(decimals).format(value));
 }
 
 const signed = (text) => text.replace("-", MINUS).replace(/^−0$/, "0");

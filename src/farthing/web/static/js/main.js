@@ -26,8 +26,8 @@ function App() {
   const me = useMe();
   const route = useRoute();
   const [failure, setFailure] = useState(null);
-  const wanted = me ? route.screen : "login";
-  const [Screen, missing] = useScreen(me === undefined ? null : wanted);
+  const screen = me ? route.screen : "login";
+  const [Screen, missing] = useScreen(me === undefined ? null : screen);
 
   const start = () => {
     setFailure(null);
@@ -43,7 +43,7 @@ function App() {
     inside = html`<${Page} title="farthing"><${ErrorBox} error=${failure} onRetry=${start} /><//>`;
   } else if (me === undefined) {
     inside = html`<${Loading} label="Opening farthing" />`;
-  } else if (wanted === null) {
+  } else if (screen === null) {
     inside = html`<${Page} title="There is nothing here" lead="The address does not name a screen.">
       <p><a href="#/">Go to the datasets</a></p><//>`;
   } else if (missing) {
@@ -52,7 +52,7 @@ function App() {
     inside = html`<${Loading} />`;
   } else {
     // the key makes a new address a new screen, with nothing left over from the last one
-    inside = html`<${Guard} key=${wanted + JSON.stringify(route.params)}>
+    inside = html`<${Guard} key=${screen + JSON.stringify(route.params)}>
       <${Screen} params=${route.params} search=${route.search} me=${me} />
     <//>`;
   }

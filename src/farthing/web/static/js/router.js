@@ -38,8 +38,8 @@ function decoded(part) {
 
 /** The address of a screen: `link('plan', 'census', 17)` is `#/plan/census/17`. */
 export function link(route = "", ...parts) {
-  const given = parts.filter((part) => part !== null && part !== undefined);
-  return "#/" + [route, ...given.map(encodeURIComponent)].join("/");
+  const present = parts.filter((part) => part !== null && part !== undefined);
+  return "#/" + [route, ...present.map(encodeURIComponent)].join("/");
 }
 
 export function go(hash, { replace = false } = {}) {

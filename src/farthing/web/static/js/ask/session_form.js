@@ -46,7 +46,7 @@ export function OpenForm({ dataset }) {
   const cells = columns.reduce((product, column) => product * cellsOf(column, form.bins[column.name]), 1);
   const problem = problemOf(columns, form, cells);
   const body = problem ? null : bodyOf(dataset, form, columns);
-  const quote = useNewest((wanted) => post("/sessions/price", wanted), body, PAUSE);
+  const quote = useNewest((query) => post("/sessions/price", query), body, PAUSE);
   // Nobody has said yet how exact: begin with what can be kept, and lasts.
   useEffect(() => {
     const next = touched || quote.busy ? null : easier(form.alpha, quote);
@@ -57,8 +57,8 @@ export function OpenForm({ dataset }) {
   const price = quote.value && !quote.value.rows_are_a_guess ? quote.value.epsilon : form.epsilon; // counting rows is paid from it, too
 
   const [open, busy, refusal] = useAction(async () => {
-    const wanted = { ask: body };
-    const request = requestFor(wanted);
+    const query = { ask: body };
+    const request = requestFor(query);
     confirm(request.id);
     try {
       const session = await post("/sessions", { ...body, request_id: request.id, confirmed_epsilon: form.epsilon });

@@ -20,11 +20,11 @@ const LONGEST = 22; // letters of a label; the table has all of them
 export function InlineErrorBar({ low, high, value, expected, domain, width = 160 }) {
   const room = domain || extent([low, high, value, expected]);
   const across = linear(widened(room), [6, width - 6]);
-  const drawn = Number.isFinite(low) && Number.isFinite(high);
+  const bounded = Number.isFinite(low) && Number.isFinite(high);
   return html`
     <svg class="whisker" width=${width} height="22" viewBox="0 0 ${width} 22" aria-hidden="true">
       <line class="whisker-track" x1="0" x2=${width} y1="11" y2="11" />
-      ${drawn ? html`<${Marks} low=${across(low)} high=${across(high)} middle=${11} />` : null}
+      ${bounded ? html`<${Marks} low=${across(low)} high=${across(high)} middle=${11} />` : null}
       ${Number.isFinite(value) ? html`<circle class="whisker-value" r="4" cx=${across(value)} cy="11" />` : null}
       ${Number.isFinite(expected) ? html`<line class="whisker-expected" x1=${across(expected)} x2=${across(expected)} y1="2" y2="20" />` : null}
     </svg>`;

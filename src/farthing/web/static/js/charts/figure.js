@@ -3,13 +3,13 @@
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 
-let made = 0;
+let lastId = 0;
 
 /** A number of its own for the ids of this chart. */
 export function useIdentity(prefix) {
   const [id] = useState(() => {
-    made += 1;
-    return `${prefix}-${made}`;
+    lastId += 1;
+    return `${prefix}-${lastId}`;
   });
   return id;
 }
@@ -38,7 +38,7 @@ export function Figure({ title, description, draw, table, legend, most = 1080, b
   const id = useIdentity("chart");
   const [place, space] = useWidth();
   const width = Math.min(space, most);
-  const drawn = draw(width);
+  const drawing = draw(width);
   return html`
     <figure class="chart" aria-busy=${busy ? "true" : "false"}>
       <figcaption class="chart-title">${title}</figcaption>
@@ -46,10 +46,10 @@ export function Figure({ title, description, draw, table, legend, most = 1080, b
       <div class="chart-place" ref=${place}>
         <svg
           class="chart-drawing" role="img" aria-labelledby="${id}-title ${id}-description"
-          width=${width} height=${drawn.height} viewBox="0 0 ${width} ${drawn.height}">
+          width=${width} height=${drawing.height} viewBox="0 0 ${width} ${drawing.height}">
           <title id="${id}-title">${title}</title>
           <desc id="${id}-description">${description}</desc>
-          ${drawn.marks}
+          ${drawing.marks}
         </svg>
       </div>
       ${note ? html`<p class="chart-note">${note}</p>` : null}

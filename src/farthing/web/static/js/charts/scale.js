@@ -45,9 +45,9 @@ export function powerTicks(low, high, count = 6) {
     }
   }
   const tens = all.filter((tick) => tick.digit === 1);
-  const kept = all.length <= count ? all : tens.length >= 2 ? tens : all.filter((_, at) => at % 2 === 0);
-  const every = Math.max(1, Math.ceil(kept.length / count));
-  return kept.filter((_, at) => at % every === 0).map((tick) => tick.value);
+  const ticks = all.length <= count ? all : tens.length >= 2 ? tens : all.filter((_, at) => at % 2 === 0);
+  const every = Math.max(1, Math.ceil(ticks.length / count));
+  return ticks.filter((_, at) => at % every === 0).map((tick) => tick.value);
 }
 
 /** A number short enough to stand beside an axis; a missing one is an em dash. */

@@ -2,12 +2,12 @@
 
 let handed = null;
 
-export function hand(receipt) {
+export function handOver(receipt) {
   handed = receipt;
 }
 
 /** The receipt that was handed over, once. */
-export function taken() {
+export function takeReceipt() {
   const text = handed;
   handed = null;
   return text;

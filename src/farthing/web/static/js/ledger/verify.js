@@ -9,13 +9,13 @@ import { TextArea } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { moment, plural } from "../format.js";
 import { useAction } from "../server_data.js";
-import { taken } from "./receipt_text.js";
+import { takeReceipt } from "./receipt_text.js";
 
 const LARGEST = 500000; // characters: a receipt has a few thousand
 
 export function VerifyCard({ summary, actions }) {
   const [result, setResult] = useState(null);
-  const [handed] = useState(taken);
+  const [handed] = useState(takeReceipt);
   const [text, setText] = useState(handed ?? "");
   const [verify, busy, error, clear] = useAction(async (receipt) => {
     setResult(null);
@@ -32,7 +32,7 @@ export function VerifyCard({ summary, actions }) {
   };
   return html`
     <${Card} title="Is it intact?" actions=${actions}>
-      <p>The ledger has ${plural(summary.entries, "entry", "entries")}. Each is chained to the one before it, so a change anywhere shows.${said(summary)}</p>
+      <p>The ledger has ${plural(summary.entries, "entry", "entries")}. Each is chained to the one before it, so a change anywhere shows.${lastVerification(summary)}</p>
       <div class="row"><${Button} kind="primary" busy=${busy} onClick=${() => verify()}>Verify the whole ledger<//></div>
       <div class="ledger-result" aria-live="polite">
         <${ErrorBox} error=${error} />
@@ -56,7 +56,7 @@ export function VerifyCard({ summary, actions }) {
     <//>`;
 }
 
-function said({ verified }) {
+function lastVerification({ verified }) {
   if (!verified?.at) return "";
   return verified.ok
     ? ` It was last found intact on ${moment(verified.at)}.`

@@ -28,7 +28,7 @@ const DAYS = [
 
 export function Tokens({ me }) {
   const { data, error, reload } = useLoaded("/tokens");
-  const [made, setMade] = useState(null);
+  const [newToken, setNewToken] = useState(null);
   const [ending, setEnding] = useState(null);
   const [revoke, busy, refusal] = useAction(async () => {
     await remove(`/tokens/${encodeURIComponent(ending.id)}`);
@@ -63,18 +63,18 @@ export function Tokens({ me }) {
         ]} />`
       }
       ${ended > 0 && html`<p class="muted small">${plural(ended, "more token")} of yours no longer ${ended === 1 ? "works" : "work"}.</p>`}
-      <${NewToken} me=${me} onMade=${(one) => {
-        setMade(one);
+      <${NewToken} me=${me} onNewToken=${(one) => {
+        setNewToken(one);
         reload();
       }} />
     </div>
-    <${Dialog} open=${made !== null} title="Copy the token now" onClose=${() => setMade(null)} actions=${
-      made &&
+    <${Dialog} open=${newToken !== null} title="Copy the token now" onClose=${() => setNewToken(null)} actions=${
+      newToken &&
       html`
-      <${CopyButton} kind="primary" text=${made.token} label="Copy the token" /><${Button} onClick=${() => setMade(null)}>I have it<//>`
+      <${CopyButton} kind="primary" text=${newToken.token} label="Copy the token" /><${Button} onClick=${() => setNewToken(null)}>I have it<//>`
     }>
       <p>It is shown this once and cannot be shown again: the server keeps only a fingerprint of it.</p>
-      <pre class="secret" tabindex="0" aria-label="The token"><code>${made?.token}</code></pre>
+      <pre class="secret" tabindex="0" aria-label="The token"><code>${newToken?.token}</code></pre>
       <p class="small muted">Keep it like a password. In Python: <code>farthing.Client("${location.origin}", token)</code>.</p>
     <//>
     <${ConfirmDialog} open=${ending !== null} title="Revoke this token?" confirm="Revoke it" kind="danger" busy=${busy} onConfirm=${revoke} onClose=${() => setEnding(null)}>
@@ -84,16 +84,16 @@ export function Tokens({ me }) {
   <//>`;
 }
 
-function NewToken({ me, onMade }) {
+function NewToken({ me, onNewToken }) {
   const [label, setLabel] = useState("");
   const [scopes, setScopes] = useState(["read"]);
   const [days, setDays] = useState("30");
   const [attempt, setAttempt] = useState(0);
   const [run, busy, refusal] = useAction(async () => {
-    const made = await post("/tokens", { label: label.trim(), scopes, days: Number(days) });
+    const newToken = await post("/tokens", { label: label.trim(), scopes, days: Number(days) });
     setLabel("");
     setAttempt(0);
-    onMade(made);
+    onNewToken(newToken);
   });
   const wrong = [
     !label.trim() && { id: "token-label", text: "Say what it is for, so that you know later which one to revoke." },

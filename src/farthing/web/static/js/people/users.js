@@ -149,6 +149,6 @@ function NewUser({ onMade }) {
 /** Twenty letters and digits that cannot be mistaken for each other: about 100 bits. */
 function suggested() {
   const letters = "abcdefghijkmnpqrstuvwxyz23456789"; // 32 of them, so that a byte's rest is fair
-  const drawn = [...crypto.getRandomValues(new Uint8Array(20))].map((byte) => letters[byte % 32]).join("");
-  return drawn.match(/.{5}/g).join("-");
+  const characters = [...crypto.getRandomValues(new Uint8Array(20))].map((byte) => letters[byte % 32]).join("");
+  return characters.match(/.{5}/g).join("-");
 }

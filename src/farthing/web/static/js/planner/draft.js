@@ -1,12 +1,12 @@
 // The draft that the page holds, and what its controls do to it. Every function returns a new draft.
 
 const WIDEST = 3; // the slider goes from a thousandth to a thousand times the usual weight
-let made = 0;
+let lastKey = 0;
 
 /** A statistic of the page: its entry in study.toml's words, and a key that stays when others come and go. */
 const keyed = (entry) => {
-  made += 1;
-  return { key: `statistic-${made}`, entry };
+  lastKey += 1;
+  return { key: `statistic-${lastKey}`, entry };
 };
 
 /** An empty draft for a dataset. */

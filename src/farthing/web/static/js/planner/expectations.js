@@ -85,24 +85,24 @@ function Spread({ column, known, onExpect }) {
 }
 
 function Shares({ column, shares, onExpect }) {
-  const given = shares && typeof shares === "object" && !Array.isArray(shares) ? shares : null;
+  const weights = shares && typeof shares === "object" && !Array.isArray(shares) ? shares : null;
   const even = Math.round(1000 / column.categories.length) / 10;
   const set = (category, share) => {
     // Until more is said, the others share the rest.
     const rest = Math.max(0, 1 - share / 100) / Math.max(1, column.categories.length - 1);
     const before =
-      given ?? Object.fromEntries(column.categories.map((one) => [String(one), Number(rest.toPrecision(4))]));
+      weights ?? Object.fromEntries(column.categories.map((one) => [String(one), Number(rest.toPrecision(4))]));
     const next = { ...before, [String(category)]: share / 100 };
     onExpect(column.name, Object.values(next).some((one) => one > 0) ? next : null);
   };
   return html`
     <fieldset class="expected-shares">
       <legend>${column.name}: share of each</legend>
-      ${given ? html`<${Together} column=${column} given=${given} />` : null}
+      ${weights ? html`<${Together} column=${column} weights=${weights} />` : null}
       ${column.categories.map(
         (category) => html`
         <${NumberField} key=${category} label=${String(category)} unit="%" placeholder=${String(even)}
-          value=${given ? Number((100 * (given[String(category)] ?? 0)).toPrecision(4)) : null}
+          value=${weights ? Number((100 * (weights[String(category)] ?? 0)).toPrecision(4)) : null}
           onValue=${(number, text) =>
             settled(
               number,
@@ -115,11 +115,11 @@ function Shares({ column, shares, onExpect }) {
 }
 
 /** Shares that are not 100 in the hundred are read as weights: that is told, because nobody means it. */
-function Together({ column, given }) {
-  const sum = column.categories.reduce((all, one) => all + (given[String(one)] ?? 0), 0);
+function Together({ column, weights }) {
+  const sum = column.categories.reduce((all, one) => all + (weights[String(one)] ?? 0), 0);
   if (Math.abs(sum - 1) <= 0.015) return null;
-  const [first] = [...column.categories].sort((a, b) => (given[String(b)] ?? 0) - (given[String(a)] ?? 0));
-  const read = percent((100 * (given[String(first)] ?? 0)) / sum);
+  const [first] = [...column.categories].sort((a, b) => (weights[String(b)] ?? 0) - (weights[String(a)] ?? 0));
+  const read = percent((100 * (weights[String(first)] ?? 0)) / sum);
   return html`<p class="field-error" role="alert">These add up to ${percent(100 * sum)}, not 100%. Until they do, ${String(first)} counts as ${read}.</p>`;
 }
 

@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js";
 import { Button } from "../components/button.js";
 import { Notice } from "../components/notice.js";
-import { listed } from "../format.js";
+import { listText } from "../format.js";
 
 /** A number that is offered, or that was asked for, with all of its digits, so that no two are told alike. */
 const exactly = (value) => `±${value.toLocaleString("en", { maximumSignificantDigits: 15 })}`;
@@ -12,7 +12,8 @@ const exactly = (value) => `±${value.toLocaleString("en", { maximumSignificantD
 function reason({ fields = {} }, own, tried) {
   const others = (fields.blocking ?? []).filter((name) => name !== own);
   const wish = own && tried ? `${exactly(tried)} for ${own}` : "This";
-  if (others.length) return `${wish} conflicts with the ${others.length > 1 ? "locks" : "lock"} on ${listed(others)}.`;
+  if (others.length)
+    return `${wish} conflicts with the ${others.length > 1 ? "locks" : "lock"} on ${listText(others)}.`;
   const needs =
     Number.isFinite(fields.epsilon) && fields.epsilon < 45
       ? ` It would take an epsilon of ${fields.epsilon.toLocaleString("en", { maximumSignificantDigits: 15 })}.`

@@ -26,8 +26,8 @@ export function AssumedRows({ view, budget, me, onCounted }) {
   const [asking, setAsking] = useState(false);
   const price = view.counting;
   const [start, busy, refusal] = useAction(async () => {
-    const wanted = { rows: view.dataset, share: price };
-    const { id } = requestFor(wanted);
+    const query = { rows: view.dataset, share: price };
+    const { id } = requestFor(query);
     confirm(id, price);
     try {
       let job;

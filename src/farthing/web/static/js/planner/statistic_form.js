@@ -59,10 +59,10 @@ function Columns({ form, set, kind, schema }) {
   const known = columnsFor(kind, schema);
   const chosen = known.find((column) => column.name === form.column) ?? known[0];
   const many = kind.columns ? form.columns.map((name) => schema.find((column) => column.name === name)) : [];
-  const asked = kind.columns ? many : [chosen];
-  const cut = kind.bins && asked.some(isBanded);
-  const must = kind.bins && asked.some(needsBands);
-  const bands = cut ? bandsOf(form, asked) : NaN;
+  const subjects = kind.columns ? many : [chosen];
+  const cut = kind.bins && subjects.some(isBanded);
+  const must = kind.bins && subjects.some(needsBands);
+  const bands = cut ? bandsOf(form, subjects) : NaN;
   return html`
     ${
       kind.column

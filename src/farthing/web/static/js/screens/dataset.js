@@ -9,7 +9,7 @@ import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
-import { amount, listed } from "../format.js";
+import { amount, listText } from "../format.js";
 import { may } from "../login_session.js";
 import { link } from "../router.js";
 import { useLoaded } from "../server_data.js";
@@ -89,7 +89,7 @@ function range({ kind, lower, upper, categories }) {
   if (kind === "flags") return "yes, no";
   if (categories?.length)
     return categories.length > 12
-      ? `${listed(categories.slice(0, 10).map(String))} and ${categories.length - 10} more`
+      ? `${listText(categories.slice(0, 10).map(String))} and ${categories.length - 10} more`
       : categories.map(String).join(", ");
   const text = (value) => (typeof value === "number" ? amount(value) : String(value));
   return `${text(lower)} to ${text(upper)}`;

@@ -25,8 +25,8 @@ export default function Screen() {
   const change = useCallback((part) => want((before) => ({ ...before, ...part })), []);
   const pictures = useNewest(regionsOf, wanted);
   const comparison = useNewest(comparisonOf, wanted, 250);
-  const drawn = pictures.of || wanted;
-  const totals = pictures.value ? totalsAt(pictures.value.epsilon_of, drawn.k) : null;
+  const parameters = pictures.of || wanted;
+  const totals = pictures.value ? totalsAt(pictures.value.epsilon_of, parameters.k) : null;
   return html`
     <${Page} title="Learn what many answers cost"
       lead="Every answer reveals a little. Move the sliders to see what many answers reveal together, and what somebody could learn from them. Nothing here touches data or budget.">
@@ -34,14 +34,14 @@ export default function Screen() {
         <${Sliders} wanted=${wanted} change=${change} />
         <div class="learn-pictures stack">
           <p class="learn-claim" role="status" aria-live="polite">
-            ${totals ? gainSentence(drawn, totals, privacy) : "Working it out …"}
+            ${totals ? gainSentence(parameters, totals, privacy) : "Working it out …"}
           </p>
           <${ErrorBox} error=${pictures.error} onRetry=${pictures.again} />
           ${
             pictures.value
               ? html`
-              <${CompositionCard} grid=${pictures.value.epsilon_of} of=${drawn} busy=${pictures.busy} comparison=${comparison} />
-              <${RegionCard} regions=${pictures.value.regions} of=${drawn} busy=${pictures.busy} />`
+              <${CompositionCard} grid=${pictures.value.epsilon_of} of=${parameters} busy=${pictures.busy} comparison=${comparison} />
+              <${RegionCard} regions=${pictures.value.regions} of=${parameters} busy=${pictures.busy} />`
               : pictures.error
                 ? null
                 : html`<${Card} title="What the total comes to"><${Loading} label="Drawing" lines=${6} /><//>`

@@ -9,7 +9,7 @@ import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Progress } from "../components/progress.js";
 import { charged, moment, privacy } from "../format.js";
-import { hand } from "../ledger/receipt_text.js";
+import { handOver } from "../ledger/receipt_text.js";
 import { Warnings } from "../planner/warnings.js";
 import { Ending } from "../release/release_failure.js";
 import { hasEnded, useRelease } from "../release/release_progress.js";
@@ -106,7 +106,7 @@ function Released({ release, id, me }) {
         <p>It proves that the ledger holds this release. Keep it to check later that nothing was changed.</p>
         <div class="row">
           <${CopyButton} small text=${receiptText(release.receipt)} label="Copy the receipt" />
-          <a class="button small" href=${link("ledger", release.dataset)} onClick=${() => hand(receiptText(release.receipt))}>Check it in the ledger</a>
+          <a class="button small" href=${link("ledger", release.dataset)} onClick=${() => handOver(receiptText(release.receipt))}>Check it in the ledger</a>
         </div>
         <details class="more"><summary>Show it</summary><pre tabindex="0" aria-label="Receipt"><code>${receiptText(release.receipt)}</code></pre></details>
       <//>`

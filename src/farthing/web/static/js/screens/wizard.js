@@ -12,7 +12,7 @@ import { useAction } from "../server_data.js";
 import { BudgetStep } from "../wizard/budget_step.js";
 import { CheckStep } from "../wizard/check_step.js";
 import { ColumnsStep } from "../wizard/columns_step.js";
-import { bodyOf, EMPTY, keep, kept, missing } from "../wizard/declaration_draft.js";
+import { bodyOf, EMPTY, missing, storeDraft, storedDraft } from "../wizard/declaration_draft.js";
 import { FileStep } from "../wizard/file_step.js";
 import { UnitStep } from "../wizard/unit_step.js";
 
@@ -33,14 +33,14 @@ const reachOf = (draft) => {
 const addressOf = (step) => `#/wizard?step=${step + 1}`;
 
 export default function Wizard({ me, search }) {
-  const [draft, setDraft] = useState(kept);
+  const [draft, setDraft] = useState(storedDraft);
   const [attempt, setAttempt] = useState(0);
   const [checked, setChecked] = useState(false);
   const [done, setDone] = useState(null);
   const heading = useRef(null);
   const moved = useRef(false);
   useEffect(() => {
-    if (!done) keep(draft);
+    if (!done) storeDraft(draft);
   }, [draft, done]);
   useEffect(() => {
     if (moved.current) heading.current?.focus();
@@ -48,9 +48,9 @@ export default function Wizard({ me, search }) {
   }, [draft.step, done]);
 
   const [register, busy, refusal, forgive] = useAction(async () => {
-    const made = await post("/datasets", bodyOf(draft));
-    keep(null);
-    setDone(made?.name ?? draft.name);
+    const dataset = await post("/datasets", bodyOf(draft));
+    storeDraft(null);
+    setDone(dataset?.name ?? draft.name);
   });
   const to = (step) => {
     setAttempt(0);
@@ -59,9 +59,9 @@ export default function Wizard({ me, search }) {
     if (search.step !== String(step + 1)) go(addressOf(step)); // the browser's Back is the wizard's
   };
   useEffect(() => {
-    const wanted = STEPS.findIndex((_, step) => String(step + 1) === search.step);
-    const step = Math.min(wanted < 0 ? draft.step : wanted, reachOf(draft));
-    if (step !== wanted) go(addressOf(step), { replace: true });
+    const addressed = STEPS.findIndex((_, step) => String(step + 1) === search.step);
+    const step = Math.min(addressed < 0 ? draft.step : addressed, reachOf(draft));
+    if (step !== addressed) go(addressOf(step), { replace: true });
     if (step !== draft.step) to(step);
   }, [search.step]);
   const problems = attempt > 0 ? missing(draft, draft.step) : [];

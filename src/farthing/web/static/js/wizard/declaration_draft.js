@@ -19,7 +19,7 @@ export const EMPTY = {
 };
 
 /** A reload in the middle loses nothing; a closed tab forgets. */
-export function kept() {
+export function storedDraft() {
   try {
     return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT) ?? "{}") };
   } catch {
@@ -27,7 +27,7 @@ export function kept() {
   }
 }
 
-export function keep(draft) {
+export function storeDraft(draft) {
   try {
     if (draft === null) sessionStorage.removeItem(KEPT);
     else sessionStorage.setItem(KEPT, JSON.stringify(draft));
