@@ -52,10 +52,10 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 
 def read_declaration(path: str | os.PathLike[str]) -> Dataset:
     """The dataset that a `study.toml` describes; paths in it are relative to the file."""
-    return declared_dataset(read_toml(path)[1], Path(path).parent)
+    return dataset_of_tables(read_toml(path)[1], Path(path).parent)
 
 
-def declared_dataset(facts: Mapping[str, Any], folder: Path) -> Dataset:
+def dataset_of_tables(facts: Mapping[str, Any], folder: Path) -> Dataset:
     """The dataset that the tables of a `study.toml` describe; paths in it are relative to `folder`."""
     about, columns = (dict(table_of(facts, name, empty=False)) for name in ("dataset", "schema"))
     for key in about:

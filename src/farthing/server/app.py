@@ -55,7 +55,7 @@ def warm_up(state: State) -> None:
     with suppress(Exception):
         state.passwords.warm()
         for declaration in all_declarations(state.store):
-            if str(declaration.words["source"]).lower().endswith(_FILES):
+            if str(declaration.facts["source"]).lower().endswith(_FILES):
                 draft = _small_draft(declaration)
                 priced(state, server, draft, proof=False)
                 priced(state, server, draft, proof=True)
@@ -63,7 +63,7 @@ def warm_up(state: State) -> None:
 
 
 def _small_draft(declaration: StoredDeclaration) -> Draft:
-    columns: dict[str, dict[str, object]] = declaration.words["columns"]
+    columns: dict[str, dict[str, object]] = declaration.facts["columns"]
     means = [{"kind": "mean", "column": name} for name, says in columns.items() if "range" in says]
     return Draft.model_validate({"dataset": declaration.name, "statistics": [{"kind": "count"}, *means[:1]]})
 

@@ -82,7 +82,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     declared = declaration_of(site.state.store, "visits 2024")
     assert declared is not None
     place = {"categories": ["ward", "clinic"], "trim": True, "lower": True}
-    assert {key: value for key, value in declared.words["columns"]["place"].items() if value is not None} == place
+    assert {key: value for key, value in declared.facts["columns"]["place"].items() if value is not None} == place
     page.get_by_role("link", name="Plan a release").press("Enter")
     page.wait_for_url("**/#/plan/visits%202024")
 

@@ -27,7 +27,7 @@ def described_headers(headers: dict[str, str]) -> dict[str, Any]:
     >>> described_headers({"Set-Cookie": "the session"})
     {'Set-Cookie': {'description': 'the session', 'schema': {'type': 'string'}}}
     """
-    return {name: {"description": words, "schema": {"type": "string"}} for name, words in headers.items()}
+    return {name: {"description": description, "schema": {"type": "string"}} for name, description in headers.items()}
 
 
 class SafeHeaders:

@@ -27,7 +27,7 @@ from farthing.server.http.error_envelope import error_of
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import declaration_of, study_of
 from farthing.server.services.plan_prices import plan_of_draft
-from farthing.server.services.session_service import wish_of
+from farthing.server.services.session_service import session_options
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.user_rows import find
@@ -98,7 +98,7 @@ def run_session(job: Job, state: State, progress: Callable[[float], None]) -> No
     progress(0.0)
     confirmed = job.limits.get("confirmed_epsilon")
     try:
-        open_wished_session(study, wish_of(job.asked), job.id, confirmed=confirmed, progress=progress)
+        open_wished_session(study, session_options(job.asked), job.id, confirmed=confirmed, progress=progress)
     except InvalidValue as refusal:
         if refusal.name != "confirmed_epsilon":
             raise
@@ -158,7 +158,7 @@ def _refuse_silent(job: Job, state: State) -> None:
     if declaration is None:
         return  # which the job itself says
     with suppress(FarthingError):  # whose words may name the file or the server
-        state.plans.folder.answering(declaration.words["source"])
+        state.plans.folder.answering(declaration.facts["source"])
         return
     raise EngineError(
         "data folder",

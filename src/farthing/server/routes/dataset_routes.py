@@ -44,9 +44,9 @@ def sources(state: TheState, only: Annotated[str | None, Query(min_length=1, max
     responses=refusals("engine_error"),
     summary="Check a declaration before it is registered",
 )
-def check(words: CheckedDeclaration, state: TheState) -> dict[str, Any]:
+def check(body: CheckedDeclaration, state: TheState) -> dict[str, Any]:
     """A sentence for every column and for the unit, and what is still wrong. Nothing is written, no row is read."""
-    return dataset_registry.check_of(state, words)
+    return dataset_registry.check_of(state, body)
 
 
 @router.get("/datasets", response_model=DatasetsView, summary="All datasets that you may plan with")
@@ -62,9 +62,9 @@ def datasets(state: TheState, who: Who) -> dict[str, Any]:
     responses=refusals("conflict", "engine_error"),
     summary="Register a dataset and its budget",
 )
-def register(words: Declaration, state: TheState, who: Who) -> dict[str, Any]:
+def register(body: Declaration, state: TheState, who: Who) -> dict[str, Any]:
     """Write the declaration, then open the budget in the ledger. The same again finishes what was begun."""
-    return dataset_registry.register(state, who, words)
+    return dataset_registry.register(state, who, body)
 
 
 @router.get(
@@ -95,9 +95,9 @@ def budget(name: Name, state: TheState, who: Who) -> BudgetView:
     responses=refusals("not_found"),
     summary="Set a dataset's budget",
 )
-def set_budget(name: Name, words: BudgetWords, state: TheState, who: Who) -> BudgetView:
+def set_budget(name: Name, body: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """What was spent stays spent; a raise is an entry of the ledger forever."""
-    return dataset_registry.set_budget(state, who, name, words)
+    return dataset_registry.set_budget(state, who, name, body)
 
 
 @router.put(
@@ -106,9 +106,9 @@ def set_budget(name: Name, words: BudgetWords, state: TheState, who: Who) -> Bud
     responses=refusals("not_found"),
     summary="Set how much an analyst may spend in all",
 )
-def grant(name: Name, user: User, words: BudgetWords, state: TheState, who: Who) -> BudgetView:
+def grant(name: Name, user: User, body: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """The dataset's own budget still rules above it. What the analyst spent stays spent."""
-    return dataset_registry.grant(state, who, name, user, words)
+    return dataset_registry.grant(state, who, name, user, body)
 
 
 @router.put(
@@ -117,6 +117,6 @@ def grant(name: Name, user: User, words: BudgetWords, state: TheState, who: Who)
     responses=refusals("not_found"),
     summary="Set a part of a budget aside under a name",
 )
-def reserve(name: Name, label: Label, words: BudgetWords, state: TheState, who: Who) -> BudgetView:
+def reserve(name: Name, label: Label, body: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """Only charges that name it may use it; epsilon 0 and delta 0 free it."""
-    return dataset_registry.reserve(state, who, name, label, words)
+    return dataset_registry.reserve(state, who, name, label, body)

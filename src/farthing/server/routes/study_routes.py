@@ -30,9 +30,9 @@ def studies(state: TheState, who: Who) -> dict[str, Any]:
     responses=refusals("not_found", "conflict", "engine_error"),
     summary="Make a study",
 )
-def make(words: StudyWords, state: TheState, who: Who) -> dict[str, Any]:
+def make(body: StudyWords, state: TheState, who: Who) -> dict[str, Any]:
     """An empty folder for drafts about one dataset."""
-    return saved_plans.make_study(state, who, words)
+    return saved_plans.make_study(state, who, body)
 
 
 @router.get("/studies/{id}", response_model=StudyView, responses=refusals("not_found"), summary="A study")

@@ -55,11 +55,11 @@ class CheckedDeclaration(Words):
     epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
 
-    def words(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
-        words = self.model_dump(exclude={"columns"})
+        facts = self.model_dump(exclude={"columns"})
         return {
-            **words,
+            **facts,
             "columns": {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()},
         }
 

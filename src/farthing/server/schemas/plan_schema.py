@@ -89,7 +89,7 @@ class Draft(Words):
         False, description="the least epsilon at which every `within` is met"
     )
 
-    def words(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
         """As plain data, without what was left out."""
         return self.model_dump(exclude_none=True, exclude_defaults=False)
 

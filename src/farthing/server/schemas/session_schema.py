@@ -45,7 +45,7 @@ class SessionAsked(BaseModel):
     )
     confidence: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 0.95
 
-    def words(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
         """The request as plain data, without the dataset."""
         names = ("alpha", "queries", "columns", "bins", "rows", "epsilon", "updates", "confidence")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}

@@ -55,8 +55,8 @@ class AccountantProcess:
             result: dict[str, Any] = reply["answer"]
             return result
         if "refused" in reply:
-            words = dict(reply["refused"])
-            raise RequestRefused("invalid_value", words.pop("message"), words)
+            refusal = dict(reply["refused"])
+            raise RequestRefused("invalid_value", refusal.pop("message"), refusal)
         if "failed" in reply:
             _log.warning("a question about %s could not be worked out (%s)", what, reply["failed"])
             raise RequestRefused(

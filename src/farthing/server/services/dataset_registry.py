@@ -59,43 +59,43 @@ def table_list(state: State, only: str | None) -> dict[str, Any]:
     }
 
 
-def check_of(state: State, words: CheckedDeclaration) -> dict[str, Any]:
+def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
     """What a declaration comes to: a sentence for every column and for the unit, and what is still wrong."""
     problems: list[tuple[str, str]] = []
     columns: dict[str, str] = {}
     unit = ""
     beside: list[str] = []
     try:
-        source = state.plans.folder.opened(words.source)
-        check = checked_declaration(words.name, words.words(), source)
+        source = state.plans.folder.opened(body.source)
+        check = checked_declaration(body.name, body.plain(), source)
         unit, columns, problems = check.unit, dict(check.columns), list(check.problems)
-        if words.columns and not problems:
-            beside = _budgets_beside(state, words, declared_dataset(words.name, words.words(), source))
+        if body.columns and not problems:
+            beside = _budgets_beside(state, body, declared_dataset(body.name, body.plain(), source))
     except InvalidValue as problem:
         problems.append(("source", f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
-    problems += _name_taken(state, words)
-    if words.delta is not None and not words.delta <= LARGEST_DELTA:
+    problems += _name_taken(state, body)
+    if body.delta is not None and not body.delta <= LARGEST_DELTA:
         problems.append(("delta", f"{_DELTA_RULE}; {_DELTA_WAY_OUT}"))
     budget = ""
-    if words.epsilon is not None:
-        budget = odds_sentence(words.epsilon, words.delta or 0.0, after="everything that is ever released")
+    if body.epsilon is not None:
+        budget = odds_sentence(body.epsilon, body.delta or 0.0, after="everything that is ever released")
     return {
-        "ok": not problems and bool(words.columns),
+        "ok": not problems and bool(body.columns),
         "columns": [{"name": name, "sentence": sentence} for name, sentence in columns.items()],
         "unit_sentence": unit,
         "budget_sentence": budget,
         "problems": [{"where": where, "message": message} for where, message in problems],
-        "notes": [*budget_cautions(words.epsilon, words.delta, words.rows), *beside],
+        "notes": [*budget_cautions(body.epsilon, body.delta, body.rows), *beside],
     }
 
 
-def _budgets_beside(state: State, words: CheckedDeclaration, dataset: Any) -> list[str]:
+def _budgets_beside(state: State, body: CheckedDeclaration, dataset: Any) -> list[str]:
     """A note for every other name under which the same table has a budget."""
-    others = {each.name for each in all_declarations(state.store) if each.words["source"] == words.source}
-    others |= set(budgets_beside(state.root, dataset, words.name))
+    others = {each.name for each in all_declarations(state.store) if each.facts["source"] == body.source}
+    others |= set(budgets_beside(state.root, dataset, body.name))
     return [
         f"The same table is registered as {each!r} already: what is computed from it is paid from both budgets."
-        for each in sorted(others - {words.name})
+        for each in sorted(others - {body.name})
     ]
 
 
@@ -107,27 +107,27 @@ def dataset_list(state: State, who: Caller) -> dict[str, Any]:
     for each in all_declarations(state.store):
         budget = _budget(ledger, who, each.name) if each.name in registered else None
         if budget is not None:
-            lines.append({"name": each.name, "unit": _unit_text(each.words), "budget": budget})
+            lines.append({"name": each.name, "unit": _unit_text(each.facts), "budget": budget})
     return {"datasets": lines}
 
 
-def register(state: State, who: Caller, words: Declaration) -> dict[str, Any]:
+def register(state: State, who: Caller, body: Declaration) -> dict[str, Any]:
     """Write the declaration, then open the budget in the ledger; the same again finishes what was begun."""
-    _refuse_unplannable(words.delta)
-    source = state.plans.folder.opened(words.source)
-    dataset = declared_dataset(words.name, words.words(), source)
+    _refuse_unplannable(body.delta)
+    source = state.plans.folder.opened(body.source)
+    dataset = declared_dataset(body.name, body.plain(), source)
     ledger = state.ledger(who)
-    earlier = declaration_of(state.store, words.name)
-    if earlier is None and words.name in ledger.datasets():
-        _refuse_another_budget(ledger, words, dataset)
+    earlier = declaration_of(state.store, body.name)
+    if earlier is None and body.name in ledger.datasets():
+        _refuse_another_budget(ledger, body, dataset)
     _claim_tables(state, ledger)
-    budgets_beside(ledger, dataset, words.name)  # refuses a table whose other budget is one of another unit
-    declaration = declare(state.store, words.name, words.words(), who.name)
-    if words.name not in ledger.datasets():
+    budgets_beside(ledger, dataset, body.name)  # refuses a table whose other budget is one of another unit
+    declaration = declare(state.store, body.name, body.plain(), who.name)
+    if body.name not in ledger.datasets():
         try:
-            open_budget(ledger, dataset, words.name, words.epsilon, words.delta)
+            open_budget(ledger, dataset, body.name, body.epsilon, body.delta)
         except InvalidValue:
-            if words.name not in ledger.datasets():
+            if body.name not in ledger.datasets():
                 raise
             # Somebody else sent the same at the same time.
     return _description(state, who, declaration)
@@ -141,17 +141,17 @@ def description(state: State, who: Caller, name: str) -> dict[str, Any]:
     return _description(state, who, declaration)
 
 
-def set_budget(state: State, who: Caller, name: str, words: BudgetWords) -> BudgetView:
+def set_budget(state: State, who: Caller, name: str, body: BudgetWords) -> BudgetView:
     """Set a dataset's budget, unless it is what was asked for already."""
     total = _registered(state, who, name).budget(name).total
-    if words.delta is not None:
-        _refuse_unplannable(words.delta)
-    if total != _new_budget(words, total):
-        state.ledger(who).set_budget(name, words.epsilon, words.delta)
+    if body.delta is not None:
+        _refuse_unplannable(body.delta)
+    if total != _new_budget(body, total):
+        state.ledger(who).set_budget(name, body.epsilon, body.delta)
     return budget_of(state, who, name)
 
 
-def grant(state: State, who: Caller, name: str, user: str, words: BudgetWords) -> BudgetView:
+def grant(state: State, who: Caller, name: str, user: str, body: BudgetWords) -> BudgetView:
     """Set how much an analyst may spend in all."""
     ledger = _registered(state, who, name)
     with state.store.reading() as connection:
@@ -162,18 +162,18 @@ def grant(state: State, who: Caller, name: str, user: str, words: BudgetWords) -
                 {"name": user},
             )
     before = ledger.budget(name, user).total if user in ledger.analysts(name) else None
-    if before is None or before != _new_budget(words, before):
-        ledger.grant(name, user, words.epsilon, words.delta)
+    if before is None or before != _new_budget(body, before):
+        ledger.grant(name, user, body.epsilon, body.delta)
     return budget_view(ledger.budget(name, user), ledger.budget(name))
 
 
-def reserve(state: State, who: Caller, name: str, label: str, words: BudgetWords) -> BudgetView:
+def reserve(state: State, who: Caller, name: str, label: str, body: BudgetWords) -> BudgetView:
     """Set a part of a budget aside under a name; epsilon 0 and delta 0 free it."""
     ledger = _registered(state, who, name)
     before = ledger.budget(name).withheld.get(label)
     now = ApproxDP(0.0) if before is None else before
-    if now != _new_budget(words, now if words.epsilon else ApproxDP(0.0)):
-        ledger.reserve(name, words.epsilon, words.delta, name=label)
+    if now != _new_budget(body, now if body.epsilon else ApproxDP(0.0)):
+        ledger.reserve(name, body.epsilon, body.delta, name=label)
     return budget_of(state, who, name)
 
 
@@ -187,9 +187,9 @@ def _claim_tables(state: State, ledger: Ledger) -> None:
                 take_up_table(ledger, dataset_of(state, each), each.name)
 
 
-def _new_budget(words: BudgetWords, before: ApproxDP) -> ApproxDP:
+def _new_budget(body: BudgetWords, before: ApproxDP) -> ApproxDP:
     """What is to be set, where a delta that is left out stays as it is."""
-    return as_stored(words.epsilon, before.delta if words.delta is None else words.delta)
+    return as_stored(body.epsilon, before.delta if body.delta is None else body.delta)
 
 
 def _refuse_unplannable(delta: float) -> None:
@@ -197,11 +197,11 @@ def _refuse_unplannable(delta: float) -> None:
         raise InvalidValue("delta", delta, _DELTA_RULE, _DELTA_WAY_OUT)
 
 
-def _name_taken(state: State, words: CheckedDeclaration) -> list[tuple[str, str]]:
+def _name_taken(state: State, body: CheckedDeclaration) -> list[tuple[str, str]]:
     """What stands under this name already, unless it is the same again."""
-    earlier = declaration_of(state.store, words.name)
-    if earlier is not None and canonical(earlier.words) != canonical(words.words()):
-        return [("name", f"there is a dataset {words.name!r} already; give this one another name")]
+    earlier = declaration_of(state.store, body.name)
+    if earlier is not None and canonical(earlier.facts) != canonical(body.plain()):
+        return [("name", f"there is a dataset {body.name!r} already; give this one another name")]
     return []
 
 
@@ -230,16 +230,16 @@ def _budget(ledger: Ledger, who: Caller, name: str) -> BudgetView | None:
         return None
 
 
-def _refuse_another_budget(ledger: Ledger, words: Declaration, dataset: Any) -> None:
+def _refuse_another_budget(ledger: Ledger, body: Declaration, dataset: Any) -> None:
     """A dataset that the ledger knows from elsewhere keeps its budget and the unit that it was set for."""
-    budget = ledger.budget(words.name)
-    same = (budget.total.epsilon, budget.total.delta) == (words.epsilon, words.delta)
+    budget = ledger.budget(body.name)
+    same = (budget.total.epsilon, budget.total.delta) == (body.epsilon, body.delta)
     if not (same and fits_budget(dataset, budget)):
         raise RequestRefused(
             "conflict",
-            f"the ledger has a budget for {words.name!r} already: epsilon {budget.total.epsilon:g}, delta "
+            f"the ledger has a budget for {body.name!r} already: epsilon {budget.total.epsilon:g}, delta "
             f"{budget.total.delta:g}, unit {budget.unit or 'not said'}; declare it with these, or give another name.",
-            {"name": words.name, "epsilon": budget.total.epsilon},
+            {"name": body.name, "epsilon": budget.total.epsilon},
         )
 
 
@@ -256,7 +256,7 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
         grants = [budget_view(ledger.budget(name, each), whole) for each in ledger.analysts(name)]
     return {
         "name": name,
-        "source": declaration.words["source"] if who.role == "curator" else None,
+        "source": declaration.facts["source"] if who.role == "curator" else None,
         "unit": list(dataset.unit),
         "unit_sentence": unit_sentence(dataset),
         "schema_": schema_of(dataset),
@@ -267,8 +267,8 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
     }
 
 
-def _unit_text(words: dict[str, Any]) -> str:
-    unit = words.get("unit")
+def _unit_text(facts: dict[str, Any]) -> str:
+    unit = facts.get("unit")
     if not unit:
         return "one row"
     return "all rows with one " + (unit if isinstance(unit, str) else " and ".join(unit))

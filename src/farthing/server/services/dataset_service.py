@@ -36,15 +36,15 @@ class StoredDeclaration:
     created: int
 
     @property
-    def words(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """The declaration in the words of a study.toml."""
-        words: dict[str, Any] = json.loads(self.text)
-        return words
+        facts: dict[str, Any] = json.loads(self.text)
+        return facts
 
 
-def canonical(words: Mapping[str, Any]) -> str:
+def canonical(facts: Mapping[str, Any]) -> str:
     """One spelling, so that the same declaration is the same text."""
-    return json.dumps(words, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return json.dumps(facts, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
 def declaration_of(store: Store, name: str) -> StoredDeclaration | None:
@@ -61,9 +61,9 @@ def all_declarations(store: Store) -> list[StoredDeclaration]:
     return [StoredDeclaration(row.name, row.body, row.created_by, row.created) for row in rows]
 
 
-def declare(store: Store, name: str, words: Mapping[str, Any], by: str) -> StoredDeclaration:
+def declare(store: Store, name: str, facts: Mapping[str, Any], by: str) -> StoredDeclaration:
     """Write a declaration down; the same one again finds the one that stands, another one is refused."""
-    text = canonical(words)
+    text = canonical(facts)
     values = {"name": name, "body": text, "created_by": by, "created": now()}
     try:
         with store.begin() as connection:
@@ -72,7 +72,7 @@ def declare(store: Store, name: str, words: Mapping[str, Any], by: str) -> Store
         pass
     stands = declaration_of(store, name)
     assert stands is not None
-    if canonical(stands.words) != text:
+    if canonical(stands.facts) != text:
         raise RequestRefused(
             "conflict",
             f"there is a dataset {name!r} already, with another declaration; give this one another name.",
@@ -93,12 +93,12 @@ def not_there(name: str) -> RequestRefused:
 def dataset_of(state: State, declaration: StoredDeclaration) -> Any:
     """The dataset that was declared, opened; the same as long as its table and its declaration are."""
     try:
-        source = state.plans.folder.opened(declaration.words["source"])
+        source = state.plans.folder.opened(declaration.facts["source"])
         key = (declaration.name, declaration.text)
         earlier = state.plans.datasets.value(key)
         if earlier is not None and earlier[0] is source:
             return earlier[1]
-        dataset = declared_dataset(declaration.name, declaration.words, source)
+        dataset = declared_dataset(declaration.name, declaration.facts, source)
         return state.plans.datasets.keep(key, (source, dataset))[1]
     except FarthingError:
         pass
@@ -140,7 +140,7 @@ def study_of(state: State, who: Caller, name: str) -> Study:
 def _reconnect(state: State, declaration: StoredDeclaration) -> None:
     """Open a table of a database again whose connection was lost; whether it can be is found when it is read."""
     with suppress(FarthingError):  # whose words may name the server
-        state.plans.folder.answering(declaration.words["source"])
+        state.plans.folder.answering(declaration.facts["source"])
 
 
 def _cannot_be_opened(declaration: StoredDeclaration) -> EngineError:

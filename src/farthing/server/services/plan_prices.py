@@ -35,15 +35,15 @@ from farthing.study.reports.plan_summary import Outlook
 
 def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescription:
     """What a draft asks of a study."""
-    words = draft.words() if isinstance(draft, Draft) else draft
-    asked = plan_description(words["statistics"], _read)
+    facts = draft.plain() if isinstance(draft, Draft) else draft
+    asked = plan_description(facts["statistics"], _read)
     return replace(
         asked,
         statistics=tuple(dated(statistic, study.dataset) for statistic in asked.statistics),
-        expected=expected_values(words.get("expected") or {}, study.dataset),
-        epsilon=words.get("epsilon"),
-        reserve=words.get("reserve"),
-        fit=words.get("fit", False),
+        expected=expected_values(facts.get("expected") or {}, study.dataset),
+        epsilon=facts.get("epsilon"),
+        reserve=facts.get("reserve"),
+        fit=facts.get("fit", False),
     )
 
 
@@ -106,7 +106,7 @@ def saved_view(
             dataset=draft.dataset,
             epsilon=draft.epsilon,
             delta=None,
-            draft=draft.words(),
+            draft=draft.plain(),
             cost=None,
             price=None,
             statistics=[],
@@ -124,9 +124,9 @@ def saved_view(
 
 def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, *, proof: bool) -> Plan:
     """The plan, from what is kept of earlier ones; thorough with `proof`, near the last one without."""
-    words = {key: value for key, value in draft.words().items() if key not in ("title", "study")}
+    facts = {key: value for key, value in draft.plain().items() if key not in ("title", "study")}
     about = canonical(
-        {"statistics": [_unweighted(each) for each in words["statistics"]], "expected": words["expected"]}
+        {"statistics": [_unweighted(each) for each in facts["statistics"]], "expected": facts["expected"]}
     )
     kind = (who.name, draft.dataset, about)
     latest = state.plans.latest.value(kind)
@@ -144,7 +144,7 @@ def _planned(state: State, who: Caller, study: Study, draft: Draft, asked: PlanD
     if study.analyst is not None:
         whole = study.ledger.budget(study.name)
         standing += (whole.total, whole.remaining, whole.count, repr(whole.withheld))
-    key = (who.name, who.role, id(study.dataset), canonical(words), standing)
+    key = (who.name, who.role, id(study.dataset), canonical(facts), standing)
     plan = state.plans.proven.value(key)
     if plan is None:
         plan = state.plans.proven.keep(key, plan_of(study, asked, latest))
@@ -170,7 +170,7 @@ def _view(
         "dataset": draft.dataset,
         "epsilon": plan.problem.epsilon,
         "delta": plan.delta,
-        "draft": draft.words(),
+        "draft": draft.plain(),
         "cost": {"lower": cost.lower, "upper": cost.upper, "proven": cost.proven},
         "price": outlook.price,
         "statistics": outlook.statistics(),

@@ -236,26 +236,26 @@ def table_view(state: State, who: Caller, request_id: str) -> TableView:
 def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
     """The job that releases a saved plan or a draft: a new one, or the one that the request id has."""
     if body.draft is not None:
-        words = body.draft.words()
+        facts = body.draft.plain()
     else:
         assert body.plan is not None
         try:
-            words = dict(saved_draft(state.store, body.plan, None if who.role == "curator" else who.name).body)
+            facts = dict(saved_draft(state.store, body.plan, None if who.role == "curator" else who.name).body)
         except RequestRefused:
             # The plan may be gone by now; what it was released as is not.
             job = job_of(state.store, full_id(who, body.request_id))
             if job is not None and job.kind == RELEASE and job.limits.get("plan") == body.plan:
                 return job
             raise
-    dataset = str(words["dataset"])
+    dataset = str(facts["dataset"])
     if job_of(state.store, full_id(who, body.request_id)) is None:
         study_of(state, who, dataset)  # refused at once where there is no such dataset, or no grant in it
 
     def is_answer_to(stored: Stored) -> bool:
-        return is_release_of(state, stored, asked_of_draft(study_of(state, who, dataset), words))
+        return is_release_of(state, stored, asked_of_draft(study_of(state, who, dataset), facts))
 
     # What it is called and where it is kept is no part of what is released.
-    asked = {name: value for name, value in words.items() if name not in ("dataset", "study", "title")}
+    asked = {name: value for name, value in facts.items() if name not in ("dataset", "study", "title")}
     limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
     return submitted(
         state,

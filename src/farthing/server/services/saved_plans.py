@@ -37,7 +37,7 @@ def plan_list(state: State, who: Caller, dataset: str | None, study: str | None)
 def save_plan(state: State, who: Caller, draft: Draft, *, proof: bool) -> dict[str, Any]:
     """Save a draft, also one that cannot be planned now because a budget is used up."""
     _check(state, who, draft)
-    saved = draft_rows.make_draft(state.store, who.name, draft.dataset, draft.study, draft.words())
+    saved = draft_rows.make_draft(state.store, who.name, draft.dataset, draft.study, draft.plain())
     return _view(state, who, saved, proof=proof)
 
 
@@ -52,7 +52,7 @@ def change_plan(state: State, who: Caller, id: str, draft: ChangedDraft, *, proo
     draft_rows.draft(state.store, id, who.name)
     new = draft.draft()
     _check(state, who, new)
-    saved = draft_rows.change_draft(state.store, id, who.name, draft.version, new.dataset, new.study, new.words())
+    saved = draft_rows.change_draft(state.store, id, who.name, draft.version, new.dataset, new.study, new.plain())
     return _view(state, who, saved, proof=proof)
 
 
@@ -71,10 +71,10 @@ def study_list(state: State, who: Caller) -> dict[str, Any]:
     return {"studies": [{**vars(folder), "plans": plans.get(folder.id, [])} for folder in folders]}
 
 
-def make_study(state: State, who: Caller, words: StudyWords) -> dict[str, Any]:
+def make_study(state: State, who: Caller, body: StudyWords) -> dict[str, Any]:
     """A new, empty study of a dataset that the caller may plan with."""
-    study_of(state, who, words.dataset)
-    folder = draft_rows.make_study(state.store, who.name, words.dataset, words.title)
+    study_of(state, who, body.dataset)
+    folder = draft_rows.make_study(state.store, who.name, body.dataset, body.title)
     return {**vars(folder), "plans": []}
 
 

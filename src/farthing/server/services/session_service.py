@@ -53,7 +53,7 @@ def priced(state: State, who: Caller, asked: SessionAsked) -> QuoteView:
             "rate_limited", "other prices are being worked out; ask again in a moment.", {"retry_after": 5}
         )
     try:
-        return quote_view(session_offer(study, wish_of(asked.words())))
+        return quote_view(session_offer(study, session_options(asked.plain())))
     finally:
         state.sessions.pricing.release()
 
@@ -69,10 +69,10 @@ def opening(state: State, who: Caller, body: SessionOpening) -> Job:
         kind=SESSION,
         request_id=body.request_id,
         dataset=body.dataset,
-        asked=body.words(),
+        asked=body.plain(),
         limits={"confirmed_epsilon": body.confirmed_epsilon},
         is_answer_to=lambda stored: (
-            stored.answer is None or is_session_of(study, wish_of(body.words()), stored.charge.request_id)
+            stored.answer is None or is_session_of(study, session_options(body.plain()), stored.charge.request_id)
         ),
     )
 
@@ -105,7 +105,7 @@ def session_view(state: State, who: Caller, job: Job, history: int = 200) -> Ses
         plan=plan,
         updates_left=left,
         history=[asked_view(one) for one in rows.newest(state.store, job.id, history)] if history else [],
-        columns=columns_view(columns_of(study.dataset, wish_of(job.asked))),
+        columns=columns_view(columns_of(study.dataset, session_options(job.asked))),
     )
 
 
@@ -120,7 +120,7 @@ def answered(state: State, who: Caller, job: Job, question: str) -> AnswerView:
     text = question.strip()
 
     def resume() -> QuerySession:
-        return resume_session(study_of(state, owner, job.dataset), wish_of(job.asked), job.id)
+        return resume_session(study_of(state, owner, job.dataset), session_options(job.asked), job.id)
 
     with state.sessions.turn((job.id, job.owner, job.role), resume) as (session, query_session):
         key = query_session.key(text)
@@ -224,14 +224,14 @@ def _view(
     )
 
 
-def wish_of(asked: Any) -> SessionOptions:
+def session_options(asked: Any) -> SessionOptions:
     """The wish of a request as a value."""
     from farthing.study.sessions.session_defaults import SessionOptions
 
-    words = {name: value for name, value in asked.items() if value is not None}
-    if "columns" in words:
-        words["columns"] = tuple(words["columns"])
-    return SessionOptions(**words)
+    options = {name: value for name, value in asked.items() if value is not None}
+    if "columns" in options:
+        options["columns"] = tuple(options["columns"])
+    return SessionOptions(**options)
 
 
 def plan_view(plan: Any) -> dict[str, Any]:

@@ -19,20 +19,20 @@ from farthing.numerics.bounds import number_text
 _FEW = 6  # categories that are named in a sentence
 
 
-def declared_dataset(name: str, words: Mapping[str, Any], source: Source) -> Dataset:
+def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dataset:
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
-    `words` are `unit`, `max_rows`, `neighbours`, `rows` and `columns`, each {"range": [0, 110]} (with "real": true for
+    `facts` are `unit`, `max_rows`, `neighbours`, `rows` and `columns`, each {"range": [0, 110]} (with "real": true for
     numbers with fractions, where the source does not say, and "decimal": "," for text), {"categories": [...]} (with
     "trim" and "lower") or {"flags": true}.
     """
-    columns = words["columns"]
+    columns = facts["columns"]
     return dataset(
         replace(source, name=name),
-        unit=words.get("unit"),
-        max_rows=words.get("max_rows"),
-        neighbours=words.get("neighbours") or "add-remove",
-        rows=words.get("rows"),
+        unit=facts.get("unit"),
+        max_rows=facts.get("max_rows"),
+        neighbours=facts.get("neighbours") or "add-remove",
+        rows=facts.get("rows"),
         schema={column: _domain(column, entry, source) for column, entry in columns.items()},
     )
 
@@ -80,20 +80,20 @@ class Checked:
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def checked_declaration(name: str, words: Mapping[str, Any], source: Source) -> Checked:
+def checked_declaration(name: str, facts: Mapping[str, Any], source: Source) -> Checked:
     """Every column by itself, then all together with the unit; no row is read."""
     sentences: dict[str, str] = {}
     problems: list[tuple[str, str]] = []
-    for column, entry in words["columns"].items():
+    for column, entry in facts["columns"].items():
         try:
             alone = dataset(source, schema={column: _domain(column, entry, source)})
             sentences[column] = column_sentence(column, alone)
         except FarthingError as problem:
             problems.append((f"columns.{column}", _sentence(problem)))
     unit = ""
-    if words["columns"] and not problems:
+    if facts["columns"] and not problems:
         try:
-            unit = unit_sentence(declared_dataset(name, words, source))
+            unit = unit_sentence(declared_dataset(name, facts, source))
         except FarthingError as problem:
             where = problem.name if isinstance(problem, InvalidValue) else "columns"
             problems.append(

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.data import Dataset
-from farthing.data.declaration_file import declared_dataset, read_toml, table_of
+from farthing.data.declaration_file import dataset_of_tables, read_toml, table_of
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
@@ -76,7 +76,7 @@ class StudyFile:
     @cached_property
     def dataset(self) -> Dataset:
         """The dataset that the file describes."""
-        return declared_dataset(self.facts, self.path.parent)
+        return dataset_of_tables(self.facts, self.path.parent)
 
     @property
     def ledger_url(self) -> str:
