@@ -311,8 +311,29 @@ def _too_fine(name: str, grid: float) -> InvalidValue:
 Grids = float | Mapping[str, float] | None
 
 
+class GridAggregate(Aggregate):
+    """An aggregate of one column on a grid of whole steps."""
+
+    column: str
+    grid: float | None
+
+    def grid_of(self, schema: Schema) -> float:
+        """The width of one step of the grid on which the column is added up.
+
+        Args:
+            schema: The columns and their domains.
+
+        Returns:
+            The width, in the data's own units.
+
+        >>> Sum("age").grid_of(Schema.read({"age": (0, 9)}))
+        1.0
+        """
+        return default_grid(self.column, schema) if self.grid is None else self.grid
+
+
 @dataclass(frozen=True)
-class Sum(Aggregate):
+class Sum(GridAggregate):
     """The sum of floor(column / grid) over the rows where the column is not missing.
 
     Args:
@@ -338,20 +359,6 @@ class Sum(Aggregate):
         if self.grid is not None:
             object.__setattr__(self, "grid", checked_grid(self.grid))
 
-    def grid_of(self, schema: Schema) -> float:
-        """The width of one step of the grid on which the column is added up.
-
-        Args:
-            schema: The columns and their domains.
-
-        Returns:
-            The width, in the data's own units.
-
-        >>> Sum("age").grid_of(Schema.read({"age": (0, 9)}))
-        1.0
-        """
-        return default_grid(self.column, schema) if self.grid is None else self.grid
-
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         """The column on its grid."""
         grid = self.grid_of(schema)
@@ -360,7 +367,7 @@ class Sum(Aggregate):
 
 
 @dataclass(frozen=True)
-class Moments(Aggregate):
+class Moments(GridAggregate):
     """Sums of powers of a column on its grid, over the rows where it is not missing; power 0 counts them.
 
     Args:
@@ -392,20 +399,6 @@ class Moments(Aggregate):
         if not valid or not powers or list(powers) != sorted(set(powers)):
             raise InvalidValue("powers", self.powers, "must be increasing whole numbers from 0 to 8")
         object.__setattr__(self, "powers", powers)
-
-    def grid_of(self, schema: Schema) -> float:
-        """The width of one step of the grid on which the column is added up.
-
-        Args:
-            schema: The columns and their domains.
-
-        Returns:
-            The width, in the data's own units.
-
-        >>> Moments("age").grid_of(Schema.read({"age": (0, 9)}))
-        1.0
-        """
-        return default_grid(self.column, schema) if self.grid is None else self.grid
 
     def features(self, schema: Schema) -> tuple[Feature, ...]:
         grid = self.grid_of(schema)

@@ -1,5 +1,5 @@
 // What went wrong, in the server's words, and what to do about it.
-import { html, useEffect, useRef } from "../../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { Button } from "./button.js";
 import { Notice } from "./notice.js";
 
@@ -59,4 +59,22 @@ export function ErrorSummary({ problems, attempt }) {
     <p class="notice-title" id="error-summary-title">${problems.length === 1 ? "One entry is missing or wrong" : `${problems.length} entries are missing or wrong`}</p>
     <ul>${problems.map(({ id, text }) => html`<li key=${id}><a href=${"#" + id} onClick=${(event) => jump(event, id)}>${text}</a></li>`)}</ul>
   </div>`;
+}
+
+/**
+ * Attempts to send a form: what is wrong with it is said from the first one on.
+ * `checked(wrong, run)` has the problems that are said, and a `submit` that runs only if nothing is wrong.
+ */
+export function useAttempts() {
+  const [attempt, setAttempt] = useState(0);
+  const checked = (wrong, run) => {
+    const problems = attempt > 0 ? wrong : [];
+    const submit = (event) => {
+      event.preventDefault();
+      setAttempt(attempt + 1);
+      if (!wrong.length) run();
+    };
+    return { problems, submit, problemAt: (id) => problems.find((one) => one.id === id)?.text };
+  };
+  return { attempt, checked, reset: () => setAttempt(0) };
 }

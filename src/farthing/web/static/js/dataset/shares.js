@@ -3,7 +3,7 @@ import { html, useState } from "../../vendor/preact.js";
 import { put } from "../api.js";
 import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
-import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { ErrorBox, ErrorSummary, useAttempts } from "../components/error.js";
 import { NumberField, SelectField, TextField } from "../components/field.js";
 import { Table } from "../components/table.js";
 import { toast } from "../components/toast.js";
@@ -13,11 +13,11 @@ import { useAction, useLoaded } from "../server_data.js";
 /** A form for an amount: what it is for (`naming`, with its own `check`), epsilon, delta; `freeing` allows 0. */
 function AmountForm({ id, title, button, start, freeing = false, naming, check = () => null, save }) {
   const [amount, setAmount] = useState(start);
-  const [attempt, setAttempt] = useState(0);
+  const { attempt, checked, reset } = useAttempts();
   const set = (part) => setAmount((old) => ({ ...old, ...part }));
   const [run, busy, refusal] = useAction(async () => {
     await save(amount);
-    setAttempt(0);
+    reset();
   });
   const wrong = [
     check(),
@@ -31,13 +31,7 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
       text: "Delta is a number from 0 to below 1.",
     },
   ].filter(Boolean);
-  const problems = attempt > 0 ? wrong : [];
-  const problemAt = (field) => problems.find((one) => one.id === field)?.text;
-  const submit = (event) => {
-    event.preventDefault();
-    setAttempt(attempt + 1);
-    if (!wrong.length) run();
-  };
+  const { problems, problemAt, submit } = checked(wrong, run);
   return html`<details class="more"><summary>${title}</summary>
     <form class="stack narrow" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />

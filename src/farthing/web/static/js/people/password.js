@@ -3,7 +3,7 @@ import { html, useState } from "../../vendor/preact.js";
 import { post } from "../api.js";
 import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
-import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { ErrorBox, ErrorSummary, useAttempts } from "../components/error.js";
 import { TextField } from "../components/field.js";
 import { toast } from "../components/toast.js";
 import { useAction } from "../server_data.js";
@@ -13,13 +13,13 @@ export const SHORTEST = 12;
 export function Password({ me }) {
   const [old, setOld] = useState("");
   const [fresh, setFresh] = useState("");
-  const [attempt, setAttempt] = useState(0);
+  const { attempt, checked, reset } = useAttempts();
   const byLink = me.via === "link"; // then there may be no old one yet
   const [run, busy, refusal] = useAction(async () => {
     await post("/password", { old: old || null, new: fresh }, { stay: true });
     setOld("");
     setFresh("");
-    setAttempt(0);
+    reset();
     toast("The password is changed. Other browsers in which you were signed in are signed out.");
   });
   const wrong = [
@@ -29,13 +29,7 @@ export function Password({ me }) {
       text: `The new one needs ${SHORTEST} characters or more; four words are easy to remember.`,
     },
   ].filter(Boolean);
-  const problems = attempt > 0 ? wrong : [];
-  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
-  const submit = (event) => {
-    event.preventDefault();
-    setAttempt(attempt + 1);
-    if (!wrong.length) run();
-  };
+  const { problems, problemAt, submit } = checked(wrong, run);
   return html`<${Card} title="Your password">
     <form class="stack narrow" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />

@@ -4,7 +4,7 @@ import { post, remove } from "../api.js";
 import { Button, CopyButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ConfirmDialog, Dialog } from "../components/dialog.js";
-import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { ErrorBox, ErrorSummary, useAttempts } from "../components/error.js";
 import { CheckField, SelectField, TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
@@ -88,30 +88,25 @@ function NewToken({ me, onNewToken }) {
   const [label, setLabel] = useState("");
   const [scopes, setScopes] = useState(["read"]);
   const [days, setDays] = useState("30");
-  const [attempt, setAttempt] = useState(0);
+  const { attempt, checked, reset } = useAttempts();
   const [run, busy, refusal] = useAction(async () => {
     const newToken = await post("/tokens", { label: label.trim(), scopes, days: Number(days) });
     setLabel("");
-    setAttempt(0);
+    reset();
     onNewToken(newToken);
   });
   const wrong = [
     !label.trim() && { id: "token-label", text: "Say what it is for, so that you know later which one to revoke." },
     !scopes.length && { id: "token-read", text: "Choose at least one permission." },
   ].filter(Boolean);
-  const problems = attempt > 0 ? wrong : [];
-  const submit = (event) => {
-    event.preventDefault();
-    setAttempt(attempt + 1);
-    if (!wrong.length) run();
-  };
+  const { problems, problemAt, submit } = checked(wrong, run);
   const toggle = (scope, on) =>
     setScopes((old) => Object.keys(SCOPES).filter((one) => (one === scope ? on : old.includes(one))));
   return html`<details class="more"><summary>Make a token</summary>
     <form class="stack narrow" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
       <${ErrorBox} error=${refusal} />
-      <${TextField} id="token-label" label="What is it for?" hint="Example: monthly report" value=${label} onValue=${setLabel} maxlength="100" error=${problems.find((one) => one.id === "token-label")?.text} autocomplete="off" />
+      <${TextField} id="token-label" label="What is it for?" hint="Example: monthly report" value=${label} onValue=${setLabel} maxlength="100" error=${problemAt("token-label")} autocomplete="off" />
       <fieldset><legend>What may it do?</legend><div class="choices">
         ${me.scopes.map((scope) => html`<${CheckField} key=${scope} id=${"token-" + scope} label=${SCOPES[scope]?.[0] ?? scope} hint=${SCOPES[scope]?.[1]} checked=${scopes.includes(scope)} onValue=${(on) => toggle(scope, on)} />`)}
       </div></fieldset>

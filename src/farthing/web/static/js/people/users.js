@@ -4,7 +4,7 @@ import { patch, post, remove } from "../api.js";
 import { Button, CopyButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ConfirmDialog } from "../components/dialog.js";
-import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { ErrorBox, ErrorSummary, useAttempts } from "../components/error.js";
 import { SelectField, TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
@@ -79,7 +79,7 @@ export function Users({ me }) {
           },
         ]} />`
       }
-      <${NewUser} onMade=${reload} />
+      <${NewUser} onAdded=${reload} />
     </div>
     <${ConfirmDialog} open=${leaving !== null} title=${`Remove ${leaving?.name ?? ""}?`} confirm="Remove" kind="danger" busy=${dropping} onConfirm=${drop} onClose=${() => setLeaving(null)}>
       <p>Their login sessions and tokens end at once. What they released stays in the ledger under their name. To keep somebody out for a while, lock them out instead.</p>
@@ -88,21 +88,21 @@ export function Users({ me }) {
   <//>`;
 }
 
-function NewUser({ onMade }) {
+function NewUser({ onAdded }) {
   const blank = { name: "", role: "analyst", password: "" };
   const [user, setUser] = useState(blank);
-  const [attempt, setAttempt] = useState(0);
-  const [made, setMade] = useState(null);
+  const { attempt, checked, reset } = useAttempts();
+  const [added, setAdded] = useState(null);
   const set = (part) => setUser((old) => ({ ...old, ...part }));
   const [run, busy, refusal] = useAction(async () => {
     await post("/users", { name: user.name, role: user.role, password: user.password || null });
     toast(
       `${user.name} is added.${user.role === "analyst" ? " A dataset's page is where you grant them a budget." : ""}`,
     );
-    setMade(user.password ? user : null);
+    setAdded(user.password ? user : null);
     setUser(blank);
-    setAttempt(0);
-    onMade();
+    reset();
+    onAdded();
   });
   const wrong = [
     !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(user.name) && {
@@ -115,19 +115,13 @@ function NewUser({ onMade }) {
         text: `The password needs ${SHORTEST} characters or more.`,
       },
   ].filter(Boolean);
-  const problems = attempt > 0 ? wrong : [];
-  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
-  const submit = (event) => {
-    event.preventDefault();
-    setAttempt(attempt + 1);
-    if (!wrong.length) run();
-  };
+  const { problems, problemAt, submit } = checked(wrong, run);
   return html`${
-    made &&
-    html`<${Notice} tone="good" live title=${`${made.name} is added`}>
+    added &&
+    html`<${Notice} tone="good" live title=${`${added.name} is added`}>
     <p>Hand over the first password now: it cannot be shown again.</p>
-    <pre class="secret" tabindex="0" aria-label=${`First password of ${made.name}`}><code>${made.password}</code></pre>
-    <div class="row"><${CopyButton} small text=${made.password} label="Copy the password" /><${Button} small onClick=${() => setMade(null)}>I have it<//></div>
+    <pre class="secret" tabindex="0" aria-label=${`First password of ${added.name}`}><code>${added.password}</code></pre>
+    <div class="row"><${CopyButton} small text=${added.password} label="Copy the password" /><${Button} small onClick=${() => setAdded(null)}>I have it<//></div>
   <//>`
   }
   <details class="more"><summary>Add somebody</summary>

@@ -2,7 +2,7 @@
 import { html, useState } from "../../vendor/preact.js";
 import { Button, LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
-import { ErrorBox, ErrorSummary } from "../components/error.js";
+import { ErrorBox, ErrorSummary, useAttempts } from "../components/error.js";
 import { TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
@@ -57,21 +57,13 @@ export default function Login({ search }) {
 function PasswordForm() {
   const [user, setUser] = useState("");
   const [password, setPassword] = useState("");
-  const [attempt, setAttempt] = useState(0);
+  const { attempt, checked } = useAttempts();
   const [run, busy, refusal] = useAction(() => signIn(user.trim(), password));
-  const problems =
-    attempt === 0
-      ? []
-      : [
-          !user.trim() && { id: "login-user", text: "Type your name." },
-          !password && { id: "login-password", text: "Type your password." },
-        ].filter(Boolean);
-  const submit = (event) => {
-    event.preventDefault();
-    setAttempt(attempt + 1);
-    if (user.trim() && password) run();
-  };
-  const problemAt = (id) => problems.find((one) => one.id === id)?.text;
+  const wrong = [
+    !user.trim() && { id: "login-user", text: "Type your name." },
+    !password && { id: "login-password", text: "Type your password." },
+  ].filter(Boolean);
+  const { problems, problemAt, submit } = checked(wrong, run);
   return html`<${Card} title="With a password">
     <form class="stack" onSubmit=${submit} novalidate>
       <${ErrorSummary} problems=${problems} attempt=${attempt} />
