@@ -63,5 +63,5 @@ def _batch(ledger: Any, many: int, present: int) -> int:
             run = store._writer.run
             run(store.sql(f"UPDATE {HEAD} SET sequence = ?, mac = ? WHERE one = 1"), tx.last)
 
-    ledger._changed(Question("people", request_id="fill-0"), fill_batch)
+    ledger._append(Question("people", request_id="fill-0"), fill_batch)
     return many

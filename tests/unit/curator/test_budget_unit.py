@@ -26,7 +26,7 @@ def by(*unit: str, table: pa.Table = TABLE, neighbours: str = "add-remove") -> D
 
 def written_before(ledger: Ledger, name: str, words: str) -> None:
     """An account as older versions opened it: the unit is kept as words."""
-    ledger._changed(Question(name), lambda tx: budget_policy.register(tx, name, 1.0, 0.0, words))
+    ledger._append(Question(name), lambda tx: budget_policy.register(tx, name, 1.0, 0.0, words))
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_a_new_file_with_the_number_of_one_that_is_gone_is_another(ledger: Ledge
 )  # fmt: skip
 def test_a_budget_that_an_older_version_opened_is_found(ledger: Ledger, folder: Path, old: str, source: Any) -> None:
     os.symlink("people.csv", "link.csv")
-    ledger._changed(Question(old), lambda tx: budget_policy.register(tx, old, 1.0, 0.0, "person, add-remove"))
+    ledger._append(Question(old), lambda tx: budget_policy.register(tx, old, 1.0, 0.0, "person, add-remove"))
     assert spend(ledger, rows(source)).name == old
     assert ledger.datasets() == [old] and left(ledger) == [0.75]
     assert spend(ledger, rows(source)).name == old  # now by what it stands for
@@ -224,7 +224,7 @@ def test_a_budget_that_an_older_version_opened_is_found(ledger: Ledger, folder: 
 
 def test_no_budget_of_an_older_version_is_a_second_one_for_a_table(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"))
-    ledger._changed(Question("old"), lambda tx: budget_policy.register(tx, "old", 1.0, 0.0, "person, add-remove"))
+    ledger._append(Question("old"), lambda tx: budget_policy.register(tx, "old", 1.0, 0.0, "person, add-remove"))
     for _ in range(2):
         spend(ledger, rows("people.csv"), name="old")
     assert left(ledger, "people.csv", "old") == [0.25, 0.5]

@@ -382,7 +382,7 @@ def test_what_a_broken_off_transaction_saw_proves_nothing(ledger: Ledger, tmp_pa
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        ledger._changed(question, break_off)
+        ledger._append(question, break_off)
     assert noted == before
-    ledger._changed(question, Transaction.whole)
+    ledger._append(question, Transaction.whole)
     assert noted[("people", "")] > before[("people", "")]
