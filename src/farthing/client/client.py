@@ -245,6 +245,15 @@ class Client:
         Raises:
             InvalidValue: If an argument is wrong.
             RequestRefused: If the token may not grant.
+
+        >>> import httpx
+        >>> half, nothing = {"epsilon": 0.5, "delta": 0.0}, {"epsilon": 0.0, "delta": 0.0}
+        >>> view = {"dataset": "survey", "analyst": "bob", "total": half, "spent": nothing, "remaining": half}
+        >>> view |= {"waiting": 0.0, "withheld": {}, "charges": 0, "unit": "row, add-remove"}
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(200, json=view))
+        >>> client = Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server)
+        >>> client.grant("survey", "bob", epsilon=0.5).remaining
+        ApproxDP(epsilon=0.5, delta=0.0)
         """
         path = f"/datasets/{part(_text(dataset, 'dataset'))}/grants/{part(_text(analyst, 'analyst'))}"
         amount = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
