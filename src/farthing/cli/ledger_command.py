@@ -149,15 +149,15 @@ def show_command(
     from farthing.cli.ledger_table import LedgerView, ledger_json, print_ledger, without_secrets
 
     with _opened(place, key, "auditor") as ledger:
-        wanted = [_checked_dataset(ledger, name) for name in names] or list(ledger.datasets())
-        if plot is not None and len(wanted) != 1:
-            way_out = f"name one of {', '.join(wanted)}" if wanted else "set a budget first"
-            raise InvalidValue("plot", plot, f"can show one dataset, not {len(wanted)}", way_out)
-        view = LedgerView.of(ledger, without_secrets(place), wanted, count)
+        datasets = [_checked_dataset(ledger, name) for name in names] or list(ledger.datasets())
+        if plot is not None and len(datasets) != 1:
+            way_out = f"name one of {', '.join(datasets)}" if datasets else "set a budget first"
+            raise InvalidValue("plot", plot, f"can show one dataset, not {len(datasets)}", way_out)
+        view = LedgerView.of(ledger, without_secrets(place), datasets, count)
         if plot is not None:
             from farthing.plots import save
 
-            save(picture_of(ledger, wanted[0]), plot)
+            save(picture_of(ledger, datasets[0]), plot)
         if as_json:
             _print_json(ledger_json(view))
         else:

@@ -157,24 +157,24 @@ def token_command(name: str, scopes: str, days: str, label: str, ledger: str, as
     """Make an API token and print it once."""
     from farthing.server.auth.api_tokens import make_token
 
-    wanted = frozenset(scope for scope in scopes.replace(",", " ").split())
+    scope_set = frozenset(scope for scope in scopes.replace(",", " ").split())
     if len(label) > 100 or not label.isprintable():
         raise InvalidValue("label", label, "must be at most 100 printable characters")
     with _store(ledger) as store:
-        token, word = make_token(store, _user(store, name), label, wanted, whole_number(days, "days"), by=_me())
+        token, secret = make_token(store, _user(store, name), label, scope_set, whole_number(days, "days"), by=_me())
     if as_json:
         _print_json(
             {
                 "id": token.id,
                 "user": name,
-                "scopes": sorted(wanted),
+                "scopes": sorted(scope_set),
                 "days": int(whole_number(days, "days")),
-                "token": word,
+                "token": secret,
             }
         )
         return
-    click.echo(f"token {token.id} of {name} for {', '.join(sorted(wanted))}; it is not shown again:", err=True)
-    click.echo(word)
+    click.echo(f"token {token.id} of {name} for {', '.join(sorted(scope_set))}; it is not shown again:", err=True)
+    click.echo(secret)
 
 
 def _change(ledger: str, as_json: bool, name: str, sentence: str, **changes: Any) -> None:

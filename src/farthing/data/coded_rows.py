@@ -194,8 +194,8 @@ def coded_rows(dataset: Dataset, axes: Sequence[CodedAxis], progress: Progress |
     refuse_sampled(dataset)
     dataset.prepare()
     layout = _layout(axes)
-    wanted = frozenset(axis.column for axis in axes)
-    table = dataset.table(Run(fresh_key(), Fraction(1), wanted))
+    columns = frozenset(axis.column for axis in axes)
+    table = dataset.table(Run(fresh_key(), Fraction(1), columns))
     engine = dataset._base.source.engine
     parts: list[tuple[Codes, Counts]] = []
 

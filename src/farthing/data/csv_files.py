@@ -214,9 +214,9 @@ _AFTER_A_QUOTE = "text follows the closing quote of a cell"
 _NEVER_CLOSED = "a quote is never closed"
 
 
-def _is_one_of(values: Any, wanted: tuple[int, ...]) -> Any:
-    matches = values == wanted[0]
-    for value in wanted[1:]:
+def _is_one_of(values: Any, choices: tuple[int, ...]) -> Any:
+    matches = values == choices[0]
+    for value in choices[1:]:
         matches = matches | (values == value)
     return matches
 

@@ -259,13 +259,13 @@ class Dataset:
         Reals(lower=10.0, upper=60.0)
         """
         derived = []
-        for name, wanted in columns.items():
+        for name, expression in columns.items():
             declared: Domain | None = None
-            if isinstance(wanted, tuple):
-                if len(wanted) != 2:
-                    raise InvalidValue(name, wanted, "must be an expression, or one with its bounds")
-                wanted, declared = wanted[0], read_domain(name, wanted[1])
-            derived.append((name, read(wanted, self.schema, declared)))
+            if isinstance(expression, tuple):
+                if len(expression) != 2:
+                    raise InvalidValue(name, expression, "must be an expression, or one with its bounds")
+                expression, declared = expression[0], read_domain(name, expression[1])
+            derived.append((name, read(expression, self.schema, declared)))
         return self._then(Derive(tuple(derived)))
 
     def select(self, *columns: str) -> Dataset:
@@ -310,8 +310,8 @@ class Dataset:
         domains = []
         for name, pair in bounds.items():
             domain = domain_of(name, self.schema)
-            wanted = _ranged(name, domain, pair)
-            domains.append((name, narrowed(domain, wanted)))
+            narrower = _ranged(name, domain, pair)
+            domains.append((name, narrowed(domain, narrower)))
         return self._then(Clip(tuple(domains)))
 
     def bin(self, **edges: int | Sequence[Any]) -> Dataset:
@@ -332,11 +332,11 @@ class Dataset:
         ('0 to 17', '18 to 64', '65 to 110')
         """
         cuts = []
-        for name, wanted in edges.items():
+        for name, parts in edges.items():
             domain = domain_of(name, self.schema)
-            equal = isinstance(wanted, int)
+            equal = isinstance(parts, int)
             cut: Any = equal_edges if equal else checked_edges
-            cuts.append((name, cut(name, domain, wanted), domain))
+            cuts.append((name, cut(name, domain, parts), domain))
         return self._then(Bin(tuple(cuts)))
 
     def explode(self, column: str, *, limit: int) -> Dataset:
@@ -606,14 +606,14 @@ class Dataset:
         Returns:
             A table with those columns, and with those of the unit.
         """
-        wanted = [set(run.columns)]
+        needed = [set(run.columns)]
         for step in reversed(self._steps):
-            wanted.append(step.needs(wanted[-1]))
+            needed.append(step.needs(needed[-1]))
         # The sample is that of the query, not of this dataset: a union or join opens other tables for the same units.
         limits = {step.column: step.limit for step in self._steps if isinstance(step, Explode)}
-        table = self._base.table(wanted.pop(), run.probability, run.key, limits)
+        table = self._base.table(needed.pop(), run.probability, run.key, limits)
         for step in self._steps:
-            table = step.apply(table, run.with_columns(wanted.pop()))
+            table = step.apply(table, run.with_columns(needed.pop()))
         return table
 
     def __repr__(self) -> str:
@@ -714,12 +714,12 @@ def _equals(name: str, value: Any) -> str:
 def _ranged(name: str, domain: Domain, pair: Any) -> Domain:
     if not isinstance(domain, Integers | Reals | Dates):
         raise InvalidValue(name, pair, "must be a column of numbers or dates to be clipped")
-    wanted = read_domain(name, tuple(pair) if isinstance(pair, list) else pair)
-    if isinstance(domain, Reals) and isinstance(wanted, Integers):
-        wanted = Reals(float(wanted.lower), float(wanted.upper))
-    if type(wanted) is not type(domain):
+    bounds = read_domain(name, tuple(pair) if isinstance(pair, list) else pair)
+    if isinstance(domain, Reals) and isinstance(bounds, Integers):
+        bounds = Reals(float(bounds.lower), float(bounds.upper))
+    if type(bounds) is not type(domain):
         raise InvalidValue(name, pair, f"must be bounds of the kind {type(domain).__name__}")
-    return wanted
+    return bounds
 
 
 @dataclass(frozen=True, eq=False)

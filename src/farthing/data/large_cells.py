@@ -39,8 +39,8 @@ def refuse_large_cells(engine: Engine, table: Any, names: Sequence[str]) -> None
             continue
         columns = {name for name, _ in parquet_schema(path)}
         # A view may call its columns otherwise; then all of them count.
-        wanted = names if columns.issuperset(names) else ()
-        refuse_large_blocks(path, wanted, title=Path(path).name)
+        checked = names if columns.issuperset(names) else ()
+        refuse_large_blocks(path, checked, title=Path(path).name)
 
 
 def _is_text(kind: Any) -> bool:

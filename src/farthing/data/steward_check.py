@@ -292,12 +292,12 @@ def _unit(base: Base, rows: int) -> UnitCheck:
     )
 
 
-def _least(kept: Any, wanted: float, most: int) -> int:
+def _least(kept: Any, share: float, most: int) -> int:
     """The least bound that keeps as many rows."""
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if kept(middle) >= wanted else (middle + 1, high)
+        low, high = (low, middle) if kept(middle) >= share else (middle + 1, high)
     return low
 
 

@@ -64,21 +64,21 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
     if isinstance(domain, Integers | Reals):
         spelled = isinstance(domain, Reals) and bool(domain.decimal) and kind.is_string()
         fits = spelled or (kind.is_numeric() and not kind.is_boolean())
-        wanted = "numbers, or of text with decimal declared"
+        types = "numbers, or of text with decimal declared"
     elif isinstance(domain, Dates):
         fits = kind.is_date() or kind.is_string() or (kind.is_timestamp() and kind.timezone is None)
-        wanted = "dates, timestamps without a time zone, or text such as 2024-12-31"
+        types = "dates, timestamps without a time zone, or text such as 2024-12-31"
     elif isinstance(domain, Flags):
-        fits, wanted = _can_be_flags(kind), "true/false values, 0 and 1, or text"
+        fits, types = _can_be_flags(kind), "true/false values, 0 and 1, or text"
     else:
-        fits, wanted = _holds(kind, domain)
+        fits, types = _holds(kind, domain)
     if not fits:
         zoned = kind.is_timestamp() and kind.timezone is not None
-        held = f"timestamps with a time zone ({kind})" if zoned else str(kind)
+        actual = f"timestamps with a time zone ({kind})" if zoned else str(kind)
         raise InvalidValue(
             f"schema[{name!r}]",
             _in_words(domain),
-            f"needs a column of {wanted}, and this one holds {held}",
+            f"needs a column of {types}, and this one holds {actual}",
             f"declare what the column holds, or convert it in the source{_TO_DATES if zoned else ''}",
         )
     if kind.is_decimal() and kind.scale is not None:
@@ -370,8 +370,8 @@ class Base:
     def read(self, name: str, value: Any) -> Any:
         """A cell of a declared column, or an element of its lists, as the domain reads it."""
         domain, engine = self.declared[name], self.source.engine
-        read = typed(self._plain(name, value), domain, engine, csv=self.source.text_file)
-        return read_column(read, domain, engine)
+        column = typed(self._plain(name, value), domain, engine, csv=self.source.text_file)
+        return read_column(column, domain, engine)
 
     def _plain(self, name: str, value: Any) -> Any:
         return self.source.engine.plain(value, padded=name in self.padded)

@@ -164,8 +164,8 @@ class Account:
         True
         """
         event = as_event(charge)
-        wanted = None if delta is None else checked_delta(delta)
-        price = price_in_budget(event, wanted, self.epsilon_nano, self._plain_units)
+        target_delta = None if delta is None else checked_delta(delta)
+        price = price_in_budget(event, target_delta, self.epsilon_nano, self._plain_units)
         if not self.untouched or self.after(price)._fits():
             return price
         return replace(price, alone_nano=alone_in_nano(event, self.delta_units), alone_units=self.delta_units)

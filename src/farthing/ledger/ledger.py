@@ -782,11 +782,11 @@ class Ledger(OpenLedger):
         """
         who = self._spender(analyst)
         name, priced = checked_name(dataset, "dataset"), checked_event(event)
-        wanted = None if delta is None else checked_delta(delta)
+        target_delta = None if delta is None else checked_delta(delta)
         reader = self._reader(Question(name, who))
         whole, own = known(reader, name), reader.own()
-        held = [whole] if not who else [whole, own]
-        return all(each is not None and each.admits(each.account.priced(priced, wanted)) for each in held)
+        holdings = [whole] if not who else [whole, own]
+        return all(each is not None and each.admits(each.account.priced(priced, target_delta)) for each in holdings)
 
     def release(self, charge: Charge, answer: str) -> Receipt:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has.

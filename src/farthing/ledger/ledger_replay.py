@@ -38,15 +38,15 @@ class Standing:
 
     @property
     def holding(self) -> Holding:
-        held = self._holding
+        holding = self._holding
         if self._price is not None:
-            held = held.charged_many(self._price, self._times)
+            holding = holding.charged_many(self._price, self._times)
             self._price, self._times = None, 0
         if self._answered:
-            held = held.settled_many(self._answered, self._answered_nano)
+            holding = holding.settled_many(self._answered, self._answered_nano)
             self._answered, self._answered_nano = 0, 0
-        self._holding = held
-        return held
+        self._holding = holding
+        return holding
 
     def change(self, sequence: int, holding: Holding) -> None:
         self.sequence, self._holding = sequence, holding

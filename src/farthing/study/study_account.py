@@ -122,8 +122,8 @@ def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> A
     choices that depend on answers. Later plans share what the ledger's filters leave. `whole` is the dataset's own
     budget where `budget` is a grant in it: a charge must fit both. Those of the two that have too little, if one does.
     """
-    wanted = 0.0 if epsilon is None else checked_epsilon(epsilon)
-    if epsilon is not None and not wanted > 0:
+    amount = 0.0 if epsilon is None else checked_epsilon(epsilon)
+    if epsilon is not None and not amount > 0:
         raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
     left, _ = left_of(budget, whole)
     both = [budget] if whole is None else [budget, whole]
@@ -136,20 +136,20 @@ def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> A
         return Allowance(min(each.epsilon for each in totals), min(each.delta for each in totals))
     crumb = _CRUMB * budget.total.epsilon if epsilon is None else 0
     if not left.epsilon > crumb:
-        return [each for each in both if not each.remaining.epsilon > max(crumb, wanted - 1 / NANO)]
+        return [each for each in both if not each.remaining.epsilon > max(crumb, amount - 1 / NANO)]
     if epsilon is None:
         return Allowance(left.epsilon, left.delta)
     # A ledger keeps billionths: a third of a budget, or of what is left of it, is wanted as it is kept.
     most = budget.total.epsilon if untouched else left.epsilon
-    if 0 < wanted - most < 1 / NANO:
-        wanted = most
-    if untouched and wanted == budget.total.epsilon:
-        return Allowance(wanted, budget.total.delta)
-    if not wanted <= left.epsilon:
-        return [each for each in both if not wanted <= each.remaining.epsilon]
+    if 0 < amount - most < 1 / NANO:
+        amount = most
+    if untouched and amount == budget.total.epsilon:
+        return Allowance(amount, budget.total.delta)
+    if not amount <= left.epsilon:
+        return [each for each in both if not amount <= each.remaining.epsilon]
     # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
     delta = budget.total.delta / 2 if untouched else left.delta
-    return Allowance(wanted, delta * (wanted / left.epsilon))
+    return Allowance(amount, delta * (amount / left.epsilon))
 
 
 def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
@@ -173,8 +173,8 @@ def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
 
 def _way_out(budget: Budget, epsilon: float | None) -> str:
     """How a budget that has too little comes to have enough: for the plan that was asked for, or for as much again."""
-    wanted = budget.total.epsilon or 1.0 if epsilon is None else epsilon
-    more = command_for_more(budget.place, budget.dataset, budget.analyst, budget.total_for(wanted), budget.total)
+    needed = budget.total.epsilon or 1.0 if epsilon is None else epsilon
+    more = command_for_more(budget.place, budget.dataset, budget.analyst, budget.total_for(needed), budget.total)
     kept = sum(amount.epsilon for amount in budget.withheld.values())
     enough = kept > 0 if epsilon is None else budget.remaining.epsilon + kept >= epsilon
     if not (kept and enough):

@@ -236,14 +236,14 @@ class _Compiler:
         self.schema = schema
         self.cells_read = cells_read
 
-    def value(self, part: Meaning, wanted: Range) -> Any:
-        """`part`; `wanted` is the kind of a null that has none of its own."""
+    def value(self, part: Meaning, target: Range) -> Any:
+        """`part`; `target` is the kind of a null that has none of its own."""
         if part.operator == COLUMN:
             name = str(part.value)
             column = self.table[name]
             return (without_dust if self.cells_read else read_column)(column, self.schema[name])
         if part.operator == CONSTANT:
-            return missing(wanted) if part.value is None else literal(part.value)  # type: ignore[arg-type]
+            return missing(target) if part.value is None else literal(part.value)  # type: ignore[arg-type]
         if part.operator == "case":
             return self.case(part)
         if part.operator in {"is null", "coalesce"}:
@@ -253,9 +253,9 @@ class _Compiler:
         values = [self.operand(part, argument, argument.range) for argument in part.arguments]
         return _OPERATORS[part.operator](part, *values)
 
-    def operand(self, part: Meaning, argument: Meaning, wanted: Range) -> Any:
+    def operand(self, part: Meaning, argument: Meaning, target: Range) -> Any:
         """An argument, set apart where Ibis would write `NOT x IN (...) IS NULL` without parentheses."""
-        value = self.value(argument, wanted)
+        value = self.value(argument, target)
         if part.operator in _TIGHT and isinstance(argument.range, Flag) and argument.arguments:
             return _coalesce(value, missing(Flag()))
         return value

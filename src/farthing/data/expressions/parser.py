@@ -108,7 +108,7 @@ def tokens(text: str) -> list[Token]:
         raise InvalidExpression(
             text, LONGEST_TEXT, f"must be at most {LONGEST_TEXT} characters long", "derive a column for a part of it"
         )
-    read: list[Token] = []
+    token_list: list[Token] = []
     position = 0
     while position < len(text):
         match = _PATTERN.match(text, position)
@@ -118,15 +118,15 @@ def tokens(text: str) -> list[Token]:
         if kind == "comment":
             raise InvalidExpression(text, position, "comments are not allowed", "for a double minus write a - (-b)")
         if kind != "space":
-            read.append(_token(text, kind, piece, position))
+            token_list.append(_token(text, kind, piece, position))
         position = match.end()
         if kind == "number" and re.match(r"[\w.]", text[position : position + 1]):
             raise InvalidExpression(text, position, "a number ends here", "write it as 1000, 2.5 or 1e-3")
-        if len(read) > MOST_TOKENS:
+        if len(token_list) > MOST_TOKENS:
             raise InvalidExpression(
                 text, position, f"must have at most {MOST_TOKENS} words", "derive a column for a part of it"
             )
-    return [*read, Token("end", "", len(text))]
+    return [*token_list, Token("end", "", len(text))]
 
 
 def _token(text: str, kind: str, piece: str, position: int) -> Token:
@@ -241,15 +241,15 @@ class _Parser:
     def fault(self, token: Token, rule: str, way_out: str = "") -> InvalidExpression:
         return InvalidExpression(self.text, token.position, rule, way_out)
 
-    def unexpected(self, wanted: str) -> InvalidExpression:
+    def unexpected(self, missing: str) -> InvalidExpression:
         token = self.here
         # The word before counts too: `attach 'x'` is at fault at its first word.
         for near in self.tokens[max(0, self.at - 1) : self.at + 1]:
             if near.kind == "word" and near.text.lower() in REASONS:
                 return self.fault(near, *REASONS[near.text.lower()])
         if token.kind == "end":
-            return self.fault(token, f"ends too early, {wanted} is missing")
-        return self.fault(token, f"{wanted} is expected here", "write 'text' in single and \"names\" in double quotes")
+            return self.fault(token, f"ends too early, {missing} is missing")
+        return self.fault(token, f"{missing} is expected here", "write 'text' in single and \"names\" in double quotes")
 
     # The grammar, loosest first
 
@@ -423,8 +423,8 @@ class _Parser:
         if not fewest <= len(arguments) <= most:
             if name == "log":
                 raise self.fault(token, "log has a different base on each engine", "write ln(x), log10(x) or log(2, x)")
-            wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-            raise self.fault(token, f"{name} takes {wanted} arguments, not {len(arguments)}")
+            count = str(fewest) if fewest == most else f"{fewest} to {most}"
+            raise self.fault(token, f"{name} takes {count} arguments, not {len(arguments)}")
         return Node(name, arguments, None, token.position)
 
     def arguments(self) -> tuple[Node, ...]:

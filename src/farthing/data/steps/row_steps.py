@@ -58,9 +58,9 @@ class Derive:
 
     def needs(self, after: Set[str]) -> set[str]:
         """What is derived, and what it is derived from."""
-        wanted = [(name, expression) for name, expression in self.columns if name in after]
-        sources = {name for _, expression in wanted for name in expression.columns}
-        return {*after} - {name for name, _ in wanted} | sources
+        needed = [(name, expression) for name, expression in self.columns if name in after]
+        sources = {name for _, expression in needed for name in expression.columns}
+        return {*after} - {name for name, _ in needed} | sources
 
     def apply(self, table: Any, run: Run) -> Any:
         """Total on every engine, and within its bounds."""
@@ -198,11 +198,11 @@ class Lookup:
         return joined if self.keep else joined.filter(joined["__farthing_known"]).drop("__farthing_known")
 
 
-def narrowed(domain: Domain, wanted: Domain) -> Domain:
+def narrowed(domain: Domain, bounds: Domain) -> Domain:
     """The domain of values of one domain after clipping them to another of the same kind."""
 
     def inside(bound: Any) -> Any:
-        return min(max(bound, wanted.lower), wanted.upper)  # type: ignore[union-attr]
+        return min(max(bound, bounds.lower), bounds.upper)  # type: ignore[union-attr]
 
     return type(domain)(inside(domain.lower), inside(domain.upper))  # type: ignore[union-attr,call-arg]
 
@@ -283,7 +283,7 @@ def lookup(
         (name, _domain(name, [entry[place] for entry in entries.values()], declared))
         for place, name in enumerate(columns)
     ]
-    read = {
+    rows = {
         values: tuple(_read(name, value, domain) for value, (name, domain) in zip(entry, domains, strict=True))
         for values, entry in entries.items()
         # A key that is no value of its column can meet no row; clipped, it would meet the wrong ones.
@@ -292,9 +292,9 @@ def lookup(
             for key, value in zip(keys, values, strict=True)
         )
     }
-    if not read:
+    if not rows:
         raise InvalidValue("on", list(keys), "must have values in common with the public table", "check its spelling")
-    return Lookup(keys, tuple(read.items()), tuple(domains), keep)
+    return Lookup(keys, tuple(rows.items()), tuple(domains), keep)
 
 
 def _read(name: str, value: Any, domain: Domain) -> Any:

@@ -129,9 +129,9 @@ class Union:
 
     def apply(self, table: Any, run: Run) -> Any:
         # Each side may carry columns that only its own filters looked at: both are cut down to what is still wanted.
-        wanted = [name for name in table.columns if name.startswith("__farthing") or name in run.columns]
+        columns = [name for name in table.columns if name.startswith("__farthing") or name in run.columns]
         other = self.other.table(run)
-        return _unionable(table, wanted).union(_unionable(other, wanted), distinct=False)
+        return _unionable(table, columns).union(_unionable(other, columns), distinct=False)
 
 
 @dataclass(frozen=True)
@@ -163,20 +163,20 @@ class JoinOnUnit:
     def apply(self, table: Any, run: Run) -> Any:
         """An inner or left join on the columns of the unit."""
         units = unit_columns(len(self.other.unit))
-        wanted = [name for name in self.other.schema if name in run.columns]
-        other = self.other.table(run.with_columns(wanted))
+        columns = [name for name in self.other.schema if name in run.columns]
+        other = self.other.table(run.with_columns(columns))
         renamed = other.select(
             **{f"__farthing_right_{name}": other[name] for name in units},
-            **{name: other[name] for name in wanted},
+            **{name: other[name] for name in columns},
         )
         # Cut down first: a column that was only filtered by, and then forgotten, may have the name of one over there.
-        own = [name for name in table.columns if name in run.columns and name not in wanted]
+        own = [name for name in table.columns if name in run.columns and name not in columns]
         left = table.select(*units, *own)
         matches = [left[name] == renamed[f"__farthing_right_{name}"] for name in units]
         joined = left.join(renamed, matches, how="left" if self.keep else "inner")
-        return joined.select(*units, *own, *wanted)
+        return joined.select(*units, *own, *columns)
 
 
-def _unionable(table: Any, wanted: list[str]) -> Any:
+def _unionable(table: Any, columns: list[str]) -> Any:
     """The wanted columns, in types that two sources can share."""
-    return table.select(**{name: table[name].cast(common_type(table[name].type())) for name in wanted})
+    return table.select(**{name: table[name].cast(common_type(table[name].type())) for name in columns})

@@ -105,28 +105,28 @@ def refuse_unreleased(job: Job) -> None:
         raise RequestRefused(error["code"], error["message"], dict(error["fields"]))
 
 
-def download(state: State, job: Job, wanted: Format) -> tuple[str, str, str]:
+def download(state: State, job: Job, form: Format) -> tuple[str, str, str]:
     """A released job as a file: its text, its type and its name."""
     job = as_the_ledger_has_it(state, job)
     refuse_unreleased(job)
     if job.state != RELEASED:
         raise RequestRefused("conflict", "it is not released yet; wait until it is, and download it then.")
-    kind, ending = _TYPES[wanted]
+    kind, ending = _TYPES[form]
     name = f"{job.dataset}-{job.id.partition(':')[2]}".replace(" ", "-")
     release = stored_release(state.root, job.id)
-    if wanted == "python":
+    if form == "python":
         asked = str(release.plan.get("code", ""))
         code = released_code(job.dataset, job.id, state.settings.origin, asked)
         return f"{code}\n", kind, f"{name}.{ending}"
-    return _text(release, wanted), kind, f"{name}.{ending}"
+    return _text(release, form), kind, f"{name}.{ending}"
 
 
-def _text(release: Release, wanted: Format) -> str:
-    if wanted == "csv":
+def _text(release: Release, form: Format) -> str:
+    if form == "csv":
         return _table(release.records())
-    if wanted == "json":
+    if form == "json":
         return release.to_json()
-    if wanted == "receipt":
+    if form == "receipt":
         return release.receipt.to_json()
     from farthing.study.reports.release_report import report_page
 

@@ -73,12 +73,12 @@ def draft(store: Store, id: str, owner: str | None) -> Saved:
 
 def all_drafts(store: Store, owner: str | None, dataset: str | None = None, study: str | None = None) -> list[Saved]:
     """Drafts, the ones changed last first."""
-    wanted = sa.select(drafts).order_by(drafts.c.changed.desc()).limit(MOST_DRAFTS)
+    query = sa.select(drafts).order_by(drafts.c.changed.desc()).limit(MOST_DRAFTS)
     for column, value in ((drafts.c.owner, owner), (drafts.c.dataset, dataset), (drafts.c.study, study)):
         if value is not None:
-            wanted = wanted.where(column == value)
+            query = query.where(column == value)
     with store.reading() as connection:
-        return [_saved(row) for row in connection.execute(wanted).all()]
+        return [_saved(row) for row in connection.execute(query).all()]
 
 
 def change_draft(
@@ -132,11 +132,11 @@ def study(store: Store, id: str, owner: str | None) -> Folder:
 
 def all_studies(store: Store, owner: str | None) -> list[Folder]:
     """The rows of all studies, the newest first."""
-    wanted = sa.select(studies).order_by(studies.c.created.desc()).limit(MOST_STUDIES)
+    query = sa.select(studies).order_by(studies.c.created.desc()).limit(MOST_STUDIES)
     if owner is not None:
-        wanted = wanted.where(studies.c.owner == owner)
+        query = query.where(studies.c.owner == owner)
     with store.reading() as connection:
-        return [Folder(*row) for row in connection.execute(wanted).all()]
+        return [Folder(*row) for row in connection.execute(query).all()]
 
 
 def remove_study(store: Store, id: str, owner: str) -> None:

@@ -123,13 +123,13 @@ def listed(
     limit: int = MOST_LISTED,
 ) -> list[Job]:
     """The newest jobs of a kind, of one person or of all, about one dataset or all of them."""
-    wanted = sa.select(jobs).where(jobs.c.kind == kind)
+    query = sa.select(jobs).where(jobs.c.kind == kind)
     if owner is not None:
-        wanted = wanted.where(jobs.c.owner == owner)
+        query = query.where(jobs.c.owner == owner)
     if dataset is not None:
         beginning = '{"dataset":' + json.dumps(dataset) + ","
-        wanted = wanted.where(jobs.c.body.startswith(beginning, autoescape=True))
-    newest = wanted.order_by(jobs.c.created.desc(), jobs.c.id).limit(limit)
+        query = query.where(jobs.c.body.startswith(beginning, autoescape=True))
+    newest = query.order_by(jobs.c.created.desc(), jobs.c.id).limit(limit)
     with store.reading() as connection:
         return [_job(row) for row in connection.execute(newest)]
 
@@ -156,13 +156,13 @@ def ask_again(store: Store, job: Job, body: str, role: str) -> bool:
 
 def take(store: Store, worker: str, kinds: Iterable[str]) -> Job | None:
     """The oldest job that waits, now this worker's; None if there is none."""
-    wanted = (jobs.c.state == QUEUED, jobs.c.kind.in_(tuple(kinds)))
+    waiting = (jobs.c.state == QUEUED, jobs.c.kind.in_(tuple(kinds)))
     with store.reading() as connection:  # most looks find nothing, and must not hold up writers
-        if connection.execute(sa.select(jobs.c.id).where(*wanted).limit(1)).first() is None:
+        if connection.execute(sa.select(jobs.c.id).where(*waiting).limit(1)).first() is None:
             return None
     oldest = (
         sa.select(jobs.c.id)
-        .where(*wanted)
+        .where(*waiting)
         .order_by(jobs.c.created, jobs.c.id)
         .limit(1)
         .with_for_update(skip_locked=True)  # on PostgreSQL; in a file only one writes at a time anyway

@@ -39,8 +39,8 @@ def find(connection: sa.Connection, name: str) -> User | None:
 def find_by_subject(connection: sa.Connection, subject: str, *, any_case: bool = False) -> User | None:
     """The user who signs in elsewhere under this subject; nobody if several could be meant."""
     column: sa.ColumnElement[str] = sa.func.lower(users.c.oidc_subject) if any_case else users.c.oidc_subject
-    wanted = subject.lower() if any_case else subject
-    rows = connection.execute(sa.select(users).where(column == wanted, _is_here()).limit(2)).all()
+    spelling = subject.lower() if any_case else subject
+    rows = connection.execute(sa.select(users).where(column == spelling, _is_here()).limit(2)).all()
     return _user_of(rows[0]) if len(rows) == 1 else None
 
 

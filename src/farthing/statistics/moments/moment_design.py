@@ -118,10 +118,10 @@ def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:
 
 
 def _slots_of(statistic: Statistic, shared: Shared) -> tuple[Slot, ...]:
-    wanted = [shared.plain, shared.number, shared.first]
+    slots = [shared.plain, shared.number, shared.first]
     if statistic.kind in ("variance", "std"):
-        wanted.append(shared.second)
-    return tuple(slot for slot in wanted if slot is not None)
+        slots.append(shared.second)
+    return tuple(slot for slot in slots if slot is not None)
 
 
 def _expected_value(statistic: Statistic, facts: Facts, cells: int) -> Floats | None:

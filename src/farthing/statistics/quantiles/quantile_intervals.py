@@ -76,23 +76,23 @@ class QuantileDistribution:
         return np.asarray((self.values - self.quantile) ** 2 + blur)
 
     def _distances_at(self, shift: float, window: slice) -> Floats:
-        wanted = min(max(self.probability + shift, 0.0), 1.0)
-        return np.maximum(np.maximum(self.below[window] - wanted, wanted - self.upto[window]), 0.0)
+        rank = min(max(self.probability + shift, 0.0), 1.0)
+        return np.maximum(np.maximum(self.below[window] - rank, rank - self.upto[window]), 0.0)
 
     def _quantiles(self, shifts: Floats) -> Floats:
-        wanted = np.clip(self.probability + shifts, 0.0, 1.0)
+        ranks = np.clip(self.probability + shifts, 0.0, 1.0)
         if self.whole:
-            places = np.minimum(np.searchsorted(self.upto, wanted), len(self.values) - 1)
+            places = np.minimum(np.searchsorted(self.upto, ranks), len(self.values) - 1)
             return np.asarray(self.values[places])
         edges = np.append(self.values - self.step / 2, self.values[-1] + self.step / 2)
-        return np.asarray(np.interp(wanted, np.append(0.0, self.upto), edges))
+        return np.asarray(np.interp(ranks, np.append(0.0, self.upto), edges))
 
     def _coarse(self, pull: float, rows: float) -> bool:
         """Whether it matters, and is not known, where inside its point the wanted rank lies."""
         if self.known is not None:
             return False
-        held = float(self.shares[self.place])
-        return held * pull > 0.5 and held > 0.25 * self._spread(rows)
+        share = float(self.shares[self.place])
+        return share * pull > 0.5 and share > 0.25 * self._spread(rows)
 
     def _spread(self, rows: float) -> float:
         return float(np.sqrt(self.probability * (1 - self.probability) / rows))
@@ -164,8 +164,8 @@ class VarianceCurve:
 
     def at(self, pull: Floats | float) -> Floats:
         """The variance at a pull."""
-        wanted = np.log(np.maximum(np.asarray(pull, dtype=float), _PULLS[0]))
-        return np.asarray(np.exp(np.interp(wanted, np.log(_PULLS), self.logarithms)))
+        log_pull = np.log(np.maximum(np.asarray(pull, dtype=float), _PULLS[0]))
+        return np.asarray(np.exp(np.interp(log_pull, np.log(_PULLS), self.logarithms)))
 
 
 Floats = NDArray[np.float64]

@@ -135,13 +135,13 @@ def _line(statistic: Statistic, facts: Facts, equations: NormalEquations) -> Flo
     given = facts.expected.get(statistic.name)
     if given is None or statistic.name in facts.schema:  # a column of that name is what is meant
         return None
-    wanted = np.asarray(given, dtype=float).reshape(-1) if isinstance(given, list | tuple | np.ndarray) else np.empty(0)
-    if len(wanted) != equations.size or not np.isfinite(wanted).all():
+    line = np.asarray(given, dtype=float).reshape(-1) if isinstance(given, list | tuple | np.ndarray) else np.empty(0)
+    if len(line) != equations.size or not np.isfinite(line).all():
         raise InvalidValue(
             f"expected[{statistic.name!r}]", given, f"must be {equations.size} numbers, the intercept first"
         )
     to_data, constant = equations.to_data()
-    return np.asarray(np.linalg.solve(to_data, wanted - constant), dtype=np.float64)
+    return np.asarray(np.linalg.solve(to_data, line - constant), dtype=np.float64)
 
 
 def _public_rows(columns: Sequence[Scaled], facts: Facts) -> Floats | None:

@@ -70,19 +70,19 @@ class NoisyLine:
         """
         deviations, ratios = self._profile
         with np.errstate(invalid="ignore", divide="ignore"):
-            wanted = np.where(deviations > 0, errors / deviations, np.inf)
+            targets = np.where(deviations > 0, errors / deviations, np.inf)
         reaches = np.empty((2, len(errors)))
         for side in range(2):
             for place in range(len(errors)):
                 own = ratios[side, place]
-                inside = np.flatnonzero(~(own > wanted[place]))
+                inside = np.flatnonzero(~(own > targets[place]))
                 if deviations[place] == 0:
                     reaches[side, place] = 0.0
                 elif len(inside) and inside[-1] == len(_LADDER) - 1:
                     reaches[side, place] = np.inf
                 else:
                     rung = int(inside[-1]) if len(inside) else -1
-                    reaches[side, place] = deviations[place] * _between(own, rung, float(wanted[place]))
+                    reaches[side, place] = deviations[place] * _between(own, rung, float(targets[place]))
         return reaches[0], reaches[1]
 
     @cached_property
@@ -96,9 +96,9 @@ class NoisyLine:
         moved = self.weights(self.theta) * self.deviations
         return np.asarray(np.sqrt(np.square(moved).sum(axis=1) + self.sampling))
 
-    def endless(self, wanted: float) -> NDArray[np.bool_]:
+    def endless(self, ratio: float) -> NDArray[np.bool_]:
         """Which coefficients have an interval without an end, where it reaches so many standard errors at first."""
-        return np.asarray(~(self._ratios(_LADDER[-1:], 2 * _TURNS)[:, :, 0] > wanted).all(axis=0))
+        return np.asarray(~(self._ratios(_LADDER[-1:], 2 * _TURNS)[:, :, 0] > ratio).all(axis=0))
 
     @cached_property
     def _unknown(self) -> Floats:
@@ -138,10 +138,10 @@ class NoisyLine:
         return ratios.reshape(2, size, len(ladder))
 
 
-def _between(ratios: Floats, rung: int, wanted: float) -> float:
+def _between(ratios: Floats, rung: int, ratio: float) -> float:
     """The distance at which the ratio passes what is wanted, after a rung; outward."""
     if rung < 0:
-        return float(min(_LADDER[0], wanted) * _OUTWARD)
+        return float(min(_LADDER[0], ratio) * _OUTWARD)
     low, high = float(ratios[rung]), float(ratios[rung + 1])
-    share = (wanted - low) / (high - low) if high > low else 1.0
+    share = (ratio - low) / (high - low) if high > low else 1.0
     return float(_LADDER[rung] * (_LADDER[rung + 1] / _LADDER[rung]) ** min(max(share, 0.0), 1.0) * _OUTWARD)

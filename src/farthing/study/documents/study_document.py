@@ -294,8 +294,8 @@ def study_toml(asked: PlanDescription, dataset: Dataset, about: Mapping[str, Any
 
 def _column(domain: Any) -> dict[str, Any]:
     if isinstance(domain, Categories):
-        read = {"trim": domain.trim, "lower": domain.lowered}
-        return {"categories": list(domain.values), **{key: True for key, value in read.items() if value}}
+        options = {"trim": domain.trim, "lower": domain.lowered}
+        return {"categories": list(domain.values), **{key: True for key, value in options.items() if value}}
     if isinstance(domain, Flags):
         return {"flags": True}
     decimal = getattr(domain, "decimal", "")
@@ -438,9 +438,9 @@ def plan_lines(asked: PlanDescription) -> list[str]:
 
 def _literal(domain: Any) -> str:
     if isinstance(domain, Categories):
-        read = [", trim=True"] * domain.trim + [", lower=True"] * domain.lowered
+        options = [", trim=True"] * domain.trim + [", lower=True"] * domain.lowered
         plain = repr(list(domain.values))
-        return f"ft.data.Categories({plain}{''.join(read)})" if read else plain
+        return f"ft.data.Categories({plain}{''.join(options)})" if options else plain
     if getattr(domain, "decimal", ""):
         return f"ft.data.Reals({domain.lower!r}, {domain.upper!r}, decimal={domain.decimal!r})"
     if isinstance(domain, Flags):

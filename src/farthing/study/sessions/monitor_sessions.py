@@ -99,7 +99,7 @@ class MonitorOptions:
     mute: bool = True
     confidence: float = 0.95
 
-    def plan(self, study: StudyAccount, seen: Watched, price: Mapping[str, Any] | None = None) -> MonitorPlan:
+    def plan(self, study: StudyAccount, watch: Watched, price: Mapping[str, Any] | None = None) -> MonitorPlan:
         """The plan at the study's budget as it is now, or at a price that was set when it was opened."""
         if price is None:
             allowance = study.allowance(self.epsilon)
@@ -110,36 +110,36 @@ class MonitorOptions:
                 rule = f"must be {epsilon!r}, for which this monitor was opened"
                 raise InvalidValue("epsilon", self.epsilon, rule, "leave it out, or choose another request id")
         plan = plan_monitor(
-            seen.series,
-            thresholds_of(self.threshold, seen.series),
+            watch.series,
+            thresholds_of(self.threshold, watch.series),
             alerts=self.alerts,
             steps=self.steps,
             epsilon=epsilon,
             delta=delta,
-            l1_sensitivity=seen.l1_sensitivity,
-            monotone=seen.monotone,
+            l1_sensitivity=watch.l1_sensitivity,
+            monotone=watch.monotone,
             mute=self.mute,
             confidence=self.confidence,
         )
         return plan if price is None else replace(plan, **{name: price[name] for name in _PRICE})
 
-    def request_id(self, study: StudyAccount, seen: Watched) -> str:
+    def request_id(self, study: StudyAccount, watch: Watched) -> str:
         """The same arguments name the same monitor: a second call resumes it."""
         facts = [
             study.name,
             study.payer,
-            thresholds_of(self.threshold, seen.series),
+            thresholds_of(self.threshold, watch.series),
             checked_count(self.alerts, "alerts"),
             checked_count(self.steps, "steps"),
             None if self.epsilon is None else checked_real(self.epsilon, "epsilon"),
             checked_real(self.confidence, "confidence"),
             bool(self.mute),
         ]
-        of_old = f"monitor-{_hashed(*facts, *_defined(seen))[:24]}"  # earlier versions did not look at the rows
+        of_old = f"monitor-{_hashed(*facts, *_defined(watch))[:24]}"  # earlier versions did not look at the rows
         if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
             return own_name(study, of_old)
         definition = json.dumps(study.dataset.definition, default=str)
-        return own_name(study, f"monitor-{_hashed(*facts, *_defined(seen), definition)[:24]}")
+        return own_name(study, f"monitor-{_hashed(*facts, *_defined(watch), definition)[:24]}")
 
 
 def monitor_plan(study: StudyAccount, asked: MonitorOptions) -> MonitorPlan:
@@ -147,11 +147,11 @@ def monitor_plan(study: StudyAccount, asked: MonitorOptions) -> MonitorPlan:
 
     For a monitor that was opened with the same arguments, it is what was paid for.
     """
-    seen = _seen(study, asked)
-    name = asked.request_id(study, seen)
+    watch = _seen(study, asked)
+    name = asked.request_id(study, watch)
     stored = study.ledger.stored(name)
     opened = stored is not None and stored.state == "released"  # one that is being opened is not waited for
-    plan = asked.plan(study, seen, _price_of(study, name) if opened else None)
+    plan = asked.plan(study, watch, _price_of(study, name) if opened else None)
     return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, study.dataset.rows)))
 
 
@@ -168,9 +168,9 @@ def open_monitor(
     progress: Callable[[float], None] | None = None,
 ) -> Monitor:
     """Charge for all rounds, once; a monitor that was opened before is resumed at the price it has paid."""
-    seen = _seen(study, asked)
-    name = request_id or asked.request_id(study, seen)
-    plan = asked.plan(study, seen, _price_of(study, name))
+    watch = _seen(study, asked)
+    name = request_id or asked.request_id(study, watch)
+    plan = asked.plan(study, watch, _price_of(study, name))
 
     def check(dataset: Dataset) -> None:
         _refuse_further(watched(asked.series, dataset, asked.by), plan)
@@ -178,7 +178,7 @@ def open_monitor(
     study.register()
     session = Session(
         plan.event,
-        _hashed(plan.digest, *_defined(seen)),
+        _hashed(plan.digest, *_defined(watch)),
         plan.alerts,
         check,
         {one: getattr(plan, one) for one in _PRICE},
@@ -193,7 +193,7 @@ def open_monitor(
             journal.refuse_unpaid(rows)
         rows = rows if where is None else rows.where(where)
         check(rows)
-        return _read(rows, seen, timeout, progress)
+        return _read(rows, watch, timeout, progress)
 
     return Monitor(plan, read, journal)
 
@@ -206,9 +206,9 @@ def _price_of(study: StudyAccount, name: str) -> Mapping[str, Any] | None:
     return facts
 
 
-def _defined(seen: Watched) -> list[str]:
+def _defined(watch: Watched) -> list[str]:
     """What every series counts, whatever it is called."""
-    return [repr(one) for one in seen.counts.values()]
+    return [repr(one) for one in watch.counts.values()]
 
 
 def _hashed(*facts: Any) -> str:
@@ -226,12 +226,12 @@ def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
     return watched(asked.series, study.dataset, asked.by)
 
 
-def _read(rows: Dataset, seen: Watched, timeout: float | None, progress: Callable[[float], None] | None) -> list[int]:
+def _read(rows: Dataset, watch: Watched, timeout: float | None, progress: Callable[[float], None] | None) -> list[int]:
     """The private counts; of what goes wrong only words that hold nothing of a row come out."""
     counts: list[list[int]] = []
 
     def work(tell: Callable[[float], None]) -> str:
-        counts.append(seen.values(rows.exact(seen.counts, tell)))
+        counts.append(watch.values(rows.exact(watch.counts, tell)))
         return ""
 
     try:
@@ -244,13 +244,13 @@ def _read(rows: Dataset, seen: Watched, timeout: float | None, progress: Callabl
     return counts[0]
 
 
-def _refuse_further(seen: Watched, plan: MonitorPlan) -> None:
+def _refuse_further(watch: Watched, plan: MonitorPlan) -> None:
     """The noise was made for neighbours that move a count so far, and in one direction or in both."""
-    if seen.l1_sensitivity > plan.l1_sensitivity or plan.monotone > seen.monotone:
+    if watch.l1_sensitivity > plan.l1_sensitivity or plan.monotone > watch.monotone:
         raise InvalidValue(
             "l1_sensitivity",
             plan.l1_sensitivity,
-            f"must be at least {seen.l1_sensitivity} for these rows",
+            f"must be at least {watch.l1_sensitivity} for these rows",
             "make the monitor for the dataset that it looks at",
         )
 

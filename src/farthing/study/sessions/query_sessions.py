@@ -291,17 +291,17 @@ def _resumed_plan(
             "is that of another kind of session, or of another version of farthing",
             "use a new one; what was charged stays",
         ) from None
-    wanted = {
+    arguments = {
         **vars(asked),
         "known": list(asked.known),
         "columns": [axis.column for axis in axes],
         "bins": [repr(axis.edges) for axis in axes],
     }
     for what in (*_STATED, "columns", "bins", "epsilon", "start", "known"):
-        if wanted[what] not in (None, "auto", [], opened[what]):
+        if arguments[what] not in (None, "auto", [], opened[what]):
             raise InvalidValue(
                 what,
-                wanted[what],
+                arguments[what],
                 f"must be {opened[what]!r}, with which the session {name!r} was opened",
                 "another session needs its own request_id, and is charged separately",
             )

@@ -168,9 +168,9 @@ class Quality:
         >>> Quality((pair,), (), 1000.0, 9.0).holding(["age"]).columns
         ('sex', 'age')
         """
-        wanted = set(columns)
-        held = [one for one in self.marginals if wanted <= set(one.columns)]
-        return min(held, key=lambda one: len(one.columns), default=None)
+        names = set(columns)
+        candidates = [one for one in self.marginals if names <= set(one.columns)]
+        return min(candidates, key=lambda one: len(one.columns), default=None)
 
     def of_size(self, size: int) -> tuple[MarginalQuality, ...]:
         """The checked columns, or the checked pairs.

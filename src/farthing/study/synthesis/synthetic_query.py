@@ -51,10 +51,10 @@ def synthetic_answer(
     rows = dataset(table, schema=schema)
     count = int(rows.exact({"met": Count(where=text)})["met"])  # of synthetic rows: they are public
     fraction = count / table.num_rows if table.num_rows else 0.0
-    held = quality.holding(expression.columns)
-    if held is None or held.at_most >= 1 or not _keeps_cells_whole(text, expression.columns, axes):
+    pair = quality.holding(expression.columns)
+    if pair is None or pair.at_most >= 1 or not _keeps_cells_whole(text, expression.columns, axes):
         return SyntheticAnswer(fraction * quality.rows, fraction, None)
-    return SyntheticAnswer(fraction * quality.rows, fraction, held.at_most * quality.rows)
+    return SyntheticAnswer(fraction * quality.rows, fraction, pair.at_most * quality.rows)
 
 
 def condition_of(choices: Mapping[str, Any]) -> str:
