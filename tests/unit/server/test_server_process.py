@@ -158,6 +158,6 @@ def test_a_link_that_makes_its_user_says_that_there_is_none_before(
     asyncio.run(Server(served.app, served.settings, said.append).startup())
     served.add("owner", "curator")
     asyncio.run(Server(served.app, served.settings, said.append).startup())
-    before, after = (serve_command._words(facts) for facts in said)
+    before, after = (serve_command._address_lines(facts) for facts in said)
     assert "Opening it adds owner as a user; `farthing users token owner` works only after that." in before
     assert "sign in as owner" in after and "adds owner" not in after

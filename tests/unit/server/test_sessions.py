@@ -331,7 +331,7 @@ def test_a_count_that_was_lost_is_not_paid_for_again_by_a_retry(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(study_account._Counting, "run", fails)
+        patch.setattr(study_account._RowCountQuestion, "run", fails)
         lost = dora.post(path, json={"request_id": "rows-1", "wait": 30})
     assert code(lost)[1] == "answer_forfeited" and spent(served, "dora")[1] == 1
     again = dora.post(path, json={"request_id": "rows-1", "wait": 30})

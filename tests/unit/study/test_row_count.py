@@ -82,7 +82,7 @@ def test_a_count_that_was_lost_stays_charged_and_is_made_under_another_name(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(study_account._Counting, "run", fails)
+        patch.setattr(study_account._RowCountQuestion, "run", fails)
         with pytest.raises(AnswerForfeited):
             study.count_rows()
     assert study.budget.count == 1 and study.plan(*ASKED).assumed_rows == 10_000
