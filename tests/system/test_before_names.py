@@ -140,6 +140,15 @@ def test_the_synthetic_table_is_the_same(folder: Path, study: ft.Study) -> None:
     assert "<table" in synthetic.report(str(folder / "quality.html")).read_text(encoding="utf-8")
 
 
+def _without_new_keys(now: Any, before: Any) -> Any:
+    """What is shown now, less the keys that were added since: a client that knows the old ones reads the same."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        return {key: _without_new_keys(value, before[key]) for key, value in now.items() if key in before}
+    if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
+        return [_without_new_keys(one, other) for one, other in zip(now, before, strict=True)]
+    return now
+
+
 def test_the_server_opens_its_store_and_shows_what_it_showed(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -164,7 +173,7 @@ def test_the_server_opens_its_store_and_shows_what_it_showed(folder: Path) -> No
         assert shown(f"/studies/{stored['study']}")["title"] == "a year"
         assert shown(f"/plans/{stored['draft']}")["id"] == stored["draft"]
         release = shown(f"/releases/{stored['release']['request_id']}")
-        assert release["answers"] == stored["release"]["answers"]
+        assert _without_new_keys(release["answers"], stored["release"]["answers"]) == stored["release"]["answers"]
         assert shown(f"/releases/{stored['release']['request_id']}/table")
         assert shown(f"/sessions/{stored['session']}")["id"] == stored["session"]
         price = client.post("/plans/price", json=DRAFT)
