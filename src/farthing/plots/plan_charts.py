@@ -56,7 +56,7 @@ def plan_chart(plan: Mapping[str, Any]) -> Any:
         alt.Chart(data_of(prices))
         .mark_bar(color=GREY)
         .encode(
-            x=alt.X("epsilon:Q", title="epsilon of the whole plan"),
+            x=alt.X("epsilon:Q", title="total epsilon of the plan"),
             y=alt.Y("theorem:N", title=None, sort=None),
             tooltip=["theorem:N", "epsilon:Q"],
         )

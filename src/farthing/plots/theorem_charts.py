@@ -313,7 +313,7 @@ def epsilon_against_k(
     log = alt.Scale(type="log", nice=False)
     chart = _lines(rows).encode(
         x=alt.X("k:Q", scale=log, title="number of mechanisms k (log scale)", axis=_decades(rows, "k")),
-        y=alt.Y("epsilon:Q", scale=log, title="epsilon of the whole (log scale)", axis=_decades(rows, "epsilon")),
+        y=alt.Y("epsilon:Q", scale=log, title="total epsilon (log scale)", axis=_decades(rows, "epsilon")),
     )
     return finished(
         chart,
@@ -354,9 +354,9 @@ def epsilon_against_delta(
             "delta:Q",
             scale=alt.Scale(type="log", reverse=True),
             axis=_power_axis(),
-            title="delta of the whole (log scale; smaller to the right)",
+            title="total delta (log scale; smaller to the right)",
         ),
-        y=alt.Y("epsilon:Q", title="epsilon of the whole", scale=alt.Scale(zero=True)),
+        y=alt.Y("epsilon:Q", title="total epsilon", scale=alt.Scale(zero=True)),
     )
     return finished(
         chart,
