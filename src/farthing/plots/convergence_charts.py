@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from farthing.errors import InvalidValue
 from farthing.plots._style import BLUE, GREY, ORANGE, VERMILLION, Row, altair, data_of, finished
 
-_BEFORE, _NOISE = "model error before the round", "error of the noise"
+_BEFORE, _NOISE = "error before the round", "error of the noise"
 
 
 def synthesis_rounds(rounds: Sequence[Mapping[str, Any]]) -> Any:
@@ -28,7 +28,7 @@ def synthesis_rounds(rounds: Sequence[Mapping[str, Any]]) -> Any:
     >>> first = {"columns": ["age", "sex"], "cells": 20, "error_before": 0.3, "noise": 0.01}
     >>> second = {"columns": ["age", "income"], "cells": 60, "error_before": 0.1, "noise": 0.02}
     >>> synthesis_rounds([first, second]).to_dict()["title"]["text"]
-    'in 2 rounds the largest error found fell from 30% to 10%'
+    'In 2 rounds the largest error found fell from 30% to 10%'
     """
     if not rounds:
         raise InvalidValue("rounds", [], "must hold at least one round", "a synthesis of one column has none")
@@ -54,8 +54,8 @@ def synthesis_rounds(rounds: Sequence[Mapping[str, Any]]) -> Any:
     count, first, last = len(rounds), rounds[0]["error_before"], rounds[-1]["error_before"]
     return finished(
         layers.properties(width=560, height=320),
-        f"in {count} round{'s' * (count != 1)} the largest error found fell from {first:.0%} to {last:.0%}",
-        ["Estimated from noisy tables: one point for each table that was chosen, before the model knew it."],
+        f"In {count} round{'s' * (count != 1)} the largest error found fell from {first:.0%} to {last:.0%}",
+        ["Estimated from noisy tables: one point for each table that was chosen, before the model was fitted to it."],
     )
 
 

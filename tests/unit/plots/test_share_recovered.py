@@ -18,5 +18,5 @@ def test_every_number_is_drawn_where_it_belongs() -> None:
 
 @pytest.mark.parametrize(("noise", "shares"), [([], []), ([1.0], [])])
 def test_lists_of_unequal_or_no_length_are_refused(noise: list[float], shares: list[float]) -> None:
-    with pytest.raises(InvalidValue, match="as many as noises"):
+    with pytest.raises(InvalidValue, match="one for each noise"):
         share_recovered(noise, shares, rows=2, queries=2)
