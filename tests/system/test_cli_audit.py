@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from farthing.auditing import self_test
 from farthing.auditing.self_test import all_checks
 from farthing.cli import main
-from farthing.cli.audit_command import _chosen
+from farthing.cli.audit_command import _selection
 
 SOURCE = """
 import random
@@ -81,12 +81,12 @@ def test_a_confidence_that_hides_a_bug_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_only_takes_every_check_that_holds_the_word() -> None:
     checks = all_checks()
-    names = [check.name for check in _chosen(checks, ("randomized response",))]
+    names = [check.name for check in _selection(checks, ("randomized response",))]
     assert len(names) == 3 and all("randomized response" in name for name in names)
-    assert [check.name for check in _chosen(checks, ("=Randomized Response",))] == ["randomized response"]
-    assert {check.kind for check in _chosen(checks, ("planted",))} == {"planted bug"}
-    assert len(_chosen(checks, ("wrap", "=NaN in"))) == 2
-    assert all(_chosen(checks, (f"={check.name}",)) == [check] for check in checks)
+    assert [check.name for check in _selection(checks, ("=Randomized Response",))] == ["randomized response"]
+    assert {check.kind for check in _selection(checks, ("planted",))} == {"planted bug"}
+    assert len(_selection(checks, ("wrap", "=NaN in"))) == 2
+    assert all(_selection(checks, (f"={check.name}",)) == [check] for check in checks)
 
 
 def test_an_unknown_name_is_answered_with_the_names_one_on_a_line() -> None:
