@@ -12,10 +12,10 @@ from farthing.matrix.strategies.optimisation.initial_weights import gram_bands
 from farthing.matrix.strategies.optimisation.p_identity_error import LaplaceError, Windows, descended
 from farthing.matrix.strategies.optimisation.p_identity_strategy import CellsAndSums, on_grid
 from farthing.matrix.strategies.optimisation.workload_optimum import (
+    no_progress,
     optimised,
     optimised_product,
     products_in,
-    quiet,
 )
 from farthing.matrix.workloads import (
     Workload,
@@ -191,7 +191,7 @@ def test_squares_beyond_64_bits_are_added_exactly() -> None:
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_error_of_a_product_is_the_sum_of_products_over_its_parts(norm: Norm) -> None:
     workload = union(product(prefix(6), total(5)), product(identity(6), prefix(5)), weights=(1.0, 2.0))
-    strategy = optimised_product(workload, norm, progress=quiet, seconds=20.0)
+    strategy = optimised_product(workload, norm, progress=no_progress, seconds=20.0)
     matrices = [factor.matrix.astype(float) for factor in strategy.factors]
     whole = np.kron(*matrices)
     covariance = np.linalg.inv(whole.T @ whole)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from farthing.adaptive.query_session import session_rounds
-from farthing.adaptive.query_session.session_rounds import Far, TwoSidedThreshold
+from farthing.adaptive.query_session.session_rounds import Exceedance, TwoSidedThreshold
 from sources import TestSource
 
 TINY = 1e-9
@@ -130,7 +130,7 @@ def test_sampled_rounds_have_the_stated_noise_and_no_other(scale: float, accepte
 
 def test_a_round_that_is_over_or_copied_gives_nothing_more() -> None:
     asking = TwoSidedThreshold(1.0, 0).start()
-    assert isinstance(asking.ask(500), Far)
+    assert isinstance(asking.ask(500), Exceedance)
     with pytest.raises(Exception, match="is over"):
         asking.ask(0)
     with pytest.raises(TypeError, match="cannot be copied"):

@@ -14,7 +14,7 @@ from farthing.accounting import compose
 from farthing.adaptive.prior_releases import KnownTable
 from farthing.adaptive.synthesis import synthesis_plan
 from farthing.adaptive.synthesis.layered_model import fitted
-from farthing.adaptive.synthesis.select_measure_fit import Growth, Menu, PrivateRows, _compared
+from farthing.adaptive.synthesis.select_measure_fit import CandidateTables, Growth, PrivateRows, _compared
 from farthing.adaptive.synthesis.synthesis_prices import MOST_CELLS, SHARES, prices_within
 from farthing.adaptive.synthesis.synthesis_transcript import Transcript
 from farthing.data import Sensitivity
@@ -113,7 +113,7 @@ def test_scores_of_neighbours_differ_by_one_at_most() -> None:
     found = Transcript.read(plan.draw(rows, source=TestSource(8)))
     model = fitted(found, plan.prices.standard_error)
     counts = [np.bincount(part).astype(float) for part in found.groups]
-    offered = list(Menu(counts).on_offer(0, Growth(model.graph.sizes, [], 2**16)))
+    offered = list(CandidateTables(counts).candidates_of_round(0, Growth(model.graph.sizes, [], 2**16)))
     assert len(offered) > 10
     alone = PrivateRows(rows, np.ones(400, dtype=np.int64), sizes).grouped(found.groups)
     fewer = PrivateRows(rows[1:], np.ones(399, dtype=np.int64), sizes).grouped(found.groups)
