@@ -40,6 +40,10 @@ class HandOutput:
     step: float = 0.0
     condition = depends_on = limitless = assumed_column = ""
 
+    @property
+    def alone(self) -> Mapping[str, Any]:
+        return self.coefficients
+
     def predicted(self, noises: Mapping[str, Noise]) -> HandDistribution:
         variances = sum(self.coefficients[slot.name] * slot.variance(noises[slot.name]) for slot in self.slots)
         return HandDistribution(float(np.sqrt(np.mean(variances))), self.step)
@@ -57,6 +61,10 @@ class ChoiceOutput:
     spread: float
     coefficients: Mapping[str, Any] = field(default_factory=dict)
     condition = depends_on = limitless = assumed_column = ""
+
+    @property
+    def alone(self) -> Mapping[str, Any]:
+        return {}
 
     def variance_curve(self, epsilon: float) -> Any:
         return np.array([(self.spread / epsilon) ** 2 + 0.01])

@@ -18,7 +18,7 @@ from farthing.numerics.bounds import error_text, number_text
 from farthing.statistics.answer_records import restored
 from farthing.study import Release
 from farthing.study.plan_statistic import AtOnce
-from farthing.study.plan_text import aligned
+from farthing.study.plan_text import aligned, error_rows
 
 _INFINITE = float("inf")
 
@@ -62,6 +62,15 @@ class RemoteStatistic:
     def shown_error(self) -> str:
         """The 95% error for a table, never rounded down: as a local plan shows it."""
         return str(self.view["shown_error"])
+
+    def even_share(self) -> float:
+        """What the error would be if every statistic had its own, even share of the budget."""
+        return _number(self.view.get("even_share"))
+
+    @property
+    def shown_even_share(self) -> str:
+        """The same for a table."""
+        return str(self.view.get("shown_even_share") or "")
 
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """Within this distance of the true value in 95 cases of 100; with `at_once`, all of its cells together."""
@@ -304,8 +313,7 @@ class RemotePlan:
         raise InvalidValue("name", name, "must be a statistic of the plan", f"did you mean: {', '.join(near)}")
 
     def __str__(self) -> str:
-        rows = [("statistic", "mechanism", "95% error", "epsilon")]
-        rows += [(one.name, one.mechanism, one.shown_error, number_text(one.epsilon)) for one in self.statistics]
+        rows = error_rows(self.statistics)
         limit = _number(self.view["epsilon"]) - float(self.draft.get("reserve") or 0.0)
         cost = f"cost: epsilon {number_text(self.cost.upper, 6)} of {number_text(limit, 6)} at delta {self.delta:g}"
         cost = f"{cost}; nothing is spent yet"
@@ -315,7 +323,7 @@ class RemotePlan:
                 "answers. release(fresh=True) draws new noise and is charged again."
             )
         lines = [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
-        lines += [*aligned(rows, right=(2, 3)), "", cost]
+        lines += [*aligned(rows, right=range(2, len(rows[0]))), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]
         lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
         lines += [f"required: {one.name} {one.required}" for one in self.statistics if one.required]

@@ -26,8 +26,13 @@ from farthing.accounting.theorems import (
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling
-from farthing.planner.allocation_search import Division, Search, Unaffordable, objective, polished
-from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Divider, Model, Shares, noises_of
+from farthing.planner.allocation_search import Division, Search, Unaffordable, merit, objective, polished, search_of
+from farthing.planner.design_arrays import (
+    GAUSSIAN,
+    Model,
+    gaussian_delta,
+    noises_of,
+)
 from farthing.planner.offers import Lacks, Offers, exact_text, unreachable
 from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
@@ -190,22 +195,16 @@ def _laplace_alone(epsilon: float, delta: float) -> float:
 
 
 def _gaussian_alone(multiplier: float, delta: float) -> float:
-    """delta = Phi(1/2m - x m) - e^x Phi(-1/2m - x m), solved for x by bisection, in doubles."""
+    """The epsilon at which one Gaussian release leaks delta, by bisection."""
     if delta == 0:
         return math.inf
-
-    def leak(x: float) -> float:
-        below = 0.5 * math.erfc((x * multiplier + 0.5 / multiplier) / math.sqrt(2))
-        above = 0.5 * math.erfc((x * multiplier - 0.5 / multiplier) / math.sqrt(2))
-        return above - (math.exp(min(x, 700.0)) * below if below > 0 else 0.0)
-
     # The first-order epsilon, 1 / 2m^2 + sqrt(2 log(1/delta)) / m, is above it.
     low, high = 0.0, 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
-    if leak(low) <= delta:
+    if gaussian_delta(low, 1 / multiplier) <= delta:
         return 0.0
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if leak(middle) <= delta else (middle, high)
+        low, high = (low, middle) if gaussian_delta(middle, 1 / multiplier) <= delta else (middle, high)
     return high
 
 
@@ -228,7 +227,6 @@ def _alone(event: Event, delta: float) -> float:
     return compose([event]).epsilon_at(delta).upper
 
 
-_SATED = 1e-6  # the weight of a statistic that has what was required of it
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _FAR_ABOVE = 1.25  # times the target: what costs so much at least is not looked for once more in other ways
 _TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
@@ -311,8 +309,23 @@ class Allocation:
 
     @property
     def objective(self) -> float:
-        """The weighted sum of mean squared relative errors, by the linear error model."""
-        return objective(search_of(self.problem, self.model), self.division)
+        """The weighted geometric mean of mean squared relative errors, which is made least; by the linear model."""
+        search = search_of(self.problem, self.model)
+        return math.exp(objective(search, self.division) / max(float(search.weights.sum()), 1e-300))
+
+    @cached_property
+    def even_share(self) -> dict[str, float]:
+        """By how much every standard error would be larger if each statistic had an even share of the budget to itself.
+
+        Of epsilon and delta both, with the better of Laplace and Gaussian noise: 1 is the same, 2 twice the error.
+        """
+        errors = self.model.errors(self.division.shares.kinds, self.division.shares.strengths)
+        count = sum(1 for output in self.problem.design.outputs if output.slots)
+        shares = np.full(len(errors), 1 / max(count, 1))
+        even = self.model.shares_alone(self.problem.target, self.problem.inner_delta, shares)
+        both = (errors > 0) & np.isfinite(even)
+        ratios = np.sqrt(np.where(both, even / np.where(errors > 0, errors, 1.0), 1.0))
+        return dict(zip(self.model.outputs, ratios.tolist(), strict=True))
 
     @property
     def fits(self) -> bool:
@@ -333,7 +346,9 @@ def allocate(
     quick: bool = False,
     admits: Admits | None = None,
 ) -> Allocation:
-    """The noises with the least weighted relative errors whose proven cost is within the budget.
+    """The noises with the least weighted geometric mean of errors whose proven cost is within the budget.
+
+    No statistic gets worse than with its share of the budget to itself: even shares, if no weights are given.
 
     A statistic with a required error gets that error, no less: what it does not need is shared by the others, and left
     unspent where there are none. The answer does not depend on `start`, but for two cases. Where the search finds
@@ -505,32 +520,6 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
     return _made(replace(problem, epsilon=problem.epsilon_of(made.cost.upper)), model, division)
 
 
-def search_of(problem: Problem, model: Model) -> Search:
-    """The search that belongs to a problem, without limits on errors."""
-    held = Shares(np.zeros(len(model.names), dtype=np.int64), np.ones(len(model.names)))
-    free = np.ones(len(model.names), dtype=bool)
-    for place, name in enumerate(model.names):
-        if name in problem.held:
-            held.kinds[place], held.strengths[place] = model.strength(place, problem.held[name])
-            free[place] = False
-    pure = problem.inner_delta == 0
-    for place, name in enumerate(model.names):
-        can = model.allowed[place, [LAPLACE, EXPONENTIAL]].any() if free[place] else held.kinds[place] != GAUSSIAN
-        if pure and not can:
-            raise InvalidValue(
-                "delta",
-                problem.delta,
-                f"must be > 0 for the Gaussian noise of {name!r}",
-                "give the study a small delta such as 1e-9, or do not hold that noise",
-            )
-    # What is required of a statistic is its limit's business; beyond it, the others come first.
-    weights = np.array(
-        [problem.weight_of(name) * (_SATED if name in problem.requirements else 1.0) for name in model.outputs]
-    )
-    limits = np.full(len(model.outputs), math.inf)
-    return Search(Divider(model, held, free, pure), problem.inner_delta, problem.target, weights, limits)
-
-
 def best_division(search: Search) -> Division:
     """The best of a few searches: kinds chosen freely, from two ends; and all of one kind."""
     divider = search.divider
@@ -554,7 +543,7 @@ def best_division(search: Search) -> Division:
         divisions += [] if plain is None else [plain]
     if not divisions:
         raise min(refusals, key=lambda refused: refused.least)
-    best = min(divisions, key=lambda each: objective(search, each))
+    best = min(divisions, key=lambda each: merit(search, each))
     return polished(search, best) if few else best
 
 

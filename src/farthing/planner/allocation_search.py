@@ -15,7 +15,9 @@ import numpy as np
 
 from farthing.accounting import compose
 from farthing.accounting.event_price import Cost, Losses, composed_cost, saddle_cost
-from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, Divider, Floats, Shares
+from farthing.errors import InvalidValue
+from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Divider, Floats, Model, Shares
+from farthing.planner.planning_problem import Problem
 
 MARGIN = 1e-6
 """How far below the budget the estimated cost is put, relatively, so that the proof lands within it."""
@@ -26,6 +28,12 @@ PURE_MARGIN = 2e-10
 GRID_MARGIN = 6e-5
 """The same where the proof will need a grid: narrow discrete Gaussian noise beside choices, proven less sharply."""
 
+_NEGLIGIBLE = 0.01  # of the squared error of an even share: a smaller one is as good as none
+_NOTHING = 1e-18  # a squared relative error that is as good as none in any case
+_SATED = 1e-6  # the weight of a statistic that has what was required of it
+_BALANCES = 12  # how often weights follow errors
+_STRIDE = 1.6  # times the gap between weights and errors
+_OVER = 0.01  # an error so little above its ceiling is left there
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _CLOSE = 1e-3
@@ -57,6 +65,8 @@ class Unaffordable(Exception):
 class Search:
     """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none).
 
+    The weighted sum of the logarithms of mean squared errors is made least. An error counts as no smaller than its
+    `floor`, so that none is chased to nothing, and gets a limit where it would be above its `ceiling` (inf: none).
     A `rough` search meets limits to three digits or so; the target it keeps to all the same.
     """
 
@@ -65,6 +75,8 @@ class Search:
     target: float
     weights: Floats
     limits: Floats
+    floors: Floats
+    ceilings: Floats
     rough: bool = False
 
     # --- the least that limits cost -----------------------------------------------------------------------------
@@ -134,20 +146,59 @@ class Search:
         """The best shares that cost the target, from the saddle of `start`, or of pure epsilons, or of a guess."""
         floor = self._floor(start)
         goal = self.target
+        # To begin with, errors are as an even division would have them: floors are a part of those.
+        first = self._linear(self.floors if start is None else self._errors(start.shares))
         if start is not None:
-            division = self._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
+            division = first._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
         else:
             saddle = math.inf if pure or self.delta == 0 else self._first_saddle()
-            division = self._rounds(self.weights, saddle, self._first_price(saddle), floor, goal, _CLOSE)
+            division = first._rounds(first.weights, saddle, first._first_price(saddle), floor, goal, _CLOSE)
+        balanced, division = self._balanced(first, division, floor)
+        lowered = self._below_ceilings(division)
         if self.limited:  # scaling would move what has a limit, so the price itself must be right
             for _ in range(4):
                 true = composed_cost(self._losses(division.shares), self.delta, division.saddle).epsilon
                 close = _ROUGH if self.rough else _VERY_CLOSE
-                if abs(math.log(true / self.target)) < close:
+                if not true > 0 or abs(math.log(true / self.target)) < close:
                     break
                 goal *= self.target / true
-                division = self._rounds(division.weights, division.saddle, division.price, floor, goal, close)
-        return self._scaled(division)
+                division = balanced._rounds(division.weights, division.saddle, division.price, floor, goal, close)
+        scaled = self._scaled(division)
+        return scaled if lowered is None else min(lowered, scaled, key=lambda each: merit(self, each))
+
+    def _errors(self, shares: Shares) -> Floats:
+        return self.divider.model.errors(shares.kinds, shares.strengths)
+
+    def _linear(self, errors: Floats) -> Search:
+        """The search whose weighted sum of errors has the slopes of the sum of logarithms, at these errors."""
+        return replace(self, weights=self.weights / np.maximum(errors + self.floors, 1e-280))
+
+    def _balanced(self, search: Search, division: Division, floor: float) -> tuple[Search, Division]:
+        """Weights and errors brought to agree: each weight is one over the error that it leads to.
+
+        The same noises are the answer to a sum of logarithms and to the linear sum with its slopes. An error follows
+        its weight with a power of a half or so, so that steps are made longer than the gap.
+        """
+        for turn in range(_BALANCES):
+            wanted = self._linear(self._errors(division.shares)).weights
+            there = (search.weights > 0) & (wanted > 0)
+            gap = np.where(there, np.log(np.where(there, wanted, 1.0) / np.where(there, search.weights, 1.0)), 0.0)
+            gap = np.where(there, gap - gap[there].mean(), 0.0)  # one factor for all changes nothing
+            if float(np.abs(gap).max(initial=0.0)) < _CLOSE:
+                break
+            step = np.clip(_STRIDE * gap if turn < _BALANCES // 2 else gap, -8.0, 8.0)
+            search = replace(search, weights=search.weights * np.exp(step))
+            division = search._rounds(search.weights, division.saddle, division.price, floor, self.target, _CLOSE)
+        return search, division
+
+    def _below_ceilings(self, division: Division) -> Division | None:
+        """The division where what is above its ceiling has a limit there; None where nothing is, or it cannot be."""
+        above = (self._errors(division.shares) > self.ceilings * (1 + _OVER)) & np.isinf(self.limits)
+        if not (above.any() and division.cost > 0):  # a cost that is lost in rounding cannot be steered by
+            return None
+        with suppress(Unaffordable):
+            return replace(self, limits=np.where(above, self.ceilings, self.limits)).divided(division)
+        return None
 
     def _floor(self, start: Division | None) -> float:
         """What the held slots and the limits cost by themselves; a refusal when that is too much."""
@@ -227,7 +278,7 @@ class Search:
         if not self.limited:
             return self.divider.shares(self.weights, saddle, price), self.weights
         active = np.isfinite(self.limits)
-        weights = np.maximum(weights, self.weights)
+        weights = np.where(active, np.maximum(weights, self.weights), self.weights)
         power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
         close = _ROUGH if self.rough else 1e-7
         before = np.zeros(len(self.divider.free))
@@ -355,6 +406,38 @@ class Search:
         return price
 
 
+def search_of(problem: Problem, model: Model) -> Search:
+    """The search that belongs to a problem, without limits on errors."""
+    held = Shares(np.zeros(len(model.names), dtype=np.int64), np.ones(len(model.names)))
+    free = np.ones(len(model.names), dtype=bool)
+    for place, name in enumerate(model.names):
+        if name in problem.held:
+            held.kinds[place], held.strengths[place] = model.strength(place, problem.held[name])
+            free[place] = False
+    pure = problem.inner_delta == 0
+    for place, name in enumerate(model.names):
+        can = model.allowed[place, [LAPLACE, EXPONENTIAL]].any() if free[place] else held.kinds[place] != GAUSSIAN
+        if pure and not can:
+            raise InvalidValue(
+                "delta",
+                problem.delta,
+                f"must be > 0 for the Gaussian noise of {name!r}",
+                "give the study a small delta such as 1e-9, or do not hold that noise",
+            )
+    # What is required of a statistic is its limit's business; beyond it, the others come first.
+    own = np.cbrt([problem.weight_of(name) for name in model.outputs])
+    weights = own * np.array([_SATED if name in problem.requirements else 1.0 for name in model.outputs])
+    limits = np.full(len(model.outputs), math.inf)
+    share = model.shares_alone(problem.target, problem.inner_delta, own / own.sum())
+    known = np.isfinite(share)
+    floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), _NOTHING)
+    # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
+    bound = known & (share > _NOTHING) & (not problem.requirements and not problem.held)
+    ceilings = np.where(bound, share, math.inf)
+    divider = Divider(model, held, free, pure)
+    return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings)
+
+
 def _summed(losses: Losses) -> float:
     """The sum of pure epsilons with its margin: no proof lands above it."""
     return losses.pure / (1 - PURE_MARGIN) + PURE_MARGIN
@@ -370,9 +453,19 @@ _WORTHWHILE = 1e-4  # of the sum of pure epsilons: where composing saves less, t
 
 
 def objective(search: Search, division: Division) -> float:
-    """The weighted sum of mean squared relative errors."""
+    """The weighted sum of the logarithms of mean squared relative errors, none counted as below its floor."""
+    return _summed_logarithms(search, search.divider.model.errors(division.shares.kinds, division.shares.strengths))
+
+
+def merit(search: Search, division: Division) -> tuple[float, float]:
+    """What divisions are compared by, less is better: how far errors are above their ceilings, then the objective."""
     errors = search.divider.model.errors(division.shares.kinds, division.shares.strengths)
-    return float(search.weights @ errors)
+    over = float(np.max(errors / search.ceilings, initial=0.0))
+    return max(over, 1 + 2 * _OVER), _summed_logarithms(search, errors)
+
+
+def _summed_logarithms(search: Search, errors: Floats) -> float:
+    return float(search.weights @ np.log(np.maximum(errors + search.floors, 1e-280)))
 
 
 def polished(search: Search, division: Division) -> Division:
@@ -393,7 +486,7 @@ def polished(search: Search, division: Division) -> Division:
             if kind != division.shares.kinds[place]:
                 with suppress(Unaffordable):  # beside what is held, not every kind fits
                     other = replace(search, divider=replace(divider, kinds=kinds)).divided()
-                    division = min(division, other, key=lambda each: objective(search, each))
+                    division = min(division, other, key=lambda each: merit(search, each))
     return _equalised(search, division)
 
 
@@ -411,17 +504,17 @@ def _equalised(search: Search, division: Division) -> Division:
         for number, place in enumerate(free.tolist()):
             more = strengths.copy()
             more[place] *= 1 + _STEP
-            bought[number] = before - float(search.weights @ model.errors(kinds, more))
+            bought[number] = before - _summed_logarithms(search, model.errors(kinds, more))
             dearer = composed_cost(model.losses(kinds, more), search.delta, now.saddle).epsilon
             paid[number] = max(dearer / cost - 1, 1e-12)
         if not (bought > 0).all():
             break
         uneven = np.log(bought / paid)
-        # Exactness falls, and cost rises, with a power of the strength: about 3.5 between the two.
+        # What a percent of strength buys stays the same; what it costs rises with a power of about 1.5.
         moved = strengths.copy()
-        moved[free] *= np.exp(np.clip((uneven - uneven.mean()) / 3.5, -0.5, 0.5))
+        moved[free] *= np.exp(np.clip((uneven - uneven.mean()) / 1.5, -0.5, 0.5))
         now = search.rescaled(replace(now, shares=Shares(kinds, moved)), search.target)
-        best = min(best, now, key=lambda each: objective(search, each))
+        best = min(best, now, key=lambda each: merit(search, each))
         if float(np.abs(uneven - uneven.mean()).max()) < 1e-3:
             break
     return best

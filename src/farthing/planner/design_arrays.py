@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +50,10 @@ class Model:
     `linear[i, s]` is the mean over cells of output i's squared relative error for each squared step of noise variance
     of slot s, and `driving` the same with a floor: to first order a mean does not depend on its count where the
     expected sum is 0, but it does to second. `curves[i]` is (slot, the same mean on GRID) for an output that is not
-    linear. The strength of a slot is epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the
-    dearer. A choice has `parts` equal ones, which share `chosen` of its strength; the rest goes to Laplace noise on
-    numbers that move by `beside` steps.
+    linear. `alone` is `linear` as it would be if every output had its measurements to itself. The strength of a slot is
+    epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer. A choice has `parts`
+    equal ones, which share `chosen` of its strength; the rest goes to Laplace noise on numbers that move by `beside`
+    steps.
     """
 
     slots: tuple[Slot, ...]
@@ -60,6 +61,7 @@ class Model:
     outputs: tuple[str, ...]
     allowed: NDArray[np.bool_]
     linear: Floats
+    alone: Floats
     driving: Floats
     curves: Mapping[int, tuple[int, Floats]]
     l1: Floats
@@ -80,13 +82,15 @@ class Model:
         names = tuple(slot.name for slot in slots)
         place = {name: number for number, name in enumerate(names)}
         linear = np.zeros((len(design.outputs), len(slots)))
+        alone = np.zeros(linear.shape)
         read = np.zeros(linear.shape, dtype=bool)
         curves: dict[int, tuple[int, Floats]] = {}
         for row, output in enumerate(design.outputs):
             reference = np.asarray(output.reference, dtype=float)
             read[row, [place[slot.name] for slot in output.slots]] = True
-            for name, coefficients in output.coefficients.items():
-                linear[row, place[name]] = float(np.mean(np.asarray(coefficients) / reference**2))
+            for matrix, own in ((linear, output.coefficients), (alone, output.alone)):
+                for name, coefficients in own.items():
+                    matrix[row, place[name]] = float(np.mean(np.asarray(coefficients) / reference**2))
             if not output.coefficients and output.slots:
                 means = [float(np.mean(output.variance_curve(e) / reference**2)) for e in _COARSE.tolist()]
                 curves[row] = place[output.slots[0].name], _smooth(np.array(means))
@@ -101,6 +105,7 @@ class Model:
             tuple(output.name for output in design.outputs),
             allowed,
             linear,
+            alone,
             np.maximum(linear, floor),
             curves,
             facts[:, 0],
@@ -162,6 +167,34 @@ class Model:
             out[row] += curve_at(table, float(strengths[slot]))
         return out
 
+    def shares_alone(self, target: float, delta: float, shares: Floats) -> Floats:
+        """Mean squared relative error of every output that gets a share of the target, and of delta, to itself.
+
+        Its slots share what it gets in the best way: epsilons as cube roots of what they matter, squared multipliers as
+        square roots. The better of Laplace and Gaussian noise counts.
+        """
+        out = np.full(len(shares), math.inf)
+        for row, share in enumerate(shares.tolist()):
+            epsilon, own = share * target, np.flatnonzero(self.driving[row] > 0)
+            if row in self.curves:
+                out[row] = curve_at(self.curves[row][1], min(max(epsilon, float(GRID[0])), float(GRID[-1])))
+            elif not len(own):
+                out[row] = 0.0
+            if not len(own):
+                continue
+            matters = self.alone[row, own]
+            squares = self.l1[own] ** 2
+            if self.allowed[own, LAPLACE].all():
+                # A measurement of little importance has a share, as in `driving`.
+                part = np.cbrt(np.maximum(matters * squares, _FAINTEST * (matters * squares).max()))
+                x = epsilon * part / part.sum() / (2 * self.l1[own])
+                out[row] = float(matters @ (0.5 / np.sinh(np.clip(x, 1e-150, 300.0)) ** 2))
+            if delta > 0 and self.allowed[own, GAUSSIAN].all():
+                mu = gaussian_strength(epsilon, share * delta)
+                spread = float((np.sqrt(matters) * self.l2[own]).sum()) / mu
+                out[row] = min(out[row], spread**2)
+        return out
+
     def noise(self, place: int, kind: int, strength: float) -> Noise:
         """The noise of a slot in the terms of the design."""
         if kind != GAUSSIAN:
@@ -182,6 +215,31 @@ class Model:
         sigma = noise.parameter * l2
         rest = sigma**2 - (float(self.narrowing[place]) if sigma >= self.wide[place] else 0.0)
         return kind, l2 / math.sqrt(rest) if rest > 0 else math.inf
+
+
+@lru_cache(maxsize=4096)
+def gaussian_strength(epsilon: float, delta: float) -> float:
+    """The l2 sensitivity over sigma of one Gaussian release that costs (epsilon, delta), in doubles.
+
+    >>> round(gaussian_strength(1.0, 1e-9), 3)
+    0.182
+    """
+
+    low, high = 1e-12, 100.0
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if gaussian_delta(epsilon, middle) <= delta else (low, middle)
+    return low
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """What one Gaussian release of l2 sensitivity / sigma = mu leaks at epsilon, in doubles.
+
+    Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu): Balle & Wang, arXiv:1805.06530, Theorem 8.
+    """
+    below = 0.5 * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2))
+    above = 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2))
+    return above - (math.exp(min(epsilon, 700.0)) * below if below > 0 else 0.0)
 
 
 def curve_at(table: Floats, epsilon: float) -> float:

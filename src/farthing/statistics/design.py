@@ -251,7 +251,7 @@ def design_of(
     array([2500., 2500.])
     """
     asked = checked_all(statistics, dataset.schema)
-    facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure, counted)
+    facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure, len(asked), counted)
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
     derived: dict[str, Any] = {}

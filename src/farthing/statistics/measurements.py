@@ -341,6 +341,11 @@ class Output(ABC):
         """
 
     @property
+    def alone(self) -> Mapping[str, Floats]:
+        """`coefficients` as they would be if the output shared its measurements with no other: for an even share."""
+        return self.coefficients
+
+    @property
     def clause(self) -> str:
         """What its predicted error rests on, as a clause after "if"; empty where it follows from the noise alone."""
         return ""

@@ -275,6 +275,7 @@ class Facts:
     dataset: Dataset
     expected: Mapping[str, Any] = field(default_factory=dict)
     pure: bool = False  # delta = 0: only noise that is epsilon-DP by itself
+    asked: int = 1  # how many statistics the plan has
     counted: Counted | None = None  # a private count, for where the number of rows is neither public nor expected
 
     @property

@@ -114,6 +114,7 @@ class PlannedStatistic:
         requirement: What is required of it.
         size: What is assumed or expected of the number of rows, as a clause after "if".
         others: The noises of the whole plan.
+        even: How many times larger its error would be with an even share of the budget to itself.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -135,6 +136,7 @@ class PlannedStatistic:
     requirement: Requirement | None = None
     size: str = ""  # what is assumed or expected of the number of rows, as a clause after "if"
     others: Mapping[str, Noise] = field(default_factory=dict, compare=False, repr=False)  # of the whole plan
+    even: float = 1.0  # how many times larger its error would be with an even share of the budget to itself
 
     @property
     def name(self) -> str:
@@ -196,6 +198,26 @@ class PlannedStatistic:
         if confidence not in self._errors:  # a root of a sum of tails: a page shows it in four places
             self._errors[confidence] = float(self.distribution.error(confidence))
         return self._errors[confidence]
+
+    def even_share(self, confidence: float = 0.95) -> float:
+        """What `error` would be if every statistic had its own, even share of the budget and measured for itself.
+
+        Args:
+            confidence: How often, between 0 and 1.
+
+        Returns:
+            The distance, in the data's own units.
+        """
+        return self.error(confidence) * self.even
+
+    @property
+    def shown_even_share(self) -> str:
+        """The same at 95% for a table; empty where nothing is measured, or the error has no limit."""
+        error = self.even_share()
+        if not self.noises or not math.isfinite(error):
+            return ""
+        # Errors of counts are whole numbers.
+        return f"± {error_text(round(error) if self.error() == round(self.error()) else error)}"
 
     @property
     def _all(self) -> dict[str, Noise]:
@@ -400,6 +422,7 @@ class PlannedStatistic:
             "shown_error": self.shown_error,
             "error_at_best": self.at_best.error(confidence) if self.depends_on else self.error(confidence),
             "depends_on": self.depends_on,
+            "even_share": self.even_share(confidence),
             "error_at_once": self.error(confidence, at_once=True),
             "level_at_once": self.level_at_once(confidence),
             "sentence": self.sentence,
@@ -480,6 +503,7 @@ def planned_statistic(output: Output, allocation: Allocation) -> PlannedStatisti
         requirement,
         _size(problem),
         allocation.noises,
+        allocation.even_share[output.name],
     )
 
 

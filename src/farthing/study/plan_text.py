@@ -268,14 +268,10 @@ _PRICES = (*(theorem.key for theorem in COMPARED), "sentence")
 
 
 def plan_table(plan: PlanFacts) -> str:
-    """statistic | mechanism | 95% error | epsilon; then the cost, what is mostly noise, and what was assumed."""
-    rows = [("statistic", "mechanism", "95% error", "epsilon")]
-    rows += [
-        (statistic.name, statistic.mechanism, statistic.shown_error, number_text(statistic.epsilon))
-        for statistic in plan.statistics
-    ]
+    """statistic | mechanism | 95% error | even share | epsilon; then the cost, notes and what was assumed."""
+    rows = error_rows(plan.statistics)
     lines = [] if plan.opening is None else [*textwrap.wrap(plan.opening, 100, subsequent_indent="  "), ""]
-    lines += [*aligned(rows, right=(2, 3)), ""]
+    lines += [*aligned(rows, right=range(2, len(rows[0]))), ""]
     lines += textwrap.wrap(_cost(plan), 100, subsequent_indent="  ")
     lines.append(f"price: {plan.price.sentence}")
     if plan.at_once().sentence:
@@ -293,6 +289,39 @@ def plan_table(plan: PlanFacts) -> str:
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+class ErrorRow(Protocol):
+    """What a table of errors needs of a statistic, here or on a server."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def mechanism(self) -> str:
+        """Which noise makes it private."""
+
+    @property
+    def shown_error(self) -> str:
+        """The 95% error."""
+
+    @property
+    def shown_even_share(self) -> str:
+        """The same with an even share of the budget."""
+
+    @property
+    def epsilon(self) -> float:
+        """What it would cost alone."""
+
+
+def error_rows(statistics: Sequence[ErrorRow]) -> list[tuple[str, ...]]:
+    """The rows of a plan's table; the even share is left out where there is one statistic, which has the whole."""
+    rows: list[tuple[str, ...]] = [("statistic", "mechanism", "95% error", "even share", "epsilon")]
+    rows += [
+        (one.name, one.mechanism, one.shown_error, one.shown_even_share, number_text(one.epsilon)) for one in statistics
+    ]
+    return rows if len(statistics) > 1 else [(*row[:3], row[4]) for row in rows]
 
 
 def plan_data(plan: PlanFacts, confidence: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from farthing.accounting import compose
 from farthing.accounting.event_price import composed_cost
 from farthing.errors import Infeasible
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
-from farthing.planner.design_arrays import Model
+from farthing.planner.allocation_search import search_of
 from farthing.privacy import ApproxDP, Event
 from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
@@ -43,20 +43,22 @@ def test_the_proven_cost_is_within_the_budget_and_close_to_it(design: HandDesign
     found = allocate(Problem(design, epsilon, delta))
     assert set(found.noises) == {each.name for each in design.slots}
     assert found.cost.proven and (1 - 2e-4) * epsilon <= found.cost.upper <= epsilon
-    assert math.isclose(found.estimate, found.cost.upper, rel_tol=1e-4)
+    assert math.isclose(found.estimate, found.cost.upper, rel_tol=5e-4)  # narrow noise: the search takes it for smooth
     assert found.fits
 
 
-def _slowly_best(model: Model, epsilon: float, delta: float) -> float:
+def _slowly_best(found: Allocation) -> float:
     """The least objective over all kinds, by a general optimiser: the slow twin."""
     from scipy.optimize import minimize
 
+    model, epsilon, delta = found.model, found.problem.epsilon, found.problem.delta
+    floors = search_of(found.problem, model).floors
     n, best = len(model.names), math.inf
     for kinds in itertools.product((0, 1), repeat=n):
         chosen = np.array(kinds)
 
         def objective(u: Any, chosen: Any = chosen) -> float:
-            return math.log(float(model.errors(chosen, np.exp(u)).sum()))
+            return float(np.log(model.errors(chosen, np.exp(u)) + floors).mean())
 
         def room(u: Any, chosen: Any = chosen) -> float:
             return math.log(epsilon / composed_cost(model.losses(chosen, np.exp(u)), delta).epsilon)
@@ -91,7 +93,7 @@ def test_no_slow_search_finds_much_better(
     references: list[float], moved: list[int], epsilon: float, delta: float
 ) -> None:
     found = allocate(Problem(counts(references, moved), epsilon, delta))
-    assert found.objective <= 1.001 * _slowly_best(found.model, epsilon, delta)
+    assert found.objective <= 1.001 * _slowly_best(found)
 
 
 @pytest.mark.slow
@@ -100,27 +102,75 @@ def test_no_slow_search_finds_much_better_among_more_kinds(
     references: list[float], moved: list[int], epsilon: float, delta: float
 ) -> None:
     found = allocate(Problem(counts(references, moved), epsilon, delta))
-    assert found.objective <= 1.001 * _slowly_best(found.model, epsilon, delta)
+    # The slow search knows no even shares: where they bind, they cost a little.
+    assert found.objective <= 1.003 * _slowly_best(found)
 
 
-def test_without_delta_the_cube_root_law_is_met() -> None:
-    references = np.array([10.0, 100.0, 1000.0, 1000.0])
-    found = allocate(Problem(counts(list(references), [1000] * 4), 1.0))
-    expected = references ** (-2 / 3) / (references ** (-2 / 3)).sum()
-    assert np.allclose([noise.parameter for noise in found.noises.values()], expected, rtol=1e-5)
-    assert found.order == math.inf
+def _one_output(importance: np.ndarray[Any, Any], moved: int, kinds: Any = ("laplace", "gaussian")) -> HandDesign:
+    """One output that reads several slots, each of which matters by so much."""
+    slots = tuple(slot(f"s{place}", moved, kinds=kinds) for place in range(len(importance)))
+    own = {one.name: np.array([matters]) for one, matters in zip(slots, importance.tolist(), strict=True)}
+    return HandDesign(slots, (HandOutput("whole", slots, np.ones(1), own),))
+
+
+def test_without_delta_statistics_share_evenly_and_measurements_of_one_by_the_cube_root_law() -> None:
+    apart = allocate(Problem(counts([10.0, 100.0, 1000.0, 1000.0], [1000] * 4), 1.0))
+    assert np.allclose([noise.parameter for noise in apart.noises.values()], 0.25, rtol=1e-5)
+    assert apart.order == math.inf
+    importance = np.array([100.0, 1.0, 0.2, 0.2])
+    together = allocate(Problem(_one_output(importance, 1000), 1.0))
+    expected = np.cbrt(importance) / np.cbrt(importance).sum()
+    assert np.allclose([noise.parameter for noise in together.noises.values()], expected, rtol=1e-4)
 
 
 def test_gaussian_noise_alone_has_its_closed_form() -> None:
     from farthing.accounting import calibrate
     from farthing.privacy import GaussianNoise
 
-    references = np.array([10.0, 100.0, 1000.0])
-    found = allocate(Problem(counts(list(references), [10**5] * 3, kinds=("gaussian",)), 1.0, 1e-6))
     alone = calibrate(lambda m: [GaussianNoise(m)], 1.0, 1e-6).parameter
-    shares = references**-1.0 / (references**-1.0).sum()  # of mu squared
-    multipliers = [noise.parameter for noise in found.noises.values()]
-    assert np.allclose(multipliers, alone / np.sqrt(shares), rtol=1e-4)
+    apart = allocate(Problem(counts([10.0, 100.0, 1000.0], [10**5] * 3, kinds=("gaussian",)), 1.0, 1e-6))
+    assert np.allclose([noise.parameter for noise in apart.noises.values()], alone * math.sqrt(3), rtol=1e-4)
+    importance = np.array([100.0, 1.0, 0.2])
+    together = allocate(Problem(_one_output(importance, 10**5, ("gaussian",)), 1.0, 1e-6))
+    shares = np.sqrt(importance) / np.sqrt(importance).sum()  # of mu squared
+    multipliers = [noise.parameter for noise in together.noises.values()]
+    assert np.allclose(multipliers, alone / np.sqrt(shares), rtol=1e-3)
+
+
+EVEN = {
+    "counts of very unlike sizes": (counts([1.0, 10.0, 1e6]), 1.0, 1e-9),
+    "all kinds": (mixed(), 1.0, 1e-9),
+    "all kinds, no delta": (mixed(), 1.0, 0.0),
+    "forty counts": (counts(SPREAD * 4 + SPREAD[:4]), 1.0, 1e-9),
+    "a small epsilon": (counts(SPREAD), 0.001, 1e-12),
+    "a large epsilon": (mixed(), 20.0, 1e-6),
+}
+
+
+@pytest.mark.parametrize(("design", "epsilon", "delta"), EVEN.values(), ids=EVEN.keys())
+def test_no_statistic_is_worse_off_than_with_an_even_share(design: HandDesign, epsilon: float, delta: float) -> None:
+    found = allocate(Problem(design, epsilon, delta))
+    assert min(found.even_share.values()) > 0.99
+    # The even share is what `allocate` gives a statistic that has its part of the budget to itself.
+    for output in design.outputs:
+        own = HandDesign(output.slots, (output,))
+        count = len(design.outputs)
+        alone = allocate(Problem(own, epsilon / count, delta / count))
+        even = found.even_share[output.name] * found.distributions[output.name].standard_error
+        assert even == pytest.approx(alone.distributions[output.name].standard_error, rel=0.02)
+
+
+def test_a_hopeless_statistic_takes_nothing_from_the_others() -> None:
+    sound, hopeless = counts([1000.0, 1000.0]), counts([1000.0, 1e-6])
+    errors = [_errors(allocate(Problem(design, 1.0, 1e-9)))["o0"] for design in (sound, hopeless)]
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+
+
+def test_shared_measurements_leave_more_for_everybody() -> None:
+    total = slot("total")
+    both = tuple(HandOutput(name, (total,), np.ones(1), {"total": np.ones(1)}) for name in ("one", "other"))
+    found = allocate(Problem(HandDesign((total,), both), 1.0))
+    assert all(ratio == pytest.approx(2.0, rel=0.05) for ratio in found.even_share.values())
 
 
 def _errors(found: Allocation) -> dict[str, float]:
@@ -162,7 +212,7 @@ def test_held_noise_stays_and_the_rest_shares_what_is_left() -> None:
 
 def test_what_is_reserved_is_left_unspent() -> None:
     found = allocate(Problem(counts(SPREAD), 1.0, 1e-6, reserved=0.4))
-    assert 0.6 * (1 - 1e-5) <= found.cost.upper <= 0.6
+    assert 0.6 * (1 - 3e-5) <= found.cost.upper <= 0.6
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])

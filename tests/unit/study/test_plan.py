@@ -154,7 +154,7 @@ def test_a_careless_control_says_what_to_do(plan: Plan, change: Callable[[Plan],
 
 def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     lines = str(plan).splitlines()
-    assert lines[0].split() == ["statistic", "mechanism", "95%", "error", "epsilon"]
+    assert lines[0].split() == ["statistic", "mechanism", "95%", "error", "even", "share", "epsilon"]
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[2].startswith("count by sex") and "±" in lines[2]
     assert "cost: epsilon" in str(plan) and "assumed: age is assumed uniform between its bounds" in str(plan)

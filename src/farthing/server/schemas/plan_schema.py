@@ -150,6 +150,10 @@ class StatisticView(View):
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")
     shown_error: str = Field(description="the error as a table shows it: never rounded down, with what it rests on")
     error_at_best: float | None = Field(description="the same in the best case of what is not expected")
+    even_share: float | None = Field(
+        default=None, description="the same error with an even share of the budget for every statistic by itself"
+    )
+    shown_even_share: str = Field(default="", description="the same as a table shows it")
     depends_on: str = Field(
         description="what the error depends on and is not expected; then `error` is for the worst case"
     )

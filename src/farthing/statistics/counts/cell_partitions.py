@@ -1,9 +1,9 @@
 """Which questions share their cells: merged when one partition gives all of them smaller errors than several would.
 
-A slot measured with noise of variance v gives a cell that is the sum of m of its cells the variance m v. Let c be what
-the outputs of a slot lose per unit of v (squared, relative errors, as a planner weighs them). At best, slots that pay
-in epsilon lose (sum of c^(1/3))^3 / epsilon^2 in all, and slots that pay in squares of it (sum of c^(1/2))^2 / rho; so
-two groups are better merged exactly when c^(1/3), or c^(1/2), of the merged one is less than the sum of theirs.
+Every question brings its share of the budget along. A group of n of them is measured with noise of 1 / n of the scale
+that one would have, in squares 1 / n^2 of the variance (1 / n for Gaussian noise, whose squares add up), and a count
+that is the sum of m cells has m times the variance. So a question gains where m < n^2, and groups are merged where the
+sum of the logarithms of m / n^2 falls and no question loses: what a plan minimises, without worse than an even share.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from farthing.statistics.public_facts import Facts
 
 Floats = NDArray[np.float64]
 
+FEW = 12
+"""Up to so many statistics of a plan have Laplace noise as a rule, and more have Gaussian noise."""
+
+_LEVEL = 1e-9  # no worse than a share of one's own
 _MOST_PAIRS = 2_000  # comparisons of groups after all questions are placed
 
 
@@ -70,6 +74,21 @@ class Group:
         return loss * apart**2, loss * apart
 
     @cached_property
+    def _logarithms(self) -> tuple[Floats, Floats]:
+        """How much more variance every question has than alone, for squared l1 and for squared l2 sensitivity."""
+        parts = np.array([self.refinement.parts(number).mean() for number in range(len(self.asked))])
+        more = np.log(np.maximum(parts, 1e-9))
+        # Replacing a row takes one from a cell and puts one into another, where there is another.
+        own = np.array([asked.refinement.cells for asked in self.asked])
+        apart = math.log(2.0) * (self.replaces and self.refinement.cells > 1) * (own == 1)
+        return more + 2 * apart, more + apart
+
+    def gains(self, laplace: bool) -> Floats:
+        """The logarithm of every question's variance in this group over that of its own share; none above 0."""
+        power = 2.0 if laplace else 1.0
+        return self._logarithms[0 if laplace else 1] - power * math.log(len(self.asked))
+
+    @cached_property
     def sources(self) -> frozenset[str]:
         """The columns and conditions that tell its rows apart."""
         return frozenset().union(*(asked.question.sources for asked in self.asked))
@@ -82,29 +101,30 @@ class Group:
 def groups_of(facts: Facts, questions: Sequence[RefinedQuestion]) -> tuple[Group, ...]:
     """The questions in groups, each question placed where it helps most, then groups merged while that helps."""
     replaces = facts.dataset.neighbours == "replace"
+    laplace = facts.pure or facts.asked <= FEW
     groups: list[Group] = []
     for asked in questions:
         alone = Group((asked,), asked.refinement, replaces)
         gain, place, merged = 0.0, -1, alone
         for number, group in enumerate(groups):
-            candidate = _merged(group, alone, facts.pure)
+            candidate = _merged(group, alone, laplace)
             if candidate is not None and candidate[0] > gain:
                 (gain, merged), place = candidate, number
         if place >= 0:
             groups[place] = merged
         else:
             groups.append(alone)
-    return tuple(_settled(groups, facts.pure))
+    return tuple(_settled(groups, laplace))
 
 
-def _settled(groups: list[Group], pure: bool) -> list[Group]:
+def _settled(groups: list[Group], laplace: bool) -> list[Group]:
     """Pairs merged while any pair gains by it; a question placed early may have found better company since."""
     pairs = 0
     number = 0
     while number < len(groups):
         for other in range(number + 1, len(groups)):
             pairs += 1
-            merged = _merged(groups[number], groups[other], pure) if pairs <= _MOST_PAIRS else None
+            merged = _merged(groups[number], groups[other], laplace) if pairs <= _MOST_PAIRS else None
             if merged is not None:
                 groups[number] = merged[1]
                 del groups[other]
@@ -114,21 +134,26 @@ def _settled(groups: list[Group], pure: bool) -> list[Group]:
     return groups
 
 
-def _merged(one: Group, other: Group, pure: bool) -> tuple[float, Group] | None:
-    """What is gained by merging two groups, and the merged one; None if nothing is."""
-    apart = one.share(pure) + other.share(pure)
-    if not one.sources & other.sources and _bound(one, other, pure) >= apart:
+def _merged(one: Group, other: Group, laplace: bool) -> tuple[float, Group] | None:
+    """What is gained by merging two groups, and the merged one; None if nothing is, or if a question loses."""
+    apart = float(one.gains(laplace).sum() + other.gains(laplace).sum())
+    if not one.sources & other.sources and _bound(one, other, laplace) >= apart:
         return None
     refinement = joined(one.refinement, other.refinement)
     if refinement is None:
         return None
     merged = Group((*one.asked, *other.asked), refinement, one.replaces)
-    gain = apart - merged.share(pure)
-    return (gain, merged) if gain > 1e-12 * apart else None
+    gains = merged.gains(laplace)
+    gain = apart - float(gains.sum())
+    return (gain, merged) if gain > 1e-9 and float(gains.max()) <= _LEVEL else None
 
 
-def _bound(one: Group, other: Group, pure: bool) -> float:
-    """The least share of two groups merged that look at different columns: every cell of one meets all of the other."""
-    exponent, place = (1 / 3, 0) if pure else (1 / 2, 1)
-    loss = one.cost[place] * other.refinement.cells + other.cost[place] * one.refinement.cells
-    return float(loss**exponent)
+def _bound(one: Group, other: Group, laplace: bool) -> float:
+    """The least sum of two groups merged that look at different columns: every cell of one meets all of the other."""
+    both = len(one.asked) + len(other.asked)
+    power = 2.0 if laplace else 1.0
+    return sum(
+        float(group.gains(laplace).sum())
+        + len(group.asked) * (math.log(max(beside.refinement.cells, 1)) - power * math.log(both / len(group.asked)))
+        for group, beside in ((one, other), (other, one))
+    )

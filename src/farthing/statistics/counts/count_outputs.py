@@ -235,6 +235,11 @@ class CountOutput(Output):
         """As many variances as there are parts."""
         return {self.slots[0].name: self.parts.astype(np.float64)}
 
+    @property
+    def alone(self) -> Mapping[str, Floats]:
+        """Every count would be one cell."""
+        return {self.slots[0].name: np.ones(len(self.reference))}
+
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The exact distribution of a sum of independent noises; of wide ones, up to a step of whole numbers."""
         (slot,) = self.slots

@@ -141,7 +141,17 @@ class CdfOutput(CdfAssumptions):
     @cached_property
     def variances_at_unit(self) -> Floats:
         """The variance of every share when every cell has noise of variance 1."""
-        (below, above), (shares, rows) = self._below_and_above, self._predicted_shares
+        return self._variances(*self._below_and_above)
+
+    @property
+    def alone(self) -> Mapping[str, Floats]:
+        """With one measured cell for each of its own."""
+        groups, width = self.expected.shape
+        below = np.tile(np.arange(1, width + 1), groups)
+        return {self.slots[0].name: self._variances(below, width - below)}
+
+    def _variances(self, below: NDArray[np.int64], above: NDArray[np.int64]) -> Floats:
+        shares, rows = self._predicted_shares
         return np.asarray(((1 - shares) ** 2 * below + shares**2 * above) / rows**2)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:

@@ -104,6 +104,8 @@ class Outlook:
             "error": _finite(error),
             "shown_error": statistic.shown_error,
             "error_at_best": _finite(statistic.at_best.error()) if statistic.depends_on else _finite(error),
+            "even_share": _finite(statistic.even_share()),
+            "shown_even_share": statistic.shown_even_share,
             "depends_on": statistic.depends_on,
             # How wide intervals come out takes long to work out, so not while a slider moves.
             "worst_error": _finite(statistic.worst_error()) if self.proof else None,

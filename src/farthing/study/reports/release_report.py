@@ -361,9 +361,13 @@ def _cost_section(release: ReleaseFacts) -> str:
             "spent before, "
             f"{number_text(release.cost, 4)} by this release.</p>"
         )
+    # A release of an earlier version knows of none.
+    several = len(plan["statistics"]) > 1 and all("even_share" in one for one in plan["statistics"])
+    even = "<th>with an even share</th>" if several else ""
     rows = "".join(
         f"<tr><td>{escape(one['name'])}</td><td>{escape(one['mechanism'])}</td>"
-        f"<td>±&nbsp;{number_text(_number(one['error']))}</td><td>{number_text(_number(one['epsilon']))}</td></tr>"
+        f"<td>±&nbsp;{number_text(_number(one['error']))}</td>{_even_share(one, several)}"
+        f"<td>{number_text(_number(one['epsilon']))}</td></tr>"
         for one in plan["statistics"]
     )
     assumed = "".join(f"<li>{escape(text)}</li>" for text in plan.get("assumptions", ()))
@@ -372,10 +376,15 @@ def _cost_section(release: ReleaseFacts) -> str:
 <h3>The price of the same plan under each theorem</h3>{bars}<p>{escape(str(price.get("sentence", "")))}</p>
 <h3>What was predicted before anything was spent</h3>
 <div class="scroll"><table>
-<thead><tr><th>statistic</th><th>noise</th><th>95% error</th><th>epsilon alone</th></tr></thead>
+<thead><tr><th>statistic</th><th>noise</th><th>95% error</th>{even}<th>epsilon alone</th></tr></thead>
 <tbody>{rows}</tbody></table></div>
 {f"<p class='soft'>Assumed when errors were predicted:</p><ul class='soft'>{assumed}</ul>" if assumed else ""}
 </section>"""
+
+
+def _even_share(one: Mapping[str, Any], several: bool) -> str:
+    """The error with an even share of the budget, as a cell of the table; no cell where there is no such column."""
+    return f"<td>±&nbsp;{number_text(_number(one['even_share']))}</td>" if several else ""
 
 
 def _risk_section(release: ReleaseFacts) -> str:

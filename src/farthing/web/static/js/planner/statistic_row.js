@@ -75,6 +75,7 @@ function PredictedError({ planned, entry, schema }) {
       <p class="statistic-sentence">${planned.sentence}</p>
       ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}
       ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">${planned.cells === 2 ? "Both" : `All ${planned.cells} numbers`} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
+      ${planned.shown_even_share ? html`<p class="muted small statistic-even">With an even share of the budget: ${planned.shown_even_share}.</p>` : null}
       <p class="muted small">By itself it costs ${epsilon(planned.epsilon)} (${planned.mechanism}).</p>
       ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}
     </div>`;
