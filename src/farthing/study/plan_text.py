@@ -296,7 +296,7 @@ class ErrorRow(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the statistic."""
 
     @property
     def mechanism(self) -> str:
@@ -304,7 +304,7 @@ class ErrorRow(Protocol):
 
     @property
     def shown_error(self) -> str:
-        """The 95% error."""
+        """The 95% error, with what it rests on."""
 
     @property
     def shown_even_share(self) -> str:
