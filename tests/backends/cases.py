@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from backends import twin
@@ -24,6 +26,7 @@ from backends.tables import SCHEMA
 
 DAY = datetime.date
 Datasets = dict[str, Any]
+_NUMBERS = itertools.count()  # columns of several cases may stand in one query
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,27 @@ def kept(name: str, predicate: Any, holds: Callable[[twin.Row], bool | None], **
 def derived(text: Any, value: Callable[[twin.Row], Any], grid: float = 1.0, bounds: Any = None, **more: Any) -> Case:
     """A derived number, seen by a sum on a grid and by how often it is there."""
     wanted = (text, bounds) if bounds else text
+    new = f"new{next(_NUMBERS)}"
 
     def loops(rows: twin.Rows, others: dict[str, twin.Rows]) -> twin.Rows:
-        return [{**row, "new": twin.cell(value(row), bounds) if bounds else value(row)} for row in rows]
+        return [{**row, new: twin.cell(value(row), bounds) if bounds else value(row)} for row in rows]
 
     return Case(
         f"derive {text}",
-        _asked(total("new", grid=grid), count(column="new"), count("sex", column="new")),
-        lambda dataset, others: dataset.derive(new=wanted),
+        _asked(total(new, grid=grid), count(column=new), count("sex", column=new)),
+        lambda dataset, others: dataset.derive(**{new: wanted}),
         loops,
         **more,
+    )
+
+
+def in_one_query(cases: Sequence[Case]) -> Case:
+    """Cases of one table that leave no row out, asked together."""
+    return Case(
+        f"{cases[0].name} to {cases[-1].name}",
+        {f"{at} {name}": asked for at, case in enumerate(cases) for name, asked in case.asked.items()},
+        lambda dataset, others: reduce(lambda sofar, case: case.chain(sofar, others), cases, dataset),
+        lambda rows, others: reduce(lambda sofar, case: case.loops(sofar, others), cases, rows),
     )
 
 

@@ -10,13 +10,23 @@ import numpy as np
 import pytest
 
 from backends import twin
-from backends.cases import AGGREGATES, DERIVED, FILTERS, Case
+from backends.cases import AGGREGATES, DERIVED, FILTERS, Case, in_one_query
 from backends.chain_cases import CHAINS
 from backends.engine_under_test import EngineUnderTest
 from backends.tables import SCHEMAS, TABLES
 from farthing.data import Dataset, dataset
 
 CASES = [*AGGREGATES, *FILTERS, *DERIVED, *CHAINS]
+# Spark takes longer to plan a query than to run it: what can be asked together is.
+APART = {
+    "everything in one plan", "everything of an empty table", "everything of an empty table with units", "rows",
+}  # fmt: skip
+JOINED = [
+    in_one_query(cases[start : start + 7])
+    for cases in ([case for case in AGGREGATES if case.name not in APART], DERIVED)
+    for start in range(0, len(cases), 7)
+]
+ON_SPARK = [*(case for case in AGGREGATES if case.name in APART), *FILTERS, *JOINED, *CHAINS]
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +46,15 @@ def test_there_are_enough_cases_each_with_a_name_of_its_own() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("engine", "case"),
+    [
+        *(pytest.param(name, case, id=f"{name}-{case.name}") for name in ("duckdb", "postgres") for case in CASES),
+        *(pytest.param("spark", case, id=f"spark-{case.name}") for case in ON_SPARK),
+    ],
+    indirect=["engine"],
+    scope="session",
+)
 @pytest.mark.draws(false_alarm=0, miss=0)  # no unit has more rows than are kept
 def test_the_engine_gives_the_integers_of_the_twin(case: Case, described: Callable[..., Dataset]) -> None:
     others = {"stays": described("stays", case.unit, case.max_rows)} if case.unit == ("person",) else {}
