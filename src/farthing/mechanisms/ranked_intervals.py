@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +42,6 @@ def drawn_point_of_counts(
     target = a * n  # all losses are in units of 1 / b rows, so that they are whole numbers
     widths: dict[int, int] = {}
 
-    def loss(below: int, upto: int) -> int:
-        return max(0, b * below - target, target - b * upto)
-
     def groups(limit: int) -> tuple[list[Group], int]:
         lowest = max(0, -((limit - target) // b))  # ranks within the limit
         highest = min(n, (target + limit) // b)
@@ -52,18 +51,17 @@ def drawn_point_of_counts(
         stop = int(np.searchsorted(ranks[:-1], highest, "right"))
         borders = ranks[start : stop + 1].tolist()
         for key, below, upto in zip(distinct[start:stop].tolist(), borders[:-1], borders[1:], strict=True):
-            intervals.append((loss(below, upto), 1, key))
+            intervals.append((max(0, b * below - target, target - b * upto), 1, key))
             widths[key] = 1
         start = int(np.searchsorted(ranks, lowest, "left"))
         stop = int(np.searchsorted(ranks, highest, "right"))
-        for place in range(start, stop):  # the stretch between distinct[place - 1] and distinct[place]
-            left = int(distinct[place - 1]) + 1 if place else first
-            right = int(distinct[place]) - 1 if place < len(distinct) else last
-            if left <= right:
-                rank = int(ranks[place])
-                intervals.append((loss(rank, rank), right - left + 1, left))
-                widths[left] = right - left + 1
-        intervals.sort(key=lambda group: (group[0], group[2]))
+        ends = distinct[max(start - 1, 0) : stop].tolist()
+        ends = [first - 1] * (start == 0) + ends + [last + 1] * (stop == len(ranks))
+        for (left, right), rank in zip(pairwise(ends), ranks[start:stop].tolist(), strict=True):
+            if right - left > 1:  # there are points between the two
+                intervals.append((abs(b * rank - target), right - left - 1, left + 1))
+                widths[left + 1] = right - left - 1
+        intervals.sort(key=itemgetter(0, 2))
         return intervals, last - first + 1 - sum(count for _, count, _ in intervals)
 
     label = choose_label(rate / b, groups, last - first + 1, bits)

@@ -90,9 +90,11 @@ def choose_label(rate: Fraction, groups: Groups, candidates: int, bits: Bits) ->
 def _inverted(rate: Fraction, inside: Sequence[Group], outside: int, limit: int, prefix: int, width: int) -> int | None:
     slope = -flint.arb(flint.fmpq(rate.numerator, rate.denominator))
     borders: list[Any] = []
-    total = flint.arb(0)
+    total, before, weight = flint.arb(0), 0, flint.arb(1)
     for gap, count, _ in inside:
-        total += count * (slope * gap).exp()
+        if gap != before:
+            before, weight = gap, (slope * gap).exp()
+        total += count * weight
         borders.append(total)
     if outside:  # a weight between 0 and the most it can be, as one ball
         most = outside * (slope * limit).exp()
