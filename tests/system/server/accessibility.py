@@ -34,7 +34,9 @@ _FAULTS = """
     if (!element.classList.contains('unseen') && element.getBoundingClientRect().height < 43.5) faults.push(`too small to touch, ${Math.round(element.getBoundingClientRect().height)} px: ${shown(element)}`);
 
   const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-  const rgba = (colour) => { context.clearRect(0, 0, 1, 1); context.fillStyle = colour; context.fillRect(0, 0, 1, 1); const [r, g, b, a] = context.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
+  const painted = (colour) => { context.clearRect(0, 0, 1, 1); context.fillStyle = colour; context.fillRect(0, 0, 1, 1); const [r, g, b, a] = context.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
+  const known = new Map();
+  const rgba = (colour) => known.get(colour) ?? known.set(colour, painted(colour)).get(colour);
   const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a), 1];
   const light = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((sum, c, at) => sum + c * [0.2126, 0.7152, 0.0722][at], 0);
   const behind = (element) => { const layers = []; for (let up = element; up; up = up.parentElement) { const layer = rgba(getComputedStyle(up).backgroundColor); layers.push(layer); if (layer[3] === 1) break; } return layers.reduceRight((below, layer) => over(layer, below), [255, 255, 255, 1]); };
