@@ -11,6 +11,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from tree import PARTS
+
 ROOT = ""  # the name under which `farthing/__init__.py` itself stands in the table
 
 # The tables are data, from which the pages about the architecture are made as well.
@@ -47,6 +49,7 @@ LAZY_IN_LEDGER = LAZY | {"sqlalchemy", "psycopg"}
 LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow", "psycopg", "pyspark"}
 
 
+_CALLS = ("import_module", "__import__")  # an import that is no statement
 # The one file that imports by a name it was given: the user's own module, to be audited.
 NAMED_AT_RUN_TIME = {("cli", "audit_command")}
 
@@ -166,22 +169,23 @@ def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 def imports_of(path: Path, folder: Path) -> tuple[Import, ...]:
     """Every import of a file, also those inside functions and those for types only."""
     parts = path.relative_to(folder).with_suffix("").parts
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    text = path.read_text(encoding="utf-8")
     return tuple(
         Import(getattr(node, "lineno", 0), name, lazy)
-        for node, lazy in _nodes(tree)
+        for node, lazy in _nodes(ast.parse(text, str(path)), within=any(word in text for word in _CALLS))
         for name in _imported(node, folder.name, parts)
     )
 
 
-def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node once, and whether it is left alone while its module is being imported."""
+def _nodes(tree: ast.AST, *, within: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """Every statement once, and whether it is left alone while its module is being imported; also what is within it."""
     waiting = [(tree, False)]
     while waiting:
         node, lazy = waiting.pop()
         lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types_only(node)
         yield node, lazy
-        waiting.extend((child, lazy) for child in ast.iter_child_nodes(node))
+        children = ast.iter_child_nodes(node)
+        waiting.extend((child, lazy) for child in children if within or isinstance(child, PARTS))
 
 
 def _for_types_only(node: ast.AST) -> bool:
@@ -239,7 +243,7 @@ def _imported(node: ast.AST, package: str, parts: tuple[str, ...]) -> Iterator[s
             base = ".".join((*above, base)).rstrip(".")
         # `from farthing import privacy` imports a package, `from farthing import compose` the root: ask per name.
         yield from (f"{base}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Call) and _called(node) in {"import_module", "__import__"}:
+    elif isinstance(node, ast.Call) and _called(node) in _CALLS:
         first = node.args[0] if node.args else None
         yield first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tree import TOP
+from tree import TOP, statements
 
 SOURCE = TOP / "src" / "farthing"
 MOST_REPEATED = 12
@@ -61,7 +61,7 @@ def repeats(sources: Mapping[str, str], most: int = MOST_REPEATED) -> list[str]:
 
 def long_functions(source: str, most: int = MOST_LINES) -> Iterator[str]:
     """Functions of more than `most` lines, their docstrings left out."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             documented = ast.get_docstring(node, clean=False) is not None
             lines = len(_lines_of(node)) - (len(_lines_of(node.body[0])) if documented else 0)

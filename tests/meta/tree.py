@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
 _BUILT = {".venv", "site", "dist", "build", "results", "farthing-demo", "__pycache__"}
+
+
+PARTS = (ast.stmt, ast.excepthandler, ast.match_case)
+"""What a statement can stand in; nine tenths of a tree are expressions, which hold none."""
+
+
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement, those of functions and classes included."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        waiting.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, PARTS))
 
 
 def project_files() -> list[Path]:
