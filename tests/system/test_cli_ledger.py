@@ -101,6 +101,7 @@ def test_show_as_json_has_both_sides_of_what_was_spent(kept: Path) -> None:
     assert [entry["kind"] for entry in data["last"]] == ["charge", "refused"]
 
 
+@pytest.mark.slow
 def test_show_draws_how_the_budget_was_used_up(kept: Path, tmp_path: Path) -> None:
     code, out, _ = run("show", kept, "--plot", tmp_path / "burn.svg")
     drawn = (tmp_path / "burn.svg").read_text(encoding="utf-8")

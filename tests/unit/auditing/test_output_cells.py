@@ -27,6 +27,7 @@ def test_any_outputs_can_be_read(answers: list[object]) -> None:
     assert all(len(column) == len(answers) for column in read.columns.values())
 
 
+@pytest.mark.slow
 @given(ANYTHING)
 def test_equal_outputs_have_equal_cells(answer: object) -> None:
     read = outputs_of([answer, None, answer])

@@ -107,6 +107,7 @@ def test_a_question_that_waits_too_long_for_its_turn_is_told_to_come_again():
     assert refused.value.code == "rate_limited"
 
 
+@pytest.mark.slow
 def test_questions_of_many_threads_get_their_own_answers(served):
     accountant = served.state.accountant
     found: dict[int, float] = {}

@@ -114,6 +114,7 @@ def test_the_limits_of_a_sum_are_those_of_its_rows() -> None:
     assert alone.output("sum of height").limits({}) is None  # nobody counted
 
 
+@pytest.mark.slow
 def test_it_is_said_once_in_the_table_and_stands_in_the_csv_and_the_report(
     release: ft.study.Release, tmp_path: Path
 ) -> None:

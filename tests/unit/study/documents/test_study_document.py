@@ -153,6 +153,7 @@ def test_a_fault_is_named_with_its_place(entry: dict[str, object], message: str)
     assert message in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_the_file_that_is_written_asks_for_the_same_plan(study: Study, asked: PlanDescription, tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "people.parquet")
     told = replace(asked, reserve=0.1)
