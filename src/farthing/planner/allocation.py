@@ -528,7 +528,7 @@ def best_division(search: Search) -> Division:
 
     def tried(other: Search, *, pure: bool = False) -> None:
         try:
-            divisions.append(other.divided(pure=pure))
+            divisions.append(other.divided(pure=pure, like=divisions[0] if divisions else None))
         except Unaffordable as refused:  # beside what is held, not every kind fits
             refusals.append(refused)
 
@@ -543,7 +543,7 @@ def best_division(search: Search) -> Division:
         divisions += [] if plain is None else [plain]
     if not divisions:
         raise min(refusals, key=lambda refused: refused.least)
-    best = min(divisions, key=lambda each: merit(search, each))
+    best = search.below_ceilings(min(divisions, key=lambda each: merit(search, each)))
     return polished(search, best) if few else best
 
 
@@ -568,7 +568,7 @@ def _near(problem: Problem, search: Search, start: Allocation) -> Division:
         raise Unaffordable(math.inf)
     alike = replace(search, divider=replace(divider, kinds=kinds), rough=True)
     if not problem.requirements:
-        return alike.divided()
+        return alike.below_ceilings(alike.divided())
     same = [name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked]
     return Requirements(problem, start.model, alike).met_near(start.division, same)
 

@@ -32,8 +32,9 @@ _NEGLIGIBLE = 0.01  # of the squared error of an even share: a smaller one is as
 _NOTHING = 1e-18  # a squared relative error that is as good as none in any case
 _SATED = 1e-6  # the weight of a statistic that has what was required of it
 _BALANCES = 12  # how often weights follow errors
-_STRIDE = 1.6  # times the gap between weights and errors
-_OVER = 0.01  # an error so little above its ceiling is left there
+_BALANCED = 1e-2  # a gap between them, in logarithms, that moves errors by a few thousandths
+_STRIDE = 2.4  # times the gap between weights and errors: 2 is best for Gaussian noise, 3 for Laplace noise
+_OVER = 0.02  # an error so little above its ceiling is left there
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _CLOSE = 1e-3
@@ -142,19 +143,23 @@ class Search:
 
     # --- the division of the target -----------------------------------------------------------------------------
 
-    def divided(self, start: Division | None = None, pure: bool = False) -> Division:
-        """The best shares that cost the target, from the saddle of `start`, or of pure epsilons, or of a guess."""
+    def divided(self, start: Division | None = None, pure: bool = False, like: Division | None = None) -> Division:
+        """The best shares that cost the target, from the saddle of `start`, or of pure epsilons, or of a guess.
+
+        Errors are about as in `start`, or `like` another division; by default about as with even shares.
+        """
         floor = self._floor(start)
         goal = self.target
-        # To begin with, errors are as an even division would have them: floors are a part of those.
-        first = self._linear(self.floors if start is None else self._errors(start.shares))
+        near = start or like
+        first = self._linear(
+            self.floors if near is None else self._errors(near.shares)
+        )  # floors: a part of even shares
         if start is not None:
             division = first._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
         else:
             saddle = math.inf if pure or self.delta == 0 else self._first_saddle()
             division = first._rounds(first.weights, saddle, first._first_price(saddle), floor, goal, _CLOSE)
         balanced, division = self._balanced(first, division, floor)
-        lowered = self._below_ceilings(division)
         if self.limited:  # scaling would move what has a limit, so the price itself must be right
             for _ in range(4):
                 true = composed_cost(self._losses(division.shares), self.delta, division.saddle).epsilon
@@ -163,8 +168,7 @@ class Search:
                     break
                 goal *= self.target / true
                 division = balanced._rounds(division.weights, division.saddle, division.price, floor, goal, close)
-        scaled = self._scaled(division)
-        return scaled if lowered is None else min(lowered, scaled, key=lambda each: merit(self, each))
+        return self._scaled(division)
 
     def _errors(self, shares: Shares) -> Floats:
         return self.divider.model.errors(shares.kinds, shares.strengths)
@@ -177,28 +181,34 @@ class Search:
         """Weights and errors brought to agree: each weight is one over the error that it leads to.
 
         The same noises are the answer to a sum of logarithms and to the linear sum with its slopes. An error follows
-        its weight with a power of a half or so, so that steps are made longer than the gap.
+        its weight with a power of a half or so, and steps are made longer than the gap; but not where outputs share
+        their slots and only their sum counts: a gap that changes its sign has been stepped over.
         """
-        for turn in range(_BALANCES):
+        stride = np.full(len(self.weights), _STRIDE)
+        last = np.zeros(len(self.weights))
+        for _ in range(_BALANCES):
             wanted = self._linear(self._errors(division.shares)).weights
             there = (search.weights > 0) & (wanted > 0)
             gap = np.where(there, np.log(np.where(there, wanted, 1.0) / np.where(there, search.weights, 1.0)), 0.0)
             gap = np.where(there, gap - gap[there].mean(), 0.0)  # one factor for all changes nothing
-            if float(np.abs(gap).max(initial=0.0)) < _CLOSE:
+            if float(np.abs(gap).max(initial=0.0)) < _BALANCED:
                 break
-            step = np.clip(_STRIDE * gap if turn < _BALANCES // 2 else gap, -8.0, 8.0)
-            search = replace(search, weights=search.weights * np.exp(step))
+            stride = np.where(gap * last < 0, np.maximum(0.6 * stride, 1.0), stride)
+            last = gap
+            search = replace(search, weights=search.weights * np.exp(np.clip(stride * gap, -8.0, 8.0)))
             division = search._rounds(search.weights, division.saddle, division.price, floor, self.target, _CLOSE)
         return search, division
 
-    def _below_ceilings(self, division: Division) -> Division | None:
-        """The division where what is above its ceiling has a limit there; None where nothing is, or it cannot be."""
+    def below_ceilings(self, division: Division) -> Division:
+        """The division; or a better one, where what is above its ceiling gets a limit there."""
         above = (self._errors(division.shares) > self.ceilings * (1 + _OVER)) & np.isinf(self.limits)
         if not (above.any() and division.cost > 0):  # a cost that is lost in rounding cannot be steered by
-            return None
+            return division
+        lowered = replace(self, limits=np.where(above, self.ceilings, self.limits))
         with suppress(Unaffordable):
-            return replace(self, limits=np.where(above, self.ceilings, self.limits)).divided(division)
-        return None
+            # What comes down may take another one up.
+            return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
+        return division
 
     def _floor(self, start: Division | None) -> float:
         """What the held slots and the limits cost by themselves; a refusal when that is too much."""
@@ -461,7 +471,7 @@ def merit(search: Search, division: Division) -> tuple[float, float]:
     """What divisions are compared by, less is better: how far errors are above their ceilings, then the objective."""
     errors = search.divider.model.errors(division.shares.kinds, division.shares.strengths)
     over = float(np.max(errors / search.ceilings, initial=0.0))
-    return max(over, 1 + 2 * _OVER), _summed_logarithms(search, errors)
+    return max(over, 1 + 1.5 * _OVER), _summed_logarithms(search, errors)
 
 
 def _summed_logarithms(search: Search, errors: Floats) -> float:

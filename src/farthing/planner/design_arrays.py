@@ -431,7 +431,7 @@ class Divider:
     ) -> tuple[Floats, Floats]:
         """importance (l2^2 / mu^2 + narrowing) + price alpha mu^2 / 2 is least at a fourth root."""
         l2, order = self.model.l2[wanted], saddle + 1
-        mu = (2 * importance * l2**2 / (price * order)) ** 0.25
+        mu = np.exp((np.log(2 * importance) + 2 * np.log(l2) - math.log(price * order)) / 4)
         mu = np.clip(mu, self.model.least[wanted, GAUSSIAN], self.model.most[wanted, GAUSSIAN])
         tau = l2 / mu
         variance = tau**2 + np.where(tau >= self.model.wide[wanted], self.model.narrowing[wanted], 0.0)
@@ -442,7 +442,7 @@ class Divider:
     ) -> tuple[Floats, Floats]:
         """Where the elasticities meet: epsilon dR/depsilon = importance / price * (-epsilon dV/depsilon)."""
         l1, steps, low, high = self._of_laplace
-        ratio = np.log(importance / price)
+        ratio = np.log(importance) - math.log(price)
         # For small epsilon R is alpha epsilon^2 / 2, for large epsilon it is epsilon; the larger solution is close.
         start = ratio + np.log(4 * l1**2)
         u = np.clip(np.maximum((start - math.log1p(saddle)) / 4, start / 3), low, high)
