@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Generator
 from pathlib import Path
 
@@ -23,11 +24,10 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Workers begin with different files: each rewrites the asserts of some, and finds those of the others done."""
+    """Each worker takes files in an order of its own: it rewrites the asserts of some, and finds most of them done."""
     report = yield
     if isinstance(collector, pytest.Dir) and (worker := getattr(collector.config, "workerinput", None)):
-        first = len(report.result) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
-        report.result = report.result[first:] + report.result[:first]
+        random.Random(worker["workerid"]).shuffle(report.result)
     return report
 
 
