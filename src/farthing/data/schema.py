@@ -349,9 +349,10 @@ def _range(lower: object, upper: object) -> Domain:
         return Reals(lower, upper)  # type: ignore[arg-type]
     if isinstance(lower, datetime.date) or isinstance(upper, datetime.date):
         return Dates(lower, upper)  # type: ignore[arg-type]
-    raise InvalidValue(
-        "bounds", (lower, upper), "must be two numbers or two dates", "a list is written with square brackets"
-    )
+    way_out = "a list is written with square brackets"
+    if isinstance(lower, str) and isinstance(upper, str):
+        way_out = "write dates without quotes in a study.toml, and as datetime.date in Python"
+    raise InvalidValue("bounds", (lower, upper), "must be two numbers or two dates", way_out)
 
 
 def _inner_rule(error: InvalidValue) -> str:

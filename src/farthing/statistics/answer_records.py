@@ -90,7 +90,10 @@ def _clipped(columns: Sequence[str], schema: Schema) -> str:
         spans.append(outside(domain.lower, domain.upper))
     if len(columns) > 1:
         spans = [f"of {name} {span}" for name, span in zip(columns, spans, strict=True)]
-    return f"values {', '.join(spans[:-1])}{' and ' if len(spans) > 1 else ''}{spans[-1]} count as the nearer bound"
+    text = f"values {', '.join(spans[:-1])}{' and ' if len(spans) > 1 else ''}{spans[-1]} count as the nearer bound"
+    whole = [name for name in columns if isinstance(schema[name], Integers)]
+    which = f"of {' and '.join(whole)} " if len(columns) > 1 else ""
+    return f"{text}; fractions {which}are rounded down" if whole else text
 
 
 def _reached(answer: Answer, statistic: Statistic, limits: Limits) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from farthing.data import Dataset
 from farthing.data.expressions import read
-from farthing.data.schema import Categories, Domain, Flags, Integers, Reals, Schema
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
 from farthing.errors import InvalidValue
 from farthing.statistics import moments
 from farthing.statistics.cells.statistic_cells import cut_of
@@ -310,5 +310,12 @@ def _checked_expected(
                 name,
                 "must be rows, a column or a statistic of the plan",
                 nearest(str(name), known),
+            )
+        if name in dataset.schema and isinstance(dataset.schema[name], Dates):
+            raise InvalidValue(
+                f"expected[{name!r}]",
+                expected[name],
+                "must be left out for a column of dates, which are assumed uniform between their bounds",
+                "of groups by date, the counts can be expected",
             )
     return dict(expected)

@@ -288,6 +288,8 @@ def plan_table(plan: PlanFacts) -> str:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
+    elif not plan.study.dataset.unit:
+        lines.append("about: the budget protects one row; if a person may have several rows, declare a unit")
     return "\n".join(lines)
 
 

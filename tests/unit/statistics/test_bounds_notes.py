@@ -61,9 +61,10 @@ def test_every_number_that_clipping_can_change_says_so(release: ft.study.Release
     ):
         assert "values outside 1 to 2.5 count as the nearer bound" in said[name], name
     for name in ("mean of hours", "sum of hours", "cdf of hours", "mean of hours by sex"):
-        assert said[name] == "values outside 0 to 45 count as the nearer bound", name
+        assert said[name] == "values outside 0 to 45 count as the nearer bound; fractions are rounded down", name
     line = said["regression of hours on height and smoker"]
     assert line.startswith("values of hours outside 0 to 45 and of height outside 1 to 2.5 count as the nearer bound")
+    assert "; fractions of hours are rounded down" in line
     assert said["mean of smoker"] == said["count by sex"] == ""  # a flag and a category have no bounds
 
 

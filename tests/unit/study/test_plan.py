@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import date
+from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 import farthing as ft
@@ -158,6 +161,29 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[2].startswith("count by sex") and "±" in lines[2]
     assert "cost: epsilon" in str(plan) and "assumed: age is assumed uniform between its bounds" in str(plan)
+
+
+def test_a_plan_says_when_it_protects_single_rows(plan: Plan) -> None:
+    assert str(plan).endswith("the budget protects one row; if a person may have several rows, declare a unit")
+
+
+def test_nothing_is_expected_of_a_column_of_dates(tmp_path: Path) -> None:
+    """Whatever stood there was accepted, and silenced the line that says what is assumed."""
+    day = date(2024, 1, 1)
+    visits = ft.dataset(pyarrow.table({"day": [day]}), schema={"day": (day, date(2024, 12, 31))})
+    study = ft.Study(visits, 1.0, ledger=tmp_path / "study.db")
+    for nonsense in ("foo", (day, 100), (day, day)):
+        with pytest.raises(InvalidValue, match="must be left out for a column of dates"):
+            study.plan(ft.histogram("day", bins=4), expected={"rows": 400, "day": nonsense})
+    text = str(study.plan(ft.histogram("day", bins=4), expected={"rows": 400}))
+    assert "day is assumed uniform between its bounds\n" in text  # with no advice that cannot be followed
+    study.close()
+
+
+def test_the_best_case_of_few_rows_is_no_worse_than_the_worst(make_study: Make) -> None:
+    plan = make_study().plan(ft.mean("income", by="sex"), epsilon=1e-4, expected={"rows": 20})
+    one = plan["mean of income by sex"]
+    assert one.at_best.error(0.95) <= one.error(0.95)
 
 
 def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:

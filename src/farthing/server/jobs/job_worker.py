@@ -1,6 +1,6 @@
 """A worker: takes jobs that wait, does a few at a time, shows that it lives, and looks after the jobs of the dead.
 
-As a process of its own (`python -m farthing.server.jobs.job_worker`) it reads from its standard input what it needs: a
+As a process of its own (its `main`) it reads from its standard input what it needs: a
 line of JSON first, so that no address with a password stands in a list of processes, then a line whenever there is
 work. When the input ends its server is gone: it takes no new job, finishes what it has, and exits. SIGTERM does the
 same.
@@ -285,7 +285,7 @@ class WorkerProcesses:
         }
         # -P: a file in the current directory that is named like a module must not be imported.
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "farthing.server.jobs.job_worker"],
+            [sys.executable, "-P", "-c", "from farthing.server.jobs.job_worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
@@ -314,7 +314,3 @@ def _input(each: _Process) -> IO[str]:
     pipe = each.process.stdin
     assert pipe is not None
     return pipe
-
-
-if __name__ == "__main__":
-    main()

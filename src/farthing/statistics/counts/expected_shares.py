@@ -298,7 +298,8 @@ def assumptions_of(facts: Facts, columns: Sequence[str]) -> tuple[Assumption, ..
             continue
         domain = facts.schema[name]
         how = "over its categories" if isinstance(domain, Categories | Flags) else "between its bounds"
-        assumptions.append(Assumption(f"{name} is assumed uniform {how}", name))
+        key = None if isinstance(domain, Dates) else name  # of dates nothing can be expected
+        assumptions.append(Assumption(f"{name} is assumed uniform {how}", key))
     return tuple(assumptions)
 
 

@@ -185,7 +185,7 @@ class MomentOutput(Output):
 
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The distribution where the truth is what suits the statistic best, and nothing is missing."""
-        return self._linear(noises, self.shared.rows, *self.best)
+        return WorstDistribution([self._linear(noises, self.shared.rows, *self.best)], self.most)
 
     def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As far as intervals reach from their values in 999 of 1,000 releases, in all cells at once.

@@ -266,7 +266,9 @@ def in_order(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     )
 
 
-def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells: int) -> str:
+def note_of(
+    statistic: Statistic, lower: float, upper: float, whole: int, cells: int, rounded_down: bool = False
+) -> str:
     """What the interval says and what it does not, and how many of them say nothing.
 
     >>> from farthing.statistics import median
@@ -277,6 +279,7 @@ def note_of(statistic: Statistic, lower: float, upper: float, whole: int, cells:
     if statistic.for_population:
         known = "the interval was measured and holds for any population whose units are sampled independently"
     text = f"{known}; values {outside(lower, upper)} count as the nearer bound"
+    text += "; fractions are rounded down" * rounded_down
     return f"{text}; {too_few_rows(statistic, whole, cells)}" if whole else text
 
 

@@ -54,6 +54,7 @@ class QuantileOutput(Output):
     rows: Floats  # expected, in every group
     rows_per_unit: int = 1
     assumed: bool = False  # nothing was expected of the column
+    whole_numbers: bool = False  # the column is declared to have nothing else
     start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
     _reaches: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False, repr=False)
@@ -126,7 +127,7 @@ class QuantileOutput(Output):
 
         low, high = interval(confidence)
         whole = int(((low <= self.grid.lower) & (high >= self.grid.upper)).sum())
-        note = note_of(self.statistic, self.grid.lower, self.grid.upper, whole, len(low))
+        note = note_of(self.statistic, self.grid.lower, self.grid.upper, whole, len(low), self.whole_numbers)
         errors = np.subtract(*interval(_ONE_DEVIATION)[::-1]) / 2
         # Whole numbers jump: where one of them fills two thirds of the chances, the 95% interval knows of others.
         wide = np.subtract(*interval(0.95)[::-1]) / (2 * NormalDist().inv_cdf(0.975))
@@ -376,6 +377,7 @@ def _output(
         rows=rows,
         rows_per_unit=facts.dataset.rows_per_unit,
         assumed=model.assumed,
+        whole_numbers=isinstance(facts.schema[statistic.column], Integers),
         start=number * len(rows),
     )
 

@@ -60,7 +60,7 @@ function DatasetCard({ dataset, me }) {
 function Nothing({ me }) {
   if (me.role === "curator") {
     return html`<${Empty} title="No dataset has been declared yet" action=${html`<${LinkButton} kind="primary" href="#/wizard">Declare the first dataset<//> <${LinkButton} href="#/learn">See how it works<//>`}>
-      Five short questions: which file, whom it protects, what its columns may hold, and how much may be revealed about a person. No row is read for this.
+      A few short questions: which file, whom it protects, what its columns may hold, and how much may be revealed about a person. No row is read for this.
     <//>`;
   }
   if (me.role === "analyst") {

@@ -43,7 +43,7 @@ export function CheckStep({ draft, refusal, onChecked, to }) {
       <ul>${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>
     <//>`
     }
-    ${data?.ok && !refusal && html`<${Notice} tone="good" live title="The declaration is valid"><p>Columns and types fit the file. No row was read, and nothing has been written yet.</p><//>`}
+    ${data?.ok && !refusal && html`<${Notice} tone="good" live title="The declaration is valid"><p>The columns are in the file. No row was read, so whether the values fit is for farthing check to say. Nothing has been written yet.</p><//>`}
     ${
       data &&
       !data.ok &&
