@@ -26,7 +26,16 @@ from farthing.accounting.theorems import (
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling
-from farthing.planner.allocation_search import Division, Search, Unaffordable, merit, objective, polished, search_of
+from farthing.planner.allocation_search import (
+    Division,
+    Search,
+    Unaffordable,
+    below,
+    merit,
+    objective,
+    polished,
+    search_of,
+)
 from farthing.planner.design_arrays import (
     GAUSSIAN,
     Model,
@@ -322,7 +331,7 @@ class Allocation:
         errors = self.model.errors(self.division.shares.kinds, self.division.shares.strengths)
         count = sum(1 for output in self.problem.design.outputs if output.slots)
         shares = np.full(len(errors), 1 / max(count, 1))
-        even = self.model.shares_alone(self.problem.target, self.problem.inner_delta, shares)
+        even, _ = self.model.shares_alone(self.problem.target, self.problem.inner_delta, shares)
         both = (errors > 0) & np.isfinite(even)
         ratios = np.sqrt(np.where(both, even / np.where(errors > 0, errors, 1.0), 1.0))
         return dict(zip(self.model.outputs, ratios.tolist(), strict=True))
@@ -544,6 +553,9 @@ def best_division(search: Search) -> Division:
     if not divisions:
         raise min(refusals, key=lambda refused: refused.least)
     best = search.below_ceilings(min(divisions, key=lambda each: merit(search, each)))
+    if not below(search, best):
+        with suppress(Unaffordable):
+            best = min(best, search.evenly(), key=lambda each: merit(search, each))
     return polished(search, best) if few else best
 
 

@@ -35,6 +35,7 @@ _BALANCES = 12  # how often weights follow errors
 _BALANCED = 1e-2  # a gap between them, in logarithms, that moves errors by a few thousandths
 _STRIDE = 2.4  # times the gap between weights and errors: 2 is best for Gaussian noise, 3 for Laplace noise
 _OVER = 0.02  # an error so little above its ceiling is left there
+_LEVEL = 1 + 1.5 * _OVER  # times its ceiling, where errors count as below
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _CLOSE = 1e-3
@@ -66,6 +67,8 @@ class Unaffordable(Exception):
 class Search:
     """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none).
 
+    `even` are noises with which no output is above its ceiling.
+
     The weighted sum of the logarithms of mean squared errors is made least. An error counts as no smaller than its
     `floor`, so that none is chased to nothing, and gets a limit where it would be above its `ceiling` (inf: none).
     A `rough` search meets limits to three digits or so; the target it keeps to all the same.
@@ -78,6 +81,7 @@ class Search:
     limits: Floats
     floors: Floats
     ceilings: Floats
+    even: Shares
     rough: bool = False
 
     # --- the least that limits cost -----------------------------------------------------------------------------
@@ -209,6 +213,15 @@ class Search:
             # What comes down may take another one up.
             return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
         return division
+
+    def evenly(self) -> Division:
+        """The shares with which no output is worse off than by itself, and what is left shared in proportion.
+
+        No price leads there where an error falls with epsilon faster than privacy costs, as that of a choice may.
+        """
+        saddle = self._first_saddle() if (self.even.kinds == GAUSSIAN).any() else math.inf
+        plain = Division(self.even, self.weights, saddle, 1.0, self.target)  # by basic composition it costs no more
+        return min(plain, self._scaled(plain), key=lambda each: merit(self, each))
 
     def _floor(self, start: Division | None) -> float:
         """What the held slots and the limits cost by themselves; a refusal when that is too much."""
@@ -438,14 +451,14 @@ def search_of(problem: Problem, model: Model) -> Search:
     own = np.cbrt([problem.weight_of(name) for name in model.outputs])
     weights = own * np.array([_SATED if name in problem.requirements else 1.0 for name in model.outputs])
     limits = np.full(len(model.outputs), math.inf)
-    share = model.shares_alone(problem.target, problem.inner_delta, own / own.sum())
+    share, even = model.shares_alone(problem.target, problem.inner_delta, own / own.sum())
     known = np.isfinite(share)
     floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), _NOTHING)
     # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
     bound = known & (share > _NOTHING) & (not problem.requirements and not problem.held)
     ceilings = np.where(bound, share, math.inf)
     divider = Divider(model, held, free, pure)
-    return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings)
+    return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, even)
 
 
 def _summed(losses: Losses) -> float:
@@ -471,7 +484,12 @@ def merit(search: Search, division: Division) -> tuple[float, float]:
     """What divisions are compared by, less is better: how far errors are above their ceilings, then the objective."""
     errors = search.divider.model.errors(division.shares.kinds, division.shares.strengths)
     over = float(np.max(errors / search.ceilings, initial=0.0))
-    return max(over, 1 + 1.5 * _OVER), _summed_logarithms(search, errors)
+    return max(over, _LEVEL), _summed_logarithms(search, errors)
+
+
+def below(search: Search, division: Division) -> bool:
+    """Whether no error is above its ceiling, but for a little."""
+    return merit(search, division)[0] <= _LEVEL
 
 
 def _summed_logarithms(search: Search, errors: Floats) -> float:

@@ -167,33 +167,56 @@ class Model:
             out[row] += curve_at(table, float(strengths[slot]))
         return out
 
-    def shares_alone(self, target: float, delta: float, shares: Floats) -> Floats:
-        """Mean squared relative error of every output that gets a share of the target, and of delta, to itself.
+    def shares_alone(self, target: float, delta: float, shares: Floats) -> tuple[Floats, Shares]:
+        """Mean squared relative errors of outputs that get a share of the target, and of delta, to themselves.
 
-        Its slots share what it gets in the best way: epsilons as cube roots of what they matter, squared multipliers as
-        square roots. The better of Laplace and Gaussian noise counts.
+        The slots of an output share what it gets in the best way: epsilons as cube roots of what they matter, squared
+        multipliers as square roots. The better of Laplace and Gaussian noise counts. Also noises of all slots with
+        which no output is worse: a slot that several read has the least noise that any of them would have.
         """
-        out = np.full(len(shares), math.inf)
+        errors = np.zeros(len(shares))
+        kinds: Kinds = np.argmax(self.allowed, axis=1)
+        strengths = self.least[np.arange(len(kinds)), kinds].copy()
+        variances = np.full(len(kinds), math.inf)
         for row, share in enumerate(shares.tolist()):
-            epsilon, own = share * target, np.flatnonzero(self.driving[row] > 0)
+            own = np.flatnonzero(self.driving[row] > 0)
             if row in self.curves:
-                out[row] = curve_at(self.curves[row][1], min(max(epsilon, float(GRID[0])), float(GRID[-1])))
-            elif not len(own):
-                out[row] = 0.0
-            if not len(own):
-                continue
-            matters = self.alone[row, own]
-            squares = self.l1[own] ** 2
-            if self.allowed[own, LAPLACE].all():
-                # A measurement of little importance has a share, as in `driving`.
-                part = np.cbrt(np.maximum(matters * squares, _FAINTEST * (matters * squares).max()))
-                x = epsilon * part / part.sum() / (2 * self.l1[own])
-                out[row] = float(matters @ (0.5 / np.sinh(np.clip(x, 1e-150, 300.0)) ** 2))
-            if delta > 0 and self.allowed[own, GAUSSIAN].all():
-                mu = gaussian_strength(epsilon, share * delta)
-                spread = float((np.sqrt(matters) * self.l2[own]).sum()) / mu
-                out[row] = min(out[row], spread**2)
-        return out
+                slot, table = self.curves[row]
+                epsilon = min(max(share * target, float(GRID[0])), float(GRID[-1]))
+                errors[row] = curve_at(table, epsilon)
+                kinds[slot], strengths[slot] = EXPONENTIAL, max(epsilon, float(strengths[slot]))
+            elif len(own):
+                errors[row], kind, wanted = self._alone(row, own, share * target, share * delta)
+                # A merged slot needs less noise, by the root of how many cells each of the output's own is cut into.
+                both = (self.linear[row, own] > 0) & (self.alone[row, own] > 0)
+                wanted = wanted * np.sqrt(
+                    np.divide(self.linear[row, own], self.alone[row, own], where=both, out=np.ones(len(own)))
+                )
+                wanted = np.clip(wanted, self.least[own, kind], self.most[own, kind])
+                left = (self.l1[own] / wanted) ** 2 * 2 if kind == LAPLACE else (self.l2[own] / wanted) ** 2
+                better = left < variances[own]
+                variances[own] = np.where(better, left, variances[own])
+                kinds[own] = np.where(better, kind, kinds[own])
+                strengths[own] = np.where(better, wanted, strengths[own])
+        return errors, Shares(kinds, strengths)
+
+    def _alone(self, row: int, own: NDArray[np.intp], epsilon: float, delta: float) -> tuple[float, int, Floats]:
+        """The error of a linear output that has its slots to itself, its kind of noise, and their strengths."""
+        matters, best = self.alone[row, own], (math.inf, LAPLACE, np.ones(len(own)))
+        if self.allowed[own, LAPLACE].all():
+            # A measurement of little importance has a share, as in `driving`.
+            squares = matters * self.l1[own] ** 2
+            part = np.cbrt(np.maximum(squares, _FAINTEST * squares.max()))
+            wanted = epsilon * part / part.sum()
+            x = wanted / (2 * self.l1[own])
+            best = float(matters @ (0.5 / np.sinh(np.clip(x, 1e-150, 300.0)) ** 2)), LAPLACE, wanted
+        if delta > 0 and self.allowed[own, GAUSSIAN].all():
+            part = np.sqrt(matters) * self.l2[own]
+            part = np.maximum(part, math.sqrt(_FAINTEST) * part.max())
+            wanted = gaussian_strength(epsilon, delta) * np.sqrt(part / part.sum())
+            error = float(matters @ (self.l2[own] / wanted) ** 2)
+            best = min(best, (error, GAUSSIAN, wanted), key=lambda each: each[0])
+        return best
 
     def noise(self, place: int, kind: int, strength: float) -> Noise:
         """The noise of a slot in the terms of the design."""

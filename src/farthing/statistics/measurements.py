@@ -346,6 +346,11 @@ class Output(ABC):
         return self.coefficients
 
     @property
+    def most(self) -> float:
+        """The largest error there can be, where bounds limit it."""
+        return math.inf
+
+    @property
     def clause(self) -> str:
         """What its predicted error rests on, as a clause after "if"; empty where it follows from the noise alone."""
         return ""

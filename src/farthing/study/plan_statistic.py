@@ -208,7 +208,7 @@ class PlannedStatistic:
         Returns:
             The distance, in the data's own units.
         """
-        return self.error(confidence) * self.even
+        return min(self.error(confidence) * self.even, self.output.most)
 
     @property
     def shown_even_share(self) -> str:

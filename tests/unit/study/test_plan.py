@@ -163,6 +163,35 @@ def test_a_plan_is_a_table_that_lines_up(plan: Plan) -> None:
     assert "cost: epsilon" in str(plan) and "assumed: age is assumed uniform between its bounds" in str(plan)
 
 
+NO_WORSE: dict[str, tuple[float, float, list[Any], dict[str, Any]]] = {
+    "cells that no row can be in": (1.0, 1e-9, [ft.cdf("age", 50, where="sex = 'F'", by="sex"), ft.count()], {}),
+    "merged with such cells": (
+        0.1,
+        1e-6,
+        [ft.count(where="sex = 'F'", by="sex"), ft.histogram("age", 5, where="sex = 'F'")],
+        {},
+    ),
+    "quantiles, whose errors fall in steps": (
+        1.0,
+        0.0,
+        [ft.median("income", by="sex"), ft.median("age"), ft.count(where="age < 30")],
+        {"income": (30_000.0, 20_000.0), "sex": {"F": 99, "M": 1}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "asked", "expected"), NO_WORSE.values(), ids=NO_WORSE.keys())
+def test_no_statistic_is_worse_off_than_alone_with_an_even_share(
+    make_study: Make, epsilon: float, delta: float, asked: list[Any], expected: dict[str, Any]
+) -> None:
+    known = {"rows": 4_000, **expected}
+    plan = make_study(epsilon=epsilon, delta=delta).plan(*asked, expected=known)
+    for one in asked:
+        alone = make_study(epsilon=epsilon / len(asked), delta=delta / len(asked)).plan(one, expected=known)
+        assert plan[one.name].standard_error <= 1.02 * alone[one.name].standard_error
+        assert plan[one.name].even_share() == pytest.approx(alone[one.name].error(), rel=0.05, abs=1.0)
+
+
 def test_a_plan_says_when_it_protects_single_rows(plan: Plan) -> None:
     assert str(plan).endswith("the budget protects one row; if a person may have several rows, declare a unit")
 

@@ -76,7 +76,8 @@ class Group:
     @cached_property
     def _logarithms(self) -> tuple[Floats, Floats]:
         """How much more variance every question has than alone, for squared l1 and for squared l2 sensitivity."""
-        parts = np.array([self.refinement.parts(number).mean() for number in range(len(self.asked))])
+        alone = [asked.refinement.parts(0).mean() for asked in self.asked]  # below 1 where cells cannot hold rows
+        parts = np.array([self.refinement.parts(number).mean() / max(own, 1e-9) for number, own in enumerate(alone)])
         more = np.log(np.maximum(parts, 1e-9))
         # Replacing a row takes one from a cell and puts one into another, where there is another.
         own = np.array([asked.refinement.cells for asked in self.asked])

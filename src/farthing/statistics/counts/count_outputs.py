@@ -237,8 +237,8 @@ class CountOutput(Output):
 
     @property
     def alone(self) -> Mapping[str, Floats]:
-        """Every count would be one cell."""
-        return {self.slots[0].name: np.ones(len(self.reference))}
+        """Every count would be one cell; one of rows that cannot be, none."""
+        return {self.slots[0].name: np.minimum(self.parts, 1).astype(np.float64)}
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The exact distribution of a sum of independent noises; of wide ones, up to a step of whole numbers."""

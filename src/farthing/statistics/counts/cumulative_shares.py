@@ -111,7 +111,12 @@ class CdfOutput(CdfAssumptions):
     @cached_property
     def _below_and_above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many cells of the slot lie below and above each edge, in one group after the other."""
+        return self._cells_around(None)
+
+    def _cells_around(self, most: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same with at most so many cells of the slot for each of its own."""
         parts = np.bincount(self.members[self.members >= 0], minlength=self.expected.size)
+        parts = parts if most is None else np.minimum(parts, most)
         below = np.cumsum(parts.reshape(self.expected.shape), axis=1)
         return below.reshape(-1), (below[:, -1:] - below).reshape(-1)
 
@@ -145,10 +150,8 @@ class CdfOutput(CdfAssumptions):
 
     @property
     def alone(self) -> Mapping[str, Floats]:
-        """With one measured cell for each of its own."""
-        groups, width = self.expected.shape
-        below = np.tile(np.arange(1, width + 1), groups)
-        return {self.slots[0].name: self._variances(below, width - below)}
+        """With one measured cell for each of its own that can hold rows."""
+        return {self.slots[0].name: self._variances(*self._cells_around(1))}
 
     def _variances(self, below: NDArray[np.int64], above: NDArray[np.int64]) -> Floats:
         shares, rows = self._predicted_shares
