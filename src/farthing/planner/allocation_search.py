@@ -220,8 +220,7 @@ class Search:
         No price leads there where an error falls with epsilon faster than privacy costs, as that of a choice may.
         """
         saddle = self._first_saddle() if (self.even.kinds == GAUSSIAN).any() else math.inf
-        plain = Division(self.even, self.weights, saddle, 1.0, self.target)  # by basic composition it costs no more
-        return min(plain, self._scaled(plain), key=lambda each: merit(self, each))
+        return self._scaled(Division(self.even, self.weights, saddle, 1.0, self.target))
 
     def _floor(self, start: Division | None) -> float:
         """What the held slots and the limits cost by themselves; a refusal when that is too much."""
