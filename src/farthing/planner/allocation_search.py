@@ -220,6 +220,8 @@ class Search:
         No price leads there where an error falls with epsilon faster than privacy costs, as that of a choice may.
         """
         saddle = self._first_saddle() if (self.even.kinds == GAUSSIAN).any() else math.inf
+        if self.delta > self.target:  # then costs are lost in rounding, and nothing is known of them
+            raise Unaffordable(math.inf)
         return self._scaled(Division(self.even, self.weights, saddle, 1.0, self.target))
 
     def _floor(self, start: Division | None) -> float:

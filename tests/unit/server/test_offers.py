@@ -27,7 +27,7 @@ def _fields(answer: Any) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wished", [1, 37])
+@pytest.mark.parametrize("wished", [4, 37])
 def test_beside_two_locks_every_offer_of_the_planner_is_accepted(
     curator: TestClient, served: Served, wished: int
 ) -> None:

@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 
 MOST_COMMON_CELLS = 64
 _MOST_GROUPS = 24
+_LEAST = 1e-9  # variance of noise that is next to none: estimates need some
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class Combination:
         key = tuple(noises[slot.name] for slot in self.slots)
         if key not in self._known:
             self._known.clear()
-            variances = tuple(slot.variance(noise) for slot, noise in zip(self.slots, key, strict=True))
+            variances = tuple(max(slot.variance(noise), _LEAST) for slot, noise in zip(self.slots, key, strict=True))
             self._known[key] = LeastSquares(self.members, variances)
         return self._known[key]
 
