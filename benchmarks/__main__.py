@@ -21,6 +21,7 @@ from benchmarks.mixed import RELEASES, Outcome, compared, mixed_targets, setting
 from benchmarks.mixed import about as about_mixed
 from benchmarks.mixed_tables import adult, panel
 from benchmarks.peer_environments import prepared
+from benchmarks.peer_figures import PeerFigures
 from benchmarks.race import QUICK_CASES, Result, race
 from benchmarks.report import save, show, show_targets
 from benchmarks.samplers import Speed, sampler_targets, show_speeds, speeds
@@ -55,6 +56,7 @@ def main() -> None:
         "--releases", type=int, help=f"of ordinary statistics; {RELEASES}, or {QUICK_RELEASES} with --quick"
     )
     parser.add_argument("--adult", type=Path, help="the file of the Adult table (or FARTHING_ADULT names it)")
+    parser.add_argument("--peers", type=Path, help="a file that keeps the peers' figures of ordinary statistics")
     parser.add_argument("--adaptive", action="store_true", help="only online answers, beside a split budget")
     parser.add_argument("--synthesis", action="store_true", help="only the synthetic Adult table")
     parser.add_argument("--cap", type=float, help="seconds a peer may take for one answer")
@@ -118,7 +120,8 @@ def main() -> None:
             console.print("\n".join(compared_tables), highlight=False)
             chosen = settings(options.quick, *(people.name for people in tables))
             releases = options.releases or (QUICK_RELEASES if options.quick else RELEASES)
-            for outcomes in compared(chosen, tables, environments, releases, status.update, 2 * cap):
+            figures = PeerFigures(options.peers)
+            for outcomes in compared(chosen, tables, environments, releases, status.update, 2 * cap, figures):
                 mixed.append(outcomes)
                 show_mixed(console, outcomes)
                 rows += mixed_targets(outcomes)

@@ -34,15 +34,16 @@ from benchmarks.mixed_farthing import KNOWN, ROWS, TRUTH, WRONG
 from benchmarks.mixed_farthing import released as released_by_farthing
 from benchmarks.mixed_tables import QUESTIONS, Asked, People
 from benchmarks.peer_environments import Environment
+from benchmarks.peer_figures import NEEDS_DELTA, PeerFigures, key_of
 from benchmarks.race import ask
 from benchmarks.targets import Target
 
 RELEASES, QUICK = 30, 10
 SECONDS = 120.0  # for the releases of one peer in one case
-NEEDS_DELTA = ("OpenDP zCDP",)
 OURS = {ROWS: "farthing", TRUTH: "farthing, truth", WRONG: "farthing, off by 2"}
 MOST_RATIO, MOST_MEAN, MOST_TOLD, MOST_SIXTY = 1.03, 0.7, 0.65, 0.6
 OFF, LEAST, MOST = 0.10, 0.93, 0.98
+AGREES = 5.0  # standard errors by which the releases may differ from the law of their noise
 Say = Callable[[str], None]
 
 
@@ -69,17 +70,31 @@ class Error:
     spread: float  # standard error, as a share of the RMSE
     halves: tuple[float, float]  # mean squares of every other release
     releases: int
+    measured: float  # the RMSE of the releases, also where the law of the noise gives it exactly
 
     @classmethod
-    def of(cls, asked: Asked, people: People, answers: Any) -> Error:
-        """From all releases of a statistic."""
+    def of(cls, asked: Asked, people: People, answers: Any, known: Any = None) -> Error:
+        """From all releases of a statistic, and from the expected squared error of each number where that is known.
+
+        The releases have to agree with a known law, or it is not believed.
+        """
         compared = asked.compared(people)
         errors = (asked.sensible(answers) - asked.truth(people))[:, compared]
         squares = np.mean(errors**2, axis=1)
         mean = float(squares.mean())
         spread = float(squares.std() / (2 * mean * len(squares) ** 0.5)) if mean > 0 else 0.0
         halves = (float(squares[::2].mean()), float(squares[1::2].mean()) if len(squares) > 1 else mean)
-        return cls(math.sqrt(mean), spread, halves, len(squares))
+        rmse = math.sqrt(mean)
+        if known is not None:
+            exact = float(np.mean(np.asarray(known, dtype=float)[compared]))
+            if abs(math.sqrt(exact) / rmse - 1) <= AGREES * max(spread, (5 / (4 * errors.size)) ** 0.5):
+                return cls(math.sqrt(exact), 0.0, (exact, exact), len(squares), rmse)
+        return cls(rmse, spread, halves, len(squares), rmse)
+
+    @classmethod
+    def again(cls, kept: dict[str, Any]) -> Error:
+        """From its fields as plain data."""
+        return cls(**{**kept, "halves": tuple(kept["halves"])})
 
 
 @dataclass(frozen=True)
@@ -119,38 +134,95 @@ def compared(
     releases: int,
     say: Say,
     seconds: float = SECONDS,
+    figures: PeerFigures | None = None,
 ) -> Iterator[list[Outcome]]:
     """All contenders in all settings, one setting after the other."""
-    by_name = {people.name: people for people in tables}
-    # Without delta, noise is the same whatever delta is allowed: those releases are made once.
-    pure: dict[tuple[str, str, float, str], dict[str, Any]] = {}
-    stopped: dict[str, dict[str, Any]] = {}  # one that was far too slow is not waited for again
+    by_name, figures = {people.name: people for people in tables}, figures or PeerFigures()
+    for setting in chosen:
+        people, ours = by_name[setting.table], []
+        for known in KNOWN:
+            say(f"{setting.title}: {OURS[known]}")
+            ours.append(of_farthing(setting, people, known, releases, 2 * seconds))
+        yield ours + outcomes_of_peers(setting, people, environments, releases, say, seconds, figures)
+
+
+def of_farthing(setting: Setting, people: People, known: str, releases: int, seconds: float) -> Outcome:
+    """farthing in one setting. What it cannot plan stands in the table like anybody's failure."""
+    questions = QUESTIONS[setting.questions]()
+    try:
+        found = released_by_farthing(people, questions, setting.epsilon, setting.delta, known, releases, seconds)
+    except Exception as error:
+        found = {"failure": f"{type(error).__name__}: {error}"[:160]}
+    return outcome(setting, OURS[known], people, questions, found)
+
+
+def outcomes_of_peers(
+    setting: Setting,
+    people: People,
+    environments: Sequence[Environment],
+    releases: int,
+    say: Say,
+    seconds: float,
+    figures: PeerFigures,
+) -> list[Outcome]:
+    """All peers in one setting: as they were, where their figures are kept, else measured."""
+    kept, questions, outcomes = _kept(setting, people, environments, figures), QUESTIONS[setting.questions](), []
     with tempfile.TemporaryDirectory() as folder:
-        paths = {people.name: Path(folder) / f"{place}.npz" for place, people in enumerate(tables)}
-        for people in tables:
-            people.save(paths[people.name])
-        for setting in chosen:
-            people, questions = by_name[setting.table], QUESTIONS[setting.questions]()
-            outcomes = []
-            for known in KNOWN:
-                say(f"{setting.title}: {OURS[known]}")
-                found = _by_farthing(people, questions, setting, known, releases)
-                outcomes.append(outcome(setting, OURS[known], people, questions, found))
-            for environment in environments:
-                for contender in environment.contenders:
-                    say(f"{setting.title}: {contender}")
-                    key = (setting.table, setting.questions, setting.epsilon, contender)
-                    found = (
-                        stopped.get(contender)
-                        or pure.get(key)
-                        or _by_peer(environment, contender, setting, paths[setting.table], releases, seconds)
-                    )
-                    if _too_slow(found):
-                        stopped[contender] = found
-                    if contender not in NEEDS_DELTA:
-                        pure[key] = found
-                    outcomes.append(outcome(setting, contender, people, questions, found))
-            yield outcomes
+        path = Path(folder) / "table.npz"
+        people.save(path)
+        for (environment, contender, key), own in kept.items():
+            if own is not None:
+                outcomes.append(own)
+                continue
+            say(f"{setting.title}: {contender}")
+            slow = figures.get(contender)  # one that was far too slow is not waited for again
+            found = slow or _by_peer(environment, contender, setting, path, releases, seconds)
+            measured = outcome(setting, contender, people, questions, found)
+            outcomes.append(measured)
+            if _too_slow(found):
+                figures.put(contender, found, passing=True)
+            elif not measured.failure:
+                errors = {name: asdict(error) for name, error in measured.errors.items()}
+                figures.put(key, {"errors": errors, "missing": measured.missing})
+    return outcomes
+
+
+def kept_outcomes(
+    setting: Setting, people: People, environments: Sequence[Environment], figures: PeerFigures
+) -> list[Outcome]:
+    """The peers whose figures are kept, in one setting; nothing is measured."""
+    return [own for own in _kept(setting, people, environments, figures).values() if own is not None]
+
+
+def _kept(
+    setting: Setting, people: People, environments: Sequence[Environment], figures: PeerFigures
+) -> dict[tuple[Environment, str, str], Outcome | None]:
+    """Every peer with its key, and its outcome from what was kept of it."""
+    questions, found = QUESTIONS[setting.questions](), {}
+    for environment in environments:
+        for contender in environment.contenders:
+            key = key_of(
+                contender, environment.packages, people, questions, setting.questions, (setting.epsilon, setting.delta)
+            )
+            kept = figures.get(key)
+            own = None
+            if kept is not None:
+                errors = {
+                    name: Error(**{**one, "halves": tuple(one["halves"])}) for name, one in kept["errors"].items()
+                }
+                own = Outcome(setting, contender, errors, kept["missing"])
+            found[environment, contender, key] = own
+    return found
+
+
+def _lacks_delta(contender: str, setting: Setting) -> bool:
+    return contender in NEEDS_DELTA and not setting.delta > 0
+
+
+def _again(setting: Setting, contender: str, kept: dict[str, Any]) -> Outcome:
+    """A peer's outcome from what was kept of it."""
+    errors = {name: Error(**{**one, "halves": tuple(one["halves"])}) for name, one in kept["errors"].items()}
+    return Outcome(setting, contender, errors, kept["missing"])
 
 
 def _too_slow(found: dict[str, Any]) -> bool:
@@ -160,21 +232,12 @@ def _too_slow(found: dict[str, Any]) -> bool:
     return none or str(found.get("failure", "")).startswith("stopped")
 
 
-def _by_farthing(
-    people: People, questions: Sequence[Asked], setting: Setting, known: str, releases: int
-) -> dict[str, Any]:
-    try:
-        return released_by_farthing(people, questions, setting.epsilon, setting.delta, known, releases)
-    except Exception as error:  # what farthing cannot plan stands in the table like anybody's failure
-        return {"failure": f"{type(error).__name__}: {error}"[:160]}
-
-
 def _by_peer(
     environment: Environment, contender: str, setting: Setting, table: Path, releases: int, seconds: float
 ) -> dict[str, Any]:
     if environment.failure:
         return {"failure": environment.failure}
-    if contender in NEEDS_DELTA and not setting.delta > 0:
+    if _lacks_delta(contender, setting):
         return {"failure": "needs delta > 0"}
     return ask(
         4 * seconds, python=environment.python, what="mixed", contender=contender, table=str(table),
@@ -186,9 +249,11 @@ def outcome(
     setting: Setting, contender: str, people: People, questions: Sequence[Asked], found: dict[str, Any]
 ) -> Outcome:
     """What a contender's releases come to."""
-    answers = found.get("answers", {})
+    answers, known = found.get("answers", {}), found.get("squares", {})
     errors = {
-        asked.name: Error.of(asked, people, answers[asked.name]) for asked in questions if answers.get(asked.name)
+        asked.name: Error.of(asked, people, answers[asked.name], known.get(asked.name))
+        for asked in questions
+        if answers.get(asked.name)
     }
     return Outcome(
         setting, contender, errors, found.get("missing", {}), found.get("failure", ""), found.get("predicted", {}),

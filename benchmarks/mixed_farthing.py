@@ -6,7 +6,9 @@ wrong by a factor of two, up or down in turn.
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pyarrow as pa
 import farthing as ft
 from benchmarks.mixed_tables import BOUNDS, CATEGORIES, SIX, Asked, Floats, People
 from farthing.data import Dataset
+from farthing.inference import Answer
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import answers_from
 from farthing.study import Plan
@@ -103,26 +106,36 @@ def expected_of(people: People, questions: Sequence[Asked], known: str) -> dict[
 
 
 def released(
-    people: People, questions: Sequence[Asked], epsilon: float, delta: float, known: str, releases: int
+    people: People,
+    questions: Sequence[Asked],
+    epsilon: float,
+    delta: float,
+    known: str,
+    releases: int,
+    seconds: float = math.inf,
 ) -> dict[str, Any]:
-    """Releases of one plan, its predicted standard errors, and how often its intervals held the truth."""
+    """Releases of one plan, its predicted standard errors, and how often its intervals held the truth.
+
+    There are fewer releases where they would take longer than `seconds`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         study = ft.Study(
             dataset_of(people), epsilon=epsilon, delta=delta, ledger=Path(folder) / "study.db", name="mixed"
         )
         plan = study.plan(*statistics_of(questions), expected=expected_of(people, questions, known))
-        found = _drawn(plan, people, questions, releases)
+        found = _drawn(plan, people, questions, releases, seconds)
         study.close()
     return found
 
 
-def _drawn(plan: Plan, people: People, questions: Sequence[Asked], releases: int) -> dict[str, Any]:
+def _drawn(plan: Plan, people: People, questions: Sequence[Asked], releases: int, seconds: float) -> dict[str, Any]:
     exact = plan.measurements.exact(plan.study.dataset)
     design, schema = plan.design, plan.study.dataset.schema
-    drawn = [
-        answers_from(design.outputs, plan.allocation.noises, schema, plan.measurements.measure(exact))
-        for _ in range(releases)
-    ]
+    deadline = time.monotonic() + seconds
+    drawn: list[list[Answer]] = []
+    while len(drawn) < releases and (len(drawn) < 2 or time.monotonic() < deadline):
+        noisy = plan.measurements.measure(exact)
+        drawn.append(answers_from(design.outputs, plan.allocation.noises, schema, noisy))
 
     def cells(part: str) -> list[Floats]:
         """For each question, releases by cells."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import mixed_contenders, peer_environments
+from benchmarks import mixed, mixed_contenders, peer_environments
 from benchmarks.mixed import (
     OURS,
     ROWS,
@@ -20,8 +20,10 @@ from benchmarks.mixed import (
     about,
     best_peer,
     geometric_mean,
+    kept_outcomes,
     mixed_targets,
     outcome,
+    outcomes_of_peers,
     ratios,
     remarks,
     settings,
@@ -40,7 +42,10 @@ from benchmarks.mixed_tables import (
     some_ranges,
     twelve,
 )
+from benchmarks.own_errors import rows_of
 from benchmarks.peer_environments import Environment, prepared, wanted
+from benchmarks.peer_figures import PeerFigures, key_of
+from benchmarks.peer_noise import Known, gaussian, geometric, laplace
 from benchmarks.report import save
 from rich.console import Console
 
@@ -214,6 +219,88 @@ def test_the_report_has_every_statistic_ratio_and_absent_peer(people: People, tm
     console = Console(record=True, width=200, file=io.StringIO())
     show_mixed(console, found)
     assert "absent" in console.export_text()
+
+
+def test_squared_errors_of_known_noise_are_those_of_a_plain_sum() -> None:
+    places = np.arange(-4000, 4001)
+    chances = np.exp(-np.abs(places) / 7.0)
+    for lower, truth in ((-np.inf, 3), (0.0, 3), (0.0, 500)):
+        moved = np.maximum(truth + places, lower) - truth
+        plain = float(np.sum(moved**2 * chances) / chances.sum())
+        assert geometric(7.0, [truth], lower)[0] == pytest.approx(plain)
+    grid = np.linspace(-400, 400, 800_001)
+    density = np.exp(-np.abs(grid) / 7.0)
+    for lower, upper, truth in ((-np.inf, np.inf, 5.0), (0.0, 30.0, 5.0), (0.0, 30.0, 0.0)):
+        moved = np.clip(truth + grid, lower, upper) - truth
+        plain = float(np.sum(moved**2 * density) / density.sum())
+        assert laplace(7.0, [truth], lower, upper)[0] == pytest.approx(plain, rel=1e-6)
+    assert gaussian(3.0, [1, 2]).tolist() == [9.0, 9.0]
+
+
+def test_known_noise_counts_as_it_is_and_only_where_the_releases_agree(people: People) -> None:
+    asked = twelve()[0]
+    answers = (asked.truth(people) + 10.0 * np.resize((1.0, -1.0), 60)[:, None]).tolist()
+    believed, doubted = (
+        outcome(SETTING, "one", people, [asked], {"answers": {"count": answers}, "squares": {"count": [size**2]}})
+        for size in (10.5, 30.0)
+    )
+    assert believed.errors["count"].rmse == pytest.approx(10.5) and believed.errors["count"].spread == 0
+    assert doubted.errors["count"].rmse == doubted.errors["count"].measured == pytest.approx(10.0)
+
+
+def test_of_known_noise_a_few_releases_are_enough(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    def peer(people: People, number: int, epsilon: float, delta: float) -> Any:
+        return lambda asked: Known(lambda: asked.truth(people), np.ones(asked.cells))
+
+    monkeypatch.setitem(mixed_contenders.PEERS, "somebody", peer)
+    found = mixed_contenders.released("somebody", people, twelve()[:1], 1.0, 0.0, 500, 60.0)
+    assert len(found["answers"]["count"]) == mixed_contenders.ENOUGH and found["squares"] == {"count": [1.0]}
+
+
+def test_figures_of_peers_are_kept_and_nothing_stale_is_taken(
+    people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = twelve()[:2]
+    setting = Setting(people.name, "two", 1.0, 1e-9)
+    environment = Environment("somebody", ("OpenDP", "OpenDP zCDP", "PyDP"), ("somebody==1",))
+    calls: list[str] = []
+
+    def by_peer(environment: Environment, contender: str, *_: Any) -> dict[str, Any]:
+        calls.append(contender)
+        if contender == "PyDP":
+            return {"failure": "died"}
+        return {"answers": {one.name: [(one.truth(people) + off).tolist() for off in (1, -1)] for one in asked}}
+
+    monkeypatch.setattr(mixed, "_by_peer", by_peer)
+    monkeypatch.setitem(QUESTIONS, "two", lambda: asked)
+    path = tmp_path / "peers.json"
+
+    def measured(own: Setting, peers: Environment = environment) -> list[Outcome]:
+        return outcomes_of_peers(own, people, [peers], 2, lambda _: None, 1.0, PeerFigures(path))
+
+    first = measured(setting)
+    again = measured(setting)
+    assert calls == ["OpenDP", "OpenDP zCDP", "PyDP", "PyDP"]  # what failed is tried again
+    assert [one.errors for one in again] == [one.errors for one in first] and again[2].failure == "died"
+    kept = kept_outcomes(setting, people, [environment], PeerFigures(path))
+    assert [one.contender for one in kept] == ["OpenDP", "OpenDP zCDP"]
+    calls.clear()
+    measured(Setting(people.name, "two", 1.0, 1e-6))  # delta is nothing to noise without it
+    assert calls == ["OpenDP zCDP", "PyDP"]
+    newer = Environment("somebody", environment.contenders, ("somebody==2",))
+    assert kept_outcomes(setting, people, [newer], PeerFigures(path)) == []
+    other = made_up("a few", 4, 400, 3)
+    assert kept_outcomes(setting, other, [environment], PeerFigures(path)) == []
+    keys = {key_of("OpenDP", ("a==1",), people, asked, "two", (epsilon, 0.0)) for epsilon in (1.0, 0.1)}
+    assert len(keys) == 2
+
+
+def test_farthing_alone_is_shown_beside_kept_figures(people: People) -> None:
+    found = outcomes_of(people, {OURS[ROWS]: 3.0, "one": 6.0, "other": 4.0})
+    rows = rows_of(found)
+    assert rows[0] == ("count", "3", "0%", "4", "other", "0.75", "1.00", "95.0%")
+    assert rows[-2][4:6] == ("other", "0.750") and rows[-1][5] == "0.750"
+    assert rows_of(found[:1])[0][3:6] == ("–", "", "–")
 
 
 def test_pins_are_versions_and_every_contender_has_an_environment() -> None:
