@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.mixed_tables import BOUNDS, CATEGORIES, Asked, People
-from benchmarks.peer_noise import Known, gaussian, geometric, laplace
+from benchmarks.peer_noise import (
+    Known,
+    exponential_choice,
+    exponential_interval,
+    gaussian,
+    geometric,
+    laplace,
+    permute_and_flip,
+)
 
 Draw = Callable[[], Any]  # one number for each cell
 Contender = Callable[[Asked], Draw | None]
@@ -50,7 +58,7 @@ def opendp(people: People, number: int, epsilon: float, delta: float, *, zcdp: b
         squares = gaussian(scale, exact) if zcdp else geometric(scale, exact)
         return Known(lambda: np.array(measurement(numbers), dtype=float), squares)
 
-    def quantile(asked: Asked, level: float) -> Callable[[], float]:
+    def quantile(asked: Asked, level: float, truth: float) -> Known:
         lower, upper = asked.bounds
         points = np.linspace(lower, upper, CANDIDATES)
         domain = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
@@ -64,13 +72,15 @@ def opendp(people: People, number: int, epsilon: float, delta: float, *, zcdp: b
             return dp.m.make_noisy_max(*scored, measure, scale=scale, negate=True)
 
         scale = dp.binary_search(lambda s: selection(s).map(scoring.map(rows)) <= part, bounds=(1e-3, 1e12), T=float)
-        chosen = selection(scale)
-        return lambda: float(points[chosen(scores)])
+        chosen, losses = selection(scale), np.array(scores, dtype=float) / scale
+        law = exponential_choice if zcdp else permute_and_flip
+        return Known(lambda: float(points[chosen(scores)]), np.array([law(points, losses, truth)]))
 
     def contender(asked: Asked) -> Draw | None:
         if asked.kind == "quantiles":
-            draws = [quantile(asked, level) for level in asked.levels]
-            return lambda: [draw() for draw in draws]
+            truths = asked.truth(people).tolist()
+            draws = [quantile(asked, level, truth) for level, truth in zip(asked.levels, truths, strict=True)]
+            return Known(lambda: [draw() for draw in draws], np.concatenate([draw.squares for draw in draws]))
         counts = asked.counts(people)
         if asked.kind == "ranges":
             branching = dp.t.choose_branching_factor(len(counts))
@@ -145,7 +155,13 @@ def diffprivlib(people: People, number: int, epsilon: float, delta: float) -> Co
         values = asked.values(people)
         options = {"bounds": asked.bounds, "accountant": unlimited, "epsilon": share}
         if asked.kind == "quantiles":
-            return lambda: tools.quantile(values, list(asked.levels), **options).ravel()
+            edges = np.sort(np.append(values, asked.bounds))
+            ranks, half = np.arange(len(values) + 1), share / len(asked.levels) / 2
+            squares = [
+                exponential_interval(edges, half * np.abs(ranks - level * len(values)), truth)
+                for level, truth in zip(asked.levels, asked.truth(people).tolist(), strict=True)
+            ]
+            return Known(lambda: tools.quantile(values, list(asked.levels), **options).ravel(), np.array(squares))
         tool = {"sum": tools.sum, "mean": tools.mean, "variance": tools.var}[asked.kind]
         groups = [values[cells == cell] for cell in range(asked.cells)]
 
@@ -158,8 +174,8 @@ def diffprivlib(people: People, number: int, epsilon: float, delta: float) -> Co
         if asked.kind == "mean":
             scales = [(upper - lower) / max(1, len(group)) / share for group in groups]
             truths = asked.truth(people)
-            squares = [laplace(scale, truth, lower, upper) for scale, truth in zip(scales, truths, strict=True)]
-            return Known(draw, np.concatenate(squares))
+            own = [laplace(scale, truth, lower, upper) for scale, truth in zip(scales, truths, strict=True)]
+            return Known(draw, np.concatenate(own))
         return draw
 
     return contender
@@ -328,7 +344,11 @@ def smartnoise(people: People, number: int, epsilon: float, delta: float) -> Con
                 found[place] = np.nan if answer is None else float(answer)
             return asked.added(found) if asked.kind == "ranges" else found
 
-        return draw
+        if asked.kind not in ("count", "histogram", "marginal", "sum"):
+            return draw
+        (mechanism,) = [one for one in private._get_mechanisms(private._rewrite(query)[0]) if one is not None]
+        # Whole numbers are cut to, half a step below on average.
+        return Known(draw, laplace(mechanism.scale, asked.truth(people)) + 1 / 3)
 
     return contender
 

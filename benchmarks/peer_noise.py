@@ -59,3 +59,33 @@ def geometric(scale: float, truths: Any, lower: float = -np.inf) -> Floats:
 def gaussian(scale: float, truths: Any) -> Floats:
     """Of Gaussian noise, discrete or not: whole steps that are small beside the scale change nothing."""
     return np.full(np.size(truths), scale**2)
+
+
+def exponential_choice(points: Any, losses: Any, truth: float) -> float:
+    """Of a choice among points with chances in proportion to exp(-loss): Gumbel noise and the largest."""
+    chances = np.exp(np.min(losses) - np.asarray(losses, dtype=float))
+    return float(np.sum(chances * (np.asarray(points) - truth) ** 2) / chances.sum())
+
+
+def permute_and_flip(points: Any, losses: Any, truth: float) -> float:
+    """Of exponential noise and the largest: with q = exp(-loss), i has the integral of q_i prod_{j != i} (1 - u q_j).
+
+    u, from 0 to 1, stands for the level that the largest exceeds; the integrand is a polynomial in it.
+    """
+    chances = np.exp(np.min(losses) - np.asarray(losses, dtype=float))
+    near = chances > 1e-18
+    points, chances = np.asarray(points, dtype=float)[near], chances[near]
+    nodes, weights = np.polynomial.legendre.leggauss(min(len(chances) // 2 + 8, 400))
+    level = (nodes[:, None] + 1) / 2
+    others = np.exp(np.log1p(-level * chances).sum(axis=1))[:, None] / (1 - level * chances)
+    chosen = (weights / 2) @ (others * chances)
+    return float(np.sum(chosen * (points - truth) ** 2) / chosen.sum())
+
+
+def exponential_interval(edges: Any, losses: Any, truth: float) -> float:
+    """Of a point at random in the gap between neighbours, chosen in proportion to its length times exp(-loss)."""
+    edges, losses = np.asarray(edges, dtype=float), np.asarray(losses, dtype=float)
+    sizes = np.diff(edges)
+    densities = np.where(sizes > 0, np.exp(np.min(losses[sizes > 0]) - losses), 0.0)
+    cubes = ((edges[1:] - truth) ** 3 - (edges[:-1] - truth) ** 3) / 3
+    return float(np.sum(densities * cubes) / np.sum(densities * sizes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,15 @@ from benchmarks.mixed_tables import (
 from benchmarks.own_errors import rows_of
 from benchmarks.peer_environments import Environment, prepared, wanted
 from benchmarks.peer_figures import PeerFigures, key_of
-from benchmarks.peer_noise import Known, gaussian, geometric, laplace
+from benchmarks.peer_noise import (
+    Known,
+    exponential_choice,
+    exponential_interval,
+    gaussian,
+    geometric,
+    laplace,
+    permute_and_flip,
+)
 from benchmarks.report import save
 from rich.console import Console
 
@@ -235,6 +243,25 @@ def test_squared_errors_of_known_noise_are_those_of_a_plain_sum() -> None:
         plain = float(np.sum(moved**2 * density) / density.sum())
         assert laplace(7.0, [truth], lower, upper)[0] == pytest.approx(plain, rel=1e-6)
     assert gaussian(3.0, [1, 2]).tolist() == [9.0, 9.0]
+
+
+def test_squared_errors_of_choices_are_those_of_all_orders_and_of_a_fine_grid() -> None:
+    points, losses, truth = np.array([1.0, 2.0, 4.0, 9.0]), np.array([0.7, 0.0, 0.2, 3.0]), 2.5
+    accepted = np.exp(-losses)
+    chances = np.zeros(4)
+    for order in permutations(range(4)):  # one after the other is taken with its chance, in a random order
+        left = 1 / 24
+        for place in order:
+            chances[place] += left * accepted[place]
+            left *= 1 - accepted[place]
+    assert chances.sum() == pytest.approx(1)
+    squares = (points - truth) ** 2
+    assert permute_and_flip(points, losses, truth) == pytest.approx(float(chances @ squares))
+    assert exponential_choice(points, losses, truth) == pytest.approx(float(accepted @ squares / accepted.sum()))
+    fine = np.linspace(1.0, 9.0, 800_001)[:-1] + 5e-6
+    density = accepted[np.searchsorted(points, fine) - 1]
+    plain = float(density @ (fine - truth) ** 2 / density.sum())
+    assert exponential_interval(points, losses[:3], truth) == pytest.approx(plain, rel=1e-6)
 
 
 def test_known_noise_counts_as_it_is_and_only_where_the_releases_agree(people: People) -> None:
