@@ -36,8 +36,8 @@ _LARGEST_ALPHA = 1e6
 class RenyiFilter(SlackFilter):
     """Admits charges while their Renyi divergences of order alpha sum to at most what (epsilon, delta) allows.
 
-    Usually the tightest filter, and the only one that prices noise by its own transform. A poor order costs budget,
-    never privacy.
+    It prices every event by its own transform, sampled Gaussian noise included. A poor order costs budget, never
+    privacy.
 
     Args:
         epsilon: The epsilon of the whole budget.

@@ -1,0 +1,246 @@
+"""How much of a Gaussian clock one event takes: the theorem behind `ClockFilter`, in closed form and rounded up.
+
+The privacy curve of Gaussian noise with squared sensitivity-to-noise ratio s, read at e^-x, is
+
+    V(x, s) = E[(1 - exp(-x - Z))_+] = F((x + s/2) / sqrt(s)) - e^-x F((x - s/2) / sqrt(s)),   Z normal (s/2, s),
+
+with F the normal distribution function. V(0, s) = erf(sqrt(s / 8)) is the total variation distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from flint import arb
+
+from farthing.accounting.event_price import price_of
+from farthing.errors import InvalidValue
+from farthing.numerics.bounds import ball, exact, precision, upper_fraction
+from farthing.privacy import (
+    ApproxDP,
+    BoundedRange,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Event,
+    GaussianNoise,
+    LaplaceNoise,
+    RandomizedResponse,
+    Sampled,
+)
+
+CLOCK_UNITS = 10**40
+"""Clocks are kept in whole numbers of 1e-40."""
+
+_BITS = 320  # the cost of an epsilon of 1e-12 still has 50 digits
+_MANTISSA = 6  # bits of a level; the next one is at most a thirty-second lower
+_LOWEST = Fraction(1, 2**120)
+
+
+class ClockCost(NamedTuple):
+    """Whole units, rounded up: of the clock, and the share by which the event may exceed the curve it pays for."""
+
+    clock: int
+    excess: int = 0
+
+
+def level_below(remaining: Fraction) -> Fraction:
+    """The largest level at or below `remaining`: a number of six significant bits, or 0.
+
+    >>> level_below(Fraction(1, 3)), level_below(Fraction(0))
+    (Fraction(21, 64), Fraction(0, 1))
+    """
+    if remaining < _LOWEST:
+        return Fraction(0)
+    step = Fraction(2) ** (math.frexp(float(remaining))[1] - _MANTISSA)
+    return math.floor(remaining / step) * step
+
+
+@lru_cache(maxsize=65536)
+def clock_cost(event: Event, level: Fraction) -> ClockCost | None:
+    """What a clock that keeps at least `level` pays for `event`, rounded up; None where no finite amount is proven.
+
+    Statement:
+        Let a pair with privacy loss l have no leak, and let M be the measure e^(-l/2) dP of its losses. Write G_s for
+        the Gaussian pair with curve V(x, s). If M is symmetric and the signed measure
+            e^(-c/8) N(0, c) - M
+        changes its sign at most twice on (0, inf) and is positive far out, then for every s' >= 0
+            E[V(x + l, s')] <= V(x, s' + c)  for all x     if and only if it holds at x = 0:
+        the pair beside G_s' is dominated by G_(s' + c), in both orders, as soon as the total variation distances are
+        ordered. So c = 8 erfinv(TV)^2 - s' with TV = E[V(l, s')]. What is enough at s' is enough at every larger one.
+        It applies to randomized response (two atoms), to Laplace noise (two atoms and an even density between them),
+        to discrete Laplace noise with every atom spread evenly to the middle of its neighbours (a density that rises
+        away from 0, which dominates), and to the curve of bounded range (an even density). Gaussian noise has
+        c = mu^2 exactly. Discrete Gaussian noise of standard deviation sigma, in steps, has
+            E[V(x + l, s')] <= (1 + eta) V(x, s' + mu^2),  eta = 2 sum_k exp(-2 pi^2 k^2 sigma^2 s' / (mu^2 + s')),
+        and eta is returned as `excess`.
+    Source: the proof is on the page docs/clock.md; it was written for farthing. For Gaussian mechanisms alone the
+        filter is that of Smith & Thakurta, arXiv:2210.17520.
+    Assumes: the event keeps its curve whatever the answers before it; what is left of the clock after it is at least
+        `level`.
+    Direction: upper: costs come from balls and are rounded up to whole units.
+    Checked by: tests/theorems/test_clock_costs.py
+    """
+    if isinstance(event, Sampled):
+        return _sampled_cost(event, level)
+    if isinstance(event, GaussianNoise):
+        return ClockCost(_units_up(1 / exact(event.noise_multiplier) ** 2))
+    if isinstance(event, DiscreteGaussianNoise):
+        return _discrete_gaussian_cost(event, level)
+    epsilon = price_of(event).epsilon
+    assert epsilon is not None  # every other event has a pure part; its own delta is a leak, which filters add up
+    return _pure_cost(_distances(event, epsilon), epsilon, level)
+
+
+def gaussian_curve(x: Any, s: Any) -> Any:
+    """V(x, s), as a ball.
+
+    >>> with precision(64):
+    ...     float(gaussian_curve(arb(0), arb(1)))
+    0.3829...
+    """
+    if s == 0:
+        return arb(0) if not x > 0 else -(-x).expm1()
+    root = s.sqrt()
+    return _normal((x + s / 2) / root) - (-x).exp() * _normal((x - s / 2) / root)
+
+
+Distance = Callable[[Any], Any]
+"""The total variation distance of an event beside a Gaussian pair, from that pair's s."""
+
+
+def _distances(event: Event, epsilon: Fraction) -> list[Distance]:
+    """The distances of the event, or of pairs that dominate it; the least counts."""
+
+    def response(s: Any) -> Any:
+        a = ball(epsilon)
+        truth = 1 / (1 + (-a).exp())
+        return truth * gaussian_curve(a, s) + (1 - truth) * gaussian_curve(-a, s)
+
+    def laplace(s: Any) -> Any:
+        a = ball(epsilon)
+        atoms = gaussian_curve(a, s) + (-a).exp() * gaussian_curve(-a, s)
+        return atoms / 2 + (-a / 2).exp() / 4 * _even_density(a, s)
+
+    def bounded_range(s: Any) -> Any:
+        a = ball(epsilon)
+        return _even_density(a, s) / (4 * (a / 2).sinh())
+
+    def spread_laplace(s: Any) -> Any:
+        assert isinstance(event, DiscreteLaplaceNoise)
+        a, h = ball(epsilon), ball(epsilon / event.l1_sensitivity)
+        kept = (-h).exp()
+        density = (-a / 2).exp() / (1 + kept) / (4 * (h / 2).sinh())  # of the end atoms, spread by h on both sides
+        inner = density * (1 - kept) * _even_density(a - h, s)
+        return inner + density * (_even_density(a + h, s) - _even_density(a - h, s))
+
+    match event:
+        case LaplaceNoise():
+            return [laplace]
+        case BoundedRange():
+            return [bounded_range]
+        case DiscreteLaplaceNoise(l1_sensitivity=steps) if steps > 1:
+            return [response, spread_laplace]
+        case ApproxDP() | RandomizedResponse() | DiscreteLaplaceNoise():
+            return [response]
+    raise InvalidValue("event", event, "must be an event that a clock can price", "see farthing.privacy")
+
+
+def _pure_cost(distances: list[Distance], epsilon: Fraction, level: Fraction) -> ClockCost | None:
+    if epsilon == 0:
+        return ClockCost(0)
+    costs = []
+    with precision(_BITS):
+        for distance in distances:
+            far = distance(ball(level))
+            upper = upper_fraction(8 * far.erfinv() ** 2 - ball(level)) if far < 1 else None
+            if upper is not None:
+                costs.append(max(0, _units_up(upper)))
+    return ClockCost(min(costs)) if costs else None
+
+
+def _even_density(reach: Any, s: Any) -> Any:
+    """The integral of e^(l/2) V(l, s) over l from -reach to reach."""
+    if s == 0:  # of 2 sinh(l/2), where l > 0
+        return 4 * ((reach / 2).cosh() - 1)
+
+    def primitive(end: Any) -> Any:
+        root = s.sqrt()
+        rising = (end / 2).exp() * _normal((end + s / 2) / root)
+        falling = (-end / 2).exp() * _normal((end - s / 2) / root)
+        return 2 * rising + 2 * falling - 4 * (-s / 8).exp() * _normal(end / root)
+
+    return primitive(reach) - primitive(-reach)
+
+
+def _discrete_gaussian_cost(event: DiscreteGaussianNoise, level: Fraction) -> ClockCost | None:
+    mu_squared = 1 / exact(event.noise_multiplier) ** 2
+    sigma = exact(event.noise_multiplier) * event.l2_sensitivity
+    width = sigma**2 * level / (mu_squared + level)
+    with precision(_BITS):
+        first = (-2 * arb.pi() ** 2 * ball(width)).exp()
+        # Powers k^2 of it sum to less than powers k.
+        excess = upper_fraction(2 * first / (1 - first)) if first < 1 else None
+    return None if excess is None else ClockCost(_units_up(mu_squared), _units_up(excess))
+
+
+def _sampled_cost(event: Sampled, level: Fraction) -> ClockCost | None:
+    """A sample of a pure event has a smaller epsilon; one of Gaussian noise costs what the whole does."""
+    epsilon = price_of(event).epsilon
+    if epsilon is None:
+        return clock_cost(event.event, level)
+    return _pure_cost(_distances(ApproxDP(0.0), epsilon), epsilon, level)
+
+
+def _normal(x: Any) -> Any:
+    return (-x / arb(2).sqrt()).erfc() / 2  # erfc, so that far tails keep their digits
+
+
+def _units_up(amount: Fraction) -> int:
+    return math.ceil(amount * CLOCK_UNITS)
+
+
+@lru_cache(maxsize=4096)
+def clock_of(epsilon: Fraction, slack: Fraction) -> int:
+    """The largest clock, in whole units, with V(-epsilon, S) <= slack.
+
+    >>> clock_of(Fraction(1), Fraction(1, 10**9)) / CLOCK_UNITS
+    0.0331...
+    """
+
+    def holds(units: int) -> bool:
+        return bool(gaussian_curve(-ball(epsilon), ball(Fraction(units, CLOCK_UNITS))) <= ball(slack))
+
+    return _largest(holds)
+
+
+@lru_cache(maxsize=4096)
+def epsilon_of(units: int, slack: Fraction) -> Fraction:
+    """The least epsilon, in billionths, with V(-epsilon, s) <= slack: what so much of a clock amounts to.
+
+    >>> epsilon_of(clock_of(Fraction(1), Fraction(1, 10**9)), Fraction(1, 10**9))
+    Fraction(1, 1)
+    """
+    if not units:
+        return Fraction(0)
+
+    def exceeds(nano: int) -> bool:
+        curve = gaussian_curve(-ball(Fraction(nano, 10**9)), ball(Fraction(units, CLOCK_UNITS)))
+        return not curve <= ball(slack)
+
+    return Fraction(_largest(exceeds) + 1, 10**9) if exceeds(0) else Fraction(0)
+
+
+def _largest(holds: Callable[[int], bool]) -> int:
+    """The largest whole number up to which something holds, in balls; it holds at 0."""
+    with precision(_BITS):
+        low, high = 0, 1
+        while holds(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,185 @@
+"""The clock: charges chosen after seeing earlier answers, at nearly the price of charges fixed in advance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from farthing.accounting.event_price import Price
+from farthing.accounting.filters.basic_filter import SlackFilter
+from farthing.accounting.filters.clock_costs import (
+    CLOCK_UNITS,
+    ClockCost,
+    clock_cost,
+    clock_of,
+    epsilon_of,
+    gaussian_curve,
+    level_below,
+)
+from farthing.numerics.bounds import (
+    ball,
+    exact,
+    float_down,
+    float_up,
+    lower_fraction,
+    number_text,
+    precise_balls,
+)
+from farthing.privacy import ApproxDP, Composed, Event
+
+__all__ = ["ClockFilter"]
+
+_TYPICAL = (0.1, 0.01, 0.001)  # charges that `explain` counts
+_EXCESS = CLOCK_UNITS // 10**6  # the most that excesses may add up to; slack is smaller by this share from the start
+
+
+@dataclass(frozen=True, repr=False)
+class ClockFilter(SlackFilter):
+    """Admits charges while a clock lasts: Gaussian noise that the whole of the budget would allow, used up in parts.
+
+    The tightest filter for charges that are small beside the budget, and never worse than plain sums.
+
+    Args:
+        epsilon: The epsilon of the whole budget.
+        delta: The delta of the whole budget.
+        leak: The part of delta set aside for the charges' own deltas; half by default. With pure charges pass 0.
+
+    Raises:
+        InvalidValue: If a parameter is out of its range.
+
+    >>> budget = ClockFilter(epsilon=1.0, delta=1e-9, leak=0)
+    >>> budget.admits(0.01, count=329), budget.admits(0.01, count=330)
+    (True, False)
+    >>> budget.admits(1.0)        # never worse than plain sums
+    True
+    >>> from farthing.privacy import GaussianNoise
+    >>> budget.charge(GaussianNoise(10.0)).charge(0.05).remaining.epsilon
+    0.114...
+
+    Statement:
+        Let V(x, s) be the curve of the Gaussian pair with mu^2 = s, read at e^-x, and let V(-epsilon, S) <= slack. Let
+        every mechanism, its event and whether to go on be chosen from the answers so far, the clock start at S and a
+        charge of loss l take it from s to s' with E[V(x + l, s')] <= V(x, s) for all x (`clock_cost`). If on every path
+        the charges' own deltas sum to at most leak, and either the clock never falls below 0 or from the first charge
+        that it could not pay on the plain sum of epsilons stays within epsilon, then all answers together are
+        (epsilon, slack + leak)-DP.
+    Source: the proof is on the page docs/clock.md. In short: V(L - epsilon, s) is a supermartingale, L the loss so
+        far, and at least (1 - e^(epsilon - L))_+ at the end; a path on which the clock ran out ends with L at most
+        epsilon, where the latter is 0, so that stopping just before loses nothing.
+    Assumes: each mechanism keeps its curve whatever the answers before it; slack > 0 and leak are fixed before the
+        first answer.
+    Direction: S is rounded down and every cost up, in whole units of 1e-40.
+    Checked by: tests/theorems/test_clock_filter.py
+    """
+
+    _clock: int | None = field(default=0, init=False)  # None: it ran out, and only plain sums count from there on
+    _start: int = field(default=0, init=False)
+    _excess: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        start = clock_of(exact(self.epsilon), self._reduced_slack)
+        self._set(_clock=start, _start=start)
+
+    @property
+    def _reduced_slack(self) -> Fraction:
+        """Excesses that add up to x multiply what is reached by at most e^x, and e^x (1 - x) <= 1."""
+        return self._slack() * (1 - Fraction(_EXCESS, CLOCK_UNITS))
+
+    @property
+    def spent(self) -> ApproxDP:
+        """The epsilon of Gaussian noise that takes as much of the clock (or the plain sum, if less), slack and leaks.
+
+        >>> ClockFilter(1.0, 1e-6, leak=0).charge(0.01, count=279).spent.epsilon
+        0.68...
+        """
+        known = [] if self._clock is None else [epsilon_of(self._start - self._clock, self._reduced_slack)]
+        if self._epsilon_sum is not None:
+            known.append(self._epsilon_sum)
+        return ApproxDP(min(self.epsilon, float_up(min(known))), float_up(self._slack() + self._leak_sum))
+
+    def explain(self) -> str:
+        """How the budget stands, in words.
+
+        Returns:
+            A few lines: the share of the clock that is left, and what would fit into it.
+
+        >>> print(ClockFilter(1.0, 1e-9, leak=0).charge(0.01, count=100).explain())
+        epsilon 1 at delta 1.00e-09, for charges chosen as you go: 100 charged.
+        30.2% of the clock is spent; plain sums stand at epsilon 1.
+        What would fit: one charge of epsilon 0.121; or 1 of 0.1; or 229 of 0.01; or 23,106 of 0.001.
+        """
+        lines = [
+            f"epsilon {number_text(self.epsilon)} at delta {number_text(self.delta)}, for charges chosen as you go: "
+            f"{self.count:,} charged."
+        ]
+        sums = (
+            "" if self._epsilon_sum is None else f"plain sums stand at epsilon {number_text(float(self._epsilon_sum))}"
+        )
+        if self._clock is None:
+            lines.append(f"The clock has run out; {sums}.")
+        else:
+            share = 100.0 if not self._start else 100 * (1 - self._clock / self._start)
+            lines.append(f"{share:.3g}% of the clock is spent" + (f"; {sums}." if sums else "."))
+        fits = [f"{most:,} of {number_text(each)}" for each in _TYPICAL if (most := self._most(each))]
+        one = f"one charge of epsilon {number_text(self.remaining.epsilon)}"
+        lines.append(f"What would fit: {'; or '.join([one, *fits])}.")
+        return "\n".join(lines)
+
+    def _most(self, epsilon: float) -> int:
+        low, high = 0, 1
+        while self.admits(epsilon, high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.admits(epsilon, middle) else (low, middle)
+        return low
+
+    def _fits(self) -> bool:
+        enough = self._clock is not None or self._plain_sum_fits()
+        return enough and self._leak_sum <= self._leak_budget()
+
+    def _largest_epsilon(self) -> float:
+        """With nothing left after it, randomized response is dominated where tanh(epsilon / 2) <= V(0, s)."""
+        largest = Fraction(0)
+        if self._clock:
+            with precise_balls():
+                far = gaussian_curve(ball(Fraction(0)), ball(Fraction(self._clock, CLOCK_UNITS)))
+                alone = lower_fraction(2 * far.atanh()) if far < 1 else None
+            largest = max(largest, alone or Fraction(0))
+        if self._epsilon_sum is not None:
+            largest = max(largest, exact(self.epsilon) - self._epsilon_sum)
+        return float_down(largest)
+
+    def _add(self, event: Event, price: Price, count: int) -> None:
+        parts = event.parts if isinstance(event, Composed) else ((event, 1),)
+        for part, times in parts:
+            self._spend(part, times * count)
+
+    def _spend(self, event: Event, count: int) -> None:
+        """Take the event so often, level by level: as long as a level is kept, one charge costs the same."""
+        while count and self._clock is not None:
+            step = _affordable(event, self._clock)
+            if step is None:
+                self._set(_clock=None)
+                return
+            kept, cost = step
+            times = min(count, (self._clock - kept) // cost.clock) if cost.clock else count
+            excess = self._excess + times * cost.excess
+            self._set(_clock=self._clock - times * cost.clock if excess <= _EXCESS else None, _excess=excess)
+            count -= times
+
+
+def _affordable(event: Event, clock: int) -> tuple[int, ClockCost] | None:
+    """The highest level, in units, that a clock can keep after paying for the event, and what it pays."""
+    left = clock
+    while True:
+        level = level_below(Fraction(left, CLOCK_UNITS))
+        kept, cost = math.ceil(level * CLOCK_UNITS), clock_cost(event, level)
+        if cost is None or cost.clock > clock:
+            return None
+        if clock - cost.clock >= kept:
+            return kept, cost
+        # A lower level costs at least as much, so it must lie at or below what this cost would leave.
+        left = min(clock - cost.clock, kept - 1)
