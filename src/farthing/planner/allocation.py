@@ -421,8 +421,12 @@ def _lacking(model: Model, admits: Admits | None) -> Lacks:
         if any(problem.epsilon >= other.epsilon for other in unadmitted if _alike(problem, other)):
             return math.inf
         search = search_of(problem, model)
+        requirements = Requirements(problem, model, search)
         try:
-            _proven(problem, model, search, admits)
+            lack = requirements.lack() if problem.requirements else 1.0
+            if lack > 1:
+                return lack
+            _proven(problem, model, search, admits, requirements)
         except Unadmitted:
             unadmitted.append(problem)
             return math.inf
@@ -430,7 +434,7 @@ def _lacking(model: Model, admits: Admits | None) -> Lacks:
             return max(refused.least / search.target, 1 + 1e-9) if search.target > 0 else math.inf
         except (Unreachable, Infeasible):
             return math.inf
-        return 1.0
+        return min(lack, 1.0)
 
     return lacks
 
@@ -440,7 +444,9 @@ def _alike(one: Problem, other: Problem) -> bool:
     return one.requirements == other.requirements and one.held == other.held
 
 
-def _proven(problem: Problem, model: Model, search: Search, admits: Admits | None) -> Allocation:
+def _proven(
+    problem: Problem, model: Model, search: Search, admits: Admits | None, requirements: Requirements | None = None
+) -> Allocation:
     """The best division whose cost is proven to fit.
 
     The search takes discrete Gaussian noise for continuous noise and knows nothing of the width of a proof, so what it
@@ -449,14 +455,15 @@ def _proven(problem: Problem, model: Model, search: Search, admits: Admits | Non
     """
     limit, target = problem.limit_nano / NANO, search.target
     division: Division | None = None
+    requirements = requirements or Requirements(problem, model, search)
     for turn in range(_TURNS):
         lower = replace(search, target=target)
-        division, is_cheapest = _divided(problem, model, lower, division)
+        division, is_cheapest = _divided(replace(requirements, search=lower), division)
         made = _made(problem, model, division)
         if made.fits and (admits is None or admits(made.event)):
             return made
         if made.fits and is_cheapest:
-            raise Unadmitted(division.cost, Requirements(problem, model, search).limits_of(division))
+            raise Unadmitted(division.cost, requirements.limits_of(division))
         over = made.cost.upper / limit if limit > 0 else math.inf
         if not over < 2:
             target /= 2
@@ -472,11 +479,12 @@ def _proven(problem: Problem, model: Model, search: Search, admits: Admits | Non
     raise _too_dear(problem, made.inner_cost.upper)
 
 
-def _divided(problem: Problem, model: Model, search: Search, before: Division | None) -> tuple[Division, bool]:
+def _divided(requirements: Requirements, before: Division | None) -> tuple[Division, bool]:
     """The best division of the search's target, and whether nothing cheaper meets what is required.
 
     `before` is that of a target which proved too large.
     """
+    problem, search = requirements.problem, requirements.search
     try:
         if before is not None and not problem.requirements:
             return search.rescaled(before, search.target), False
@@ -485,7 +493,6 @@ def _divided(problem: Problem, model: Model, search: Search, before: Division | 
         raise _too_dear(problem, refused.least) from None
     if not problem.requirements:
         return division, False
-    requirements = Requirements(problem, model, search)
     cheapest = requirements.least() if requirements.cover_everything else None
     if cheapest is not None and cheapest.cost <= search.target:
         return cheapest, True

@@ -174,6 +174,19 @@ class Search:
                 division = balanced._rounds(division.weights, division.saddle, division.price, floor, goal, close)
         return self._scaled(division)
 
+    def beside(self, cheapest: Division) -> Division:
+        """Where to start beside the cheapest division within the limits: what they do not ask for as with even shares.
+
+        Its weights are at a price of 1.
+        """
+        asked = self.divider.model.slots_of(np.isfinite(self.limits)) | ~self.divider.free
+        shares = Shares(
+            np.where(asked, cheapest.shares.kinds, self.even.kinds),
+            np.where(asked, cheapest.shares.strengths, self.even.strengths),
+        )
+        price = self._linear(self.floors)._first_price(cheapest.saddle)
+        return replace(cheapest, shares=shares, weights=cheapest.weights * price, price=price)
+
     def _errors(self, shares: Shares) -> Floats:
         return self.divider.model.errors(shares.kinds, shares.strengths)
 

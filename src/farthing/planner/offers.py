@@ -14,7 +14,7 @@ from farthing.planner.planning_problem import Problem, Requirement, outer_epsilo
 from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed
 
 Lacks = Callable[[Problem], float]
-"""What a problem costs, as a part of what it may: at most 1 where the planner finds a plan that is proven to fit."""
+"""What a problem costs at least, as a part of what it may: at most 1 where a plan was found and is proven to fit."""
 
 _MOST = 3  # statistics for which another error is looked for
 # Times the estimate that a refusal leaves, until it is accepted.
@@ -29,6 +29,8 @@ _MORE = (
 )
 _HALVINGS = 2  # of a long step from what is refused to what is accepted
 _LONG = 1.05
+_DESCENTS = 2  # from what is accepted at once
+_ROOM = 0.99  # of what is accepted: less is worth a try
 _TOO_LARGE = 45.0  # an epsilon that protects nobody is not offered
 
 
@@ -96,7 +98,8 @@ class Offers:
                 requirements = {**self.problem.requirements, name: replace(requirement, within=error)}
                 return self.lacks(replace(self.problem, requirements=requirements))
 
-            error = _accepted(max(closest, math.nextafter(requirement.within, math.inf)), lacks)
+            more = math.nextafter(requirement.within, math.inf)
+            error = _accepted(max(closest, more), lacks, more)
             if error is not None:
                 errors[name] = error
         return errors
@@ -110,7 +113,8 @@ class Offers:
         def lacks(epsilon: float) -> float:
             return self.lacks(replace(self.problem, epsilon=epsilon)) if epsilon < _TOO_LARGE else math.inf
 
-        offer = _accepted(max(needed, math.nextafter(self.problem.epsilon, math.inf)), lacks)
+        more = math.nextafter(self.problem.epsilon, math.inf)
+        offer = _accepted(max(needed, more), lacks, more)
         return math.inf if offer is None else offer
 
     def _holds_in_the_way(self) -> list[str]:
@@ -176,11 +180,12 @@ def exact_text(number: float) -> str:
     return text if float(text) == number else repr(number)
 
 
-def _accepted(least: float, lacks: Callable[[float], float]) -> float | None:
-    """A number of few digits, `least` or a little more, that is accepted.
+def _accepted(least: float, lacks: Callable[[float], float], nothing_below: float = 0.0) -> float | None:
+    """A number of few digits, `least` or a little more, that is accepted; less, where there is room.
 
-    A refusal says by how much the cost exceeds what there is. Errors and epsilons are about in proportion to it: each
-    try begins there, and two to four are enough. Where the last step was a long one, it is halved again.
+    A try says by how much the cost exceeds what there is, or falls short of it. Errors and epsilons are about in
+    proportion to it: each try begins there, and two to four are enough. Where the last step was a long one, it is
+    halved again.
     """
     tried, refused = float(ceiling(least, 4)), math.inf
     for more in _MORE:
@@ -190,6 +195,14 @@ def _accepted(least: float, lacks: Callable[[float], float]) -> float | None:
         tried, refused = float(ceiling(tried * min(max(lack, 1.0), 2.0) * more, 4)), tried
     else:
         return None
+    for _ in range(_DESCENTS if math.isinf(refused) else 0):
+        less = float(ceiling(max(tried * max(lack, 0.5), nothing_below), 4))
+        if not less < _ROOM * tried:
+            break
+        lack = lacks(less)
+        if not lack <= 1:
+            break
+        tried = less
     for _ in range(_HALVINGS):
         between = float(ceiling(math.sqrt(refused * tried), 4))
         if not refused * _LONG < between < tried:

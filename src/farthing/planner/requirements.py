@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.planner.allocation_search import Division, Search, Unaffordable
+from farthing.planner.allocation_search import MARGIN, Division, Search, Unaffordable
 from farthing.planner.design_arrays import Floats, Kinds, Model, Shares, noises_of
 from farthing.planner.planning_problem import Problem
 
 _TOLERANCE = 1e-3
+_JUMP = 4e-3  # an error in whole numbers jumps somewhere between two limits, which are brought so close to each other
+_STRIDE = 1.02  # times a limit that is known to be enough, where nothing says how far it is from one that is not
+_MOVES = 3  # how often a bracket is begun anew
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
 _ROUNDS = 40
 _FAR = 1e100  # an error beyond this is no limit, and its square must stay a number
@@ -47,37 +50,61 @@ class _Bracket:
     within: float
     low: float = 0.0
     high: float = math.inf
-    best: float = 0.0
+    last: float = math.nan
+    flat: int = 0
+    halved: bool = False
+    moves: int = 0
 
     def record(self, limit: float, error: float) -> None:
         """Take note of the error found at a limit."""
+        self.flat = self.flat + 1 if error == self.last else 0
+        self.last = error
+        # The noise of other statistics has a say in the width of a ratio: what was known may no longer hold.
+        moved = self.low >= limit if error > self.within else self.high <= limit
+        if moved and self.moves < _MOVES:
+            self.low, self.high, self.moves = 0.0, math.inf, self.moves + 1
         if error <= self.within:
-            self.low, self.best = max(self.low, limit), max(self.best, error)
+            self.low = max(self.low, limit)
         else:
             self.high = min(self.high, limit)
 
+    @property
+    def closed(self) -> bool:
+        """Whether what is enough and what is not are as good as one."""
+        return self.high < self.low * (1 + _JUMP)
+
     def met(self, error: float) -> bool:
         """Within, and as close as the distribution of the error lets it come."""
-        closed = self.high < self.low * (1 + _TOLERANCE / 2)
-        return error <= self.within and (error >= self.within * (1 - _TOLERANCE) or closed)
+        # An error in whole numbers stays the same over a range of limits, of which the widest is wanted.
+        near = error >= self.within * (1 - _TOLERANCE) and error != round(error)
+        return error <= self.within and (near or self.closed)
 
     def following(self, limit: float, error: float) -> float:
         """The next limit to try: errors grow with the root of the limit, more or less."""
+        if self.closed:
+            return self.low
         # Whole numbers may have no error at all, at a limit that could still be wider; a line's error may have no end.
         known = min(max(error, self.within / 4), self.within * 8)
         proposed = limit * (self.within * (1 - _AIM) / known) ** 2
-        if not self.low < proposed < self.high or self.high < self.low * 1.2:
-            proposed = math.sqrt(self.low * self.high) if self.low > 0 and self.high < math.inf else proposed
-        return self.low if self.high < self.low * (1 + _TOLERANCE / 2) else proposed
+        if error <= self.within and math.isinf(self.high):  # longer and longer steps while it stays the same
+            return limit * math.exp(math.log(max(proposed / limit, _STRIDE)) * math.pow(3.0, min(self.flat, 6)))
+        if self.low > 0 and self.high < math.inf:
+            self.halved = not (self.low < proposed < self.high) or not self.halved
+            return math.sqrt(self.low * self.high) if self.halved else proposed
+        return proposed / math.pow(4.0, self.flat)
 
 
 @dataclass(frozen=True, eq=False)
 class Requirements:
-    """The requirements of a problem, and the search they bind."""
+    """The requirements of a problem, and the search they bind.
+
+    What was `found` once is kept when the target changes.
+    """
 
     problem: Problem
     model: Model
     search: Search
+    found: dict[str, tuple[Division, dict[str, _Bracket]]] = field(default_factory=dict)
 
     @property
     def _rows(self) -> dict[str, int]:
@@ -93,47 +120,88 @@ class Requirements:
         }
 
     def met(self, first: Division) -> Division:
-        """The best division that meets them all; `first` is the best without any."""
+        """The best division that meets them all; `first` is the best without any.
+
+        Where it does not meet them, the search begins at the cheapest division that does: its limits are near, and what
+        it leaves of the target goes to the others.
+        """
         self._check_reach()
-        return self._closed(first, lambda limits, start: replace(self.search, limits=limits).divided(start), {})
+        errors = self.errors(first.shares)
+        if all(errors[name] <= asked.within for name, asked in self.problem.requirements.items()):
+            return first
+        cheapest, brackets = self._cheapest()
+        squares = self.model.errors(cheapest.shares.kinds, cheapest.shares.strengths)
+        known = {name: float(squares[row]) for name, row in self._rows.items()}
+        limits = self._limited(known)
+        if not cheapest.cost < self.search.target * (1 - 2 * MARGIN):
+            raise Unmet(cheapest.cost, self.limits_of(cheapest))
+
+        def solve(limits: Floats, start: Division) -> Division:
+            return replace(self.search, limits=limits).divided(start)
+
+        try:
+            division = solve(limits, replace(self.search, limits=limits).beside(cheapest))
+        except Unaffordable as refused:
+            raise Unmet(refused.least, limits) from None
+        return self._closed(division, solve, known, brackets)
 
     def met_near(self, start: Division, same: Iterable[str]) -> Division:
         """The same from a division at which the requirements `same` are met already: their limits are near."""
         self._check_limits()
         squares = self.model.errors(start.shares.kinds, start.shares.strengths)
         known = {name: float(squares[self._rows[name]]) for name in same}
-        limits = np.full(len(self.model.outputs), math.inf)
-        for name, limit in known.items():
-            limits[self._rows[name]] = limit
+        limits = self._limited(known)
         first = replace(self.search, limits=limits).divided(start if known else None)
-        return self._closed(first, lambda limits, noises: replace(self.search, limits=limits).divided(noises), known)
+        return self._closed(
+            first, lambda limits, noises: replace(self.search, limits=limits).divided(noises), known, self._brackets()
+        )
 
     def least(self) -> Division:
-        """The cheapest division that meets them all."""
+        """The cheapest division that meets them all, which must speak of every measurement."""
         self._check_reach()
         self._check_cover()
+        return self._cheapest()[0]
+
+    def lack(self) -> float:
+        """What they cost at least, next to nothing for the rest included, as a part of the target."""
+        self._check_reach()
+        return self._cheapest()[0].cost / self.search.target if self.search.target > 0 else math.inf
+
+    def _cheapest(self) -> tuple[Division, dict[str, _Bracket]]:
+        """The cheapest division that meets them all, with next to nothing for what they do not speak of."""
+        if "cheapest" in self.found:
+            division, brackets = self.found["cheapest"]
+            return division, {name: replace(bracket) for name, bracket in brackets.items()}
         limits = np.full(len(self.model.outputs), math.inf)
         for name, row in self._rows.items():
             # Any start will do; the reference is a scale that errors of this output are measured by.
             limits[row] = (min(self.problem.requirements[name].within, _FAR) / 2) ** 2 * self._scale(name)
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
-        return self._closed(
-            first, lambda limits, noises: replace(self.search, limits=limits).least(noises), start, widen=False
+        brackets = self._brackets()
+        division = self._closed(
+            first,
+            lambda limits, noises: replace(self.search, limits=limits).least(noises),
+            start,
+            brackets,
+            widen=False,
         )
+        self.found["cheapest"] = division, brackets
+        return self._cheapest()
+
+    def _brackets(self) -> dict[str, _Bracket]:
+        return {name: _Bracket(requirement.within) for name, requirement in self.problem.requirements.items()}
 
     def _closed(
         self,
         division: Division,
         solve: Callable[[Floats, Division], Division],
         known: dict[str, float],
+        brackets: dict[str, _Bracket],
         widen: bool = True,
     ) -> Division:
         """Move the limits until every requirement is met, and tight where it binds."""
-        brackets = {name: _Bracket(requirement.within) for name, requirement in self.problem.requirements.items()}
-        limits = np.full(len(self.model.outputs), math.inf)
-        for name, limit in known.items():
-            limits[self._rows[name]] = limit
+        limits = self._limited(known)
         drawn_near = not widen
         for _ in range(_ROUNDS):
             errors = self.errors(division.shares)
@@ -160,6 +228,13 @@ class Requirements:
                     raise Unmet(refused.least, limits) from None
                 division, drawn_near = nearer, True
         return self._held(division, limits, solve)
+
+    def _limited(self, known: Mapping[str, float]) -> Floats:
+        """Limits of all outputs: those that are known, and none."""
+        limits = np.full(len(self.model.outputs), math.inf)
+        for name, limit in known.items():
+            limits[self._rows[name]] = limit
+        return limits
 
     def _held(self, division: Division, limits: Floats, solve: Callable[[Floats, Division], Division]) -> Division:
         """A division that meets them all where no limits were found at which they are just met: tighter than asked.

@@ -130,7 +130,7 @@ def test_fit_finds_the_least_epsilon(delta: float, outputs: int, monkeypatch: py
     found = fit(Problem(counts([30.0] * outputs), 1.0, delta, requirements=wanted))
     assert _tight(found) and found.cost.upper <= found.problem.epsilon <= found.cost.upper * (1 + 1e-4)
     assert _tight(allocate(found.problem, found))
-    monkeypatch.setattr("farthing.planner.offers._accepted", lambda least, lacks: None)  # no offers: each is a plan
+    monkeypatch.setattr("farthing.planner.offers._accepted", lambda *_: None)  # no offers: each is a plan
     with pytest.raises(Infeasible):
         allocate(replace(found.problem, epsilon=0.998 * found.problem.epsilon))
 
