@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -29,6 +30,12 @@ def _round(words: list[str], workers: int) -> tuple[str, list[str]]:
         failed = [f"pytest ended with {told.returncode}"]
         print(told.stdout[-2000:], told.stderr[-2000:])
     return (told.stdout.strip().splitlines() or ["nothing"])[-1], failed
+
+
+def _processor_time() -> float:
+    """Seconds that children which have ended, and theirs, have used; the busy loops have not ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> int:
@@ -52,10 +59,11 @@ def main() -> int:
             ("seeds", options.seeds, ["tests", "--seed-offset={}"]),
         ):
             for number in range(1, rounds + 1):
-                start = time.monotonic()
+                start, used = time.monotonic(), _processor_time()
                 last, failed = _round([*(word.format(number) for word in words), *rest], options.workers)
                 failures.update(failed)
-                print(f"{name} {number} of {rounds}: {last} ({time.monotonic() - start:.0f} s)", flush=True)
+                took, used = time.monotonic() - start, _processor_time() - used
+                print(f"{name} {number} of {rounds}: {last} ({took:.0f} s, {used:.0f} s of processor time)", flush=True)
                 for test in failed:
                     print(f"    {test}", flush=True)
     print(f"{sum(failures.values())} failures" + "".join(f"\n{n:5} {test}" for test, n in failures.most_common()))
