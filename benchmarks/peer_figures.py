@@ -21,7 +21,7 @@ from benchmarks import mixed_tables
 from benchmarks.mixed_contenders import PEERS
 from benchmarks.mixed_tables import Asked, People
 
-NEEDS_DELTA = ("OpenDP zCDP",)
+NEEDS_DELTA = ("OpenDP zCDP", "OpenDP model")
 
 
 class PeerFigures:

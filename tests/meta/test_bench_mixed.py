@@ -284,6 +284,21 @@ def test_of_known_noise_a_few_releases_are_enough(people: People, monkeypatch: p
     assert len(found["answers"]["count"]) == mixed_contenders.ENOUGH and found["squares"] == {"count": [1.0]}
 
 
+def test_a_fit_that_answers_all_statistics_is_made_once_a_release(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def peer(people: People, number: int, epsilon: float, delta: float) -> Any:
+        return lambda asked: lambda: calls.append(asked.name) or asked.truth(people)
+
+    monkeypatch.setitem(mixed_contenders.PEERS, "somebody", peer)
+    monkeypatch.setattr(mixed_contenders, "TOGETHER", ("somebody",))
+    found = mixed_contenders.released("somebody", people, twelve()[:2], 1.0, 0.0, 3, 60.0)
+    assert calls == ["count", "count by sex"] * 3
+    assert [len(found["answers"][name]) for name in calls[:2]] == [3, 3]
+
+
 def test_figures_of_peers_are_kept_and_nothing_stale_is_taken(
     people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
