@@ -29,23 +29,30 @@ class PeerFigures:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._kept: dict[str, dict[str, Any]] = {}
-        self._passing: set[str] = set()
-        if path is not None and path.is_file():
-            self._kept = json.loads(path.read_text(encoding="utf-8"))
+        self._kept = self._stored()
+        self._passing: dict[str, dict[str, Any]] = {}
 
     def get(self, key: str) -> dict[str, Any] | None:
         """What is kept under a key."""
-        return self._kept.get(key)
+        return self._kept.get(key) or self._passing.get(key)
 
     def put(self, key: str, figures: dict[str, Any], *, passing: bool = False) -> None:
         """Keep it, at once: a long run that is stopped loses nothing. What is `passing` is not written."""
-        self._kept[key] = figures
-        self._passing |= {key} if passing else set()
-        if self._path is not None and not passing:
-            written = {name: own for name, own in self._kept.items() if name not in self._passing}
+        if passing:
+            self._passing[key] = figures
+            return
+        self._kept |= self._stored() | {key: figures}  # another run may have added to the file
+        if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(written, indent=1, allow_nan=False), encoding="utf-8")
+            fresh = self._path.with_suffix(".new")
+            fresh.write_text(json.dumps(self._kept, indent=1, allow_nan=False), encoding="utf-8")
+            fresh.replace(self._path)
+
+    def _stored(self) -> dict[str, dict[str, Any]]:
+        if self._path is None or not self._path.is_file():
+            return {}
+        found: dict[str, dict[str, Any]] = json.loads(self._path.read_text(encoding="utf-8"))
+        return found
 
 
 def key_of(

@@ -333,6 +333,12 @@ def test_figures_of_peers_are_kept_and_nothing_stale_is_taken(
     assert kept_outcomes(setting, people, [newer], PeerFigures(path)) == []
     other = made_up("a few", 4, 400, 3)
     assert kept_outcomes(setting, other, [environment], PeerFigures(path)) == []
+    one, two = PeerFigures(tmp_path / "two.json"), PeerFigures(tmp_path / "two.json")
+    one.put("a", {"errors": {}})
+    two.put("b", {"errors": {}})
+    two.put("slow", {"failure": "stopped"}, passing=True)
+    later = PeerFigures(tmp_path / "two.json")
+    assert two.get("slow") and [bool(later.get(key)) for key in ("a", "b", "slow")] == [True, True, False]
     keys = {key_of("OpenDP", ("a==1",), people, asked, "two", (epsilon, 0.0)) for epsilon in (1.0, 0.1)}
     assert len(keys) == 2
 
