@@ -305,28 +305,44 @@ def against_best(outcomes: Sequence[Outcome], contender: str) -> tuple[float, st
 def mixed_targets(outcomes: Sequence[Outcome]) -> list[Target]:
     """The promises about one setting."""
     setting, rows = outcomes[0].setting, []
+    limits = {"60 overlapping means": MOST_SIXTY, "2-way marginals of six columns": 1.0}
     for known, contender in OURS.items():
         found = ratios(outcomes, contender)
         if not found:
             continue
         middle, rival = against_best(outcomes, contender)
         doubt = 2 * float(np.sqrt(np.sum([s**2 for _, s in found.values()]))) / len(found)
-        limit = {"twelve": MOST_MEAN if known == ROWS else MOST_TOLD, "60 overlapping means": MOST_SIXTY}.get(
-            setting.questions, 1.0 + OFF
-        )
+        limit = limits.get(setting.questions, MOST_RATIO)
+        if setting.questions == "twelve":
+            limit = MOST_MEAN if known == ROWS else MOST_TOLD
         what = f"{setting.title}: {contender} over the best peer"
         rows.append(Target(what, f"<= {limit:g}", f"{middle:.2f} ({rival})", middle <= limit * (1 + doubt)))
         name = max(found, key=lambda one: found[one][0])
-        worst, spread = found[name]
-        rows.append(
-            Target(
-                f"{what}, worst statistic",
-                f"<= {MOST_RATIO:g}",
-                f"{worst:.2f} ({name})",
-                worst <= MOST_RATIO * (1 + 2 * spread),
-            )
-        )
-    return rows
+        worst, _ = found[name]
+        met = all(ratio <= MOST_RATIO * (1 + 2 * own) for ratio, own in found.values())
+        rows.append(Target(f"{what}, worst statistic", f"<= {MOST_RATIO:g}", f"{worst:.2f} ({name})", met))
+    return rows + [row for one in outcomes if one.ours and one.errors for row in _of_itself(one)]
+
+
+def _of_itself(one: Outcome) -> list[Target]:
+    """Whether a plan said the truth about itself: standard errors within a tenth, and coverage, of every statistic."""
+    said = {name: one.predicted[name] / error.rmse for name, error in one.errors.items() if error.rmse > 0}
+    if not said:
+        return []
+    worst = max(said, key=lambda name: abs(math.log(said[name])))
+    right = all(
+        (1 - OFF) * (1 - 2 * one.errors[name].spread) <= ratio <= (1 + OFF) * (1 + 2 * one.errors[name].spread)
+        for name, ratio in said.items()
+    )
+    covered = sorted(one.coverage, key=lambda name: one.coverage[name])
+    room = [2 * (limit * (1 - limit) / max(1, one.releases)) ** 0.5 for limit in (LEAST, MOST)]
+    held = one.coverage[covered[0]] >= LEAST - room[0] and one.coverage[covered[-1]] <= MOST + room[1]
+    what = f"{one.setting.title}: {one.contender}"
+    ends = " to ".join(f"{one.coverage[name]:.1%}" for name in (covered[0], covered[-1]))
+    return [
+        Target(f"{what}, predicted over measured", "0.9 to 1.1", f"{said[worst]:.2f} ({worst})", right),
+        Target(f"{what}, coverage", f"{LEAST:.0%} to {MOST:.0%}", ends, held),
+    ]
 
 
 def header_of(outcomes: Sequence[Outcome]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
@@ -218,7 +219,11 @@ def test_the_report_has_every_statistic_ratio_and_absent_peer(people: People, tm
     found = outcomes_of(people, dict.fromkeys(OURS.values(), 3.0) | {"one": 2.0})
     found.append(Outcome(SETTING, "absent", failure="not installed: no matching distribution"))
     targets = mixed_targets(found)
-    assert {target.met for target in targets} == {False}
+    over = [target for target in targets if " over the best peer" in target.what]
+    assert {target.met for target in over} == {False} and len(over) == 6
+    assert {target.met for target in targets if target not in over} == {True}  # what was said is what came out
+    wrong = replace(found[0], predicted=dict.fromkeys(found[0].predicted, 4.0), coverage={"count": 0.5})
+    assert [target.met for target in mixed_targets([wrong, *found[1:]])[-6:-4]] == [False, False]
     page = save(tmp_path, [], targets, mixed=[found], about_mixed=["panel: made up"]).read_text(encoding="utf-8")
     assert "| count | 3 | 3 | 3 | 2 | 2 | 1.50 ± 0.00 |" in page
     assert "absent: not installed: no matching distribution" in page and "panel: made up" in page
