@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import farthing as ft
 from farthing.accounting.algorithm_choice import half_sizes
-from farthing.accounting.algorithms.atoms import Atoms
+from farthing.accounting.algorithms.atoms import Atoms, lattice_work
+from farthing.accounting.lattice import recognise
 from farthing.accounting.loss_transforms import Transform
 
 NONE = np.zeros(0)
@@ -111,3 +113,61 @@ def test_one_charge_and_two() -> None:
     assert abs(ft.compose([1.39]).epsilon_at(0.001).estimate - float(optimum([1.39], [], 0.001))) < 1e-13
     half = ft.compose([1.0, 1.0]).delta_at(0.0)
     assert half.lower <= math.tanh(0.5) * (1 + 1e-9) and half.upper >= math.tanh(0.5) * (1 - 1e-9)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    st.dictionaries(st.integers(1, 4000), st.integers(1, 2), min_size=2, max_size=22),
+    st.sampled_from([1e-3, 1e-2, 2.0**-9]),
+    st.floats(0.0, 0.98),
+    st.floats(0.5, 1.0),
+)
+def test_counted_depths_hold_the_same_curve(parts: dict[int, int], step: float, place: float, below: float) -> None:
+    """Beside all subsets; some charges are listed and others counted, and what lies below `lowest` was not kept."""
+    multiples = sorted(parts)
+    counts = np.array([parts[m] for m in multiples], dtype=float)
+    transform = Transform(np.array(multiples) * step, counts, NONE, NONE)
+    lattice = recognise(transform.epsilons)
+    assert lattice is not None
+    top = transform.top()[0]
+    x = place * top
+    if not lattice_work(transform, lattice, below * x) < math.inf:
+        return
+    counted, listed = Atoms.on_lattice(transform, lattice, below * x).log_delta(x), Atoms.of(transform).log_delta(x)
+    assert counted.low <= listed.high and listed.low <= counted.high
+    if x > 1e-3 * top:
+        assert counted.high - counted.low < 1e-8 or below * x == x  # at the edge only the lower end is known
+
+
+def test_counted_depths_hold_the_truth_and_miss_a_wrong_one() -> None:
+    """All transcripts of twelve charges in high precision decide; without the largest charge the curve is lower."""
+    epsilons = [0.013 * m for m in (3, 7, 8, 11, 19, 23, 42, 57, 91, 93, 110, 140)]
+    transform = Transform(np.array(epsilons), np.ones(12), NONE, NONE)
+    lattice = recognise(transform.epsilons)
+    assert lattice is not None
+    for delta in (0.5, 0.1, 1e-3, 1e-6):
+        truth = float(optimum(epsilons, [0.0] * 12, delta))
+        atoms = Atoms.on_lattice(transform, lattice, 0.9 * truth)
+        low, high = atoms.log_delta(truth)
+        assert low <= math.log(delta) <= high
+        assert high - low < 1e-8
+        assert atoms.log_delta(0.5 * truth).high == 0.0  # not all of its atoms were kept
+        assert atoms.log_delta(0.5 * truth).low <= math.log(delta) + 10
+        others = Transform(transform.epsilons[:-1], np.ones(11), NONE, NONE)
+        fewer = Atoms.on_lattice(others, replace(lattice, multiples=lattice.multiples[:-1]), 0.0)
+        assert fewer.log_delta(truth).high < math.log(delta)
+
+
+@pytest.mark.slow
+def test_sixty_fine_decimals_agree_with_their_sandwich() -> None:
+    """Counted depths and the contour's sandwich know nothing of each other, and both are proven."""
+    generator = np.random.default_rng(3)
+    epsilons = generator.integers(1, 10**5, 60) / 10**5
+    together = ft.compose(epsilons)
+    bounds = together.epsilon_at(0.1)
+    assert bounds.width < 1e-9
+    assert "counted" in together.engine_at(0.1).reason
+    moved = ft.compose(epsilons * (1 + 1e-9))  # on no lattice any more; monotone, so the answer is a hair larger
+    assert moved.engine_at(0.1).name == "contour"
+    other = moved.epsilon_at(0.1)
+    assert other.lower <= bounds.upper * (1 + 1e-8) and bounds.lower <= other.upper

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.accounting.algorithms.ball_line import BallProof
-from farthing.accounting.algorithms.contour import BoxBounds, excess_constant, prove
-from farthing.accounting.algorithms.line_integral import Aliases, Saddle, saddle_for_loss
+from farthing.accounting.algorithms.box_bounds import BoxBounds, _square_of_sine
+from farthing.accounting.algorithms.contour import excess_constant, prove
+from farthing.accounting.algorithms.line_integral import Aliases, Saddle, saddle_for_delta, saddle_for_loss
 from farthing.accounting.lattice import recognise
 from farthing.accounting.loss_transforms import FUNCTION_ERROR, Transform
 
@@ -135,6 +136,27 @@ def test_box_bounds_hold_inside_every_box() -> None:
                 assert float(np.max(inside)) <= value + 1e-9
 
 
+def test_square_of_sine_is_below_and_close() -> None:
+    angle = np.linspace(0.0, math.pi / 2, 2001)
+    found = _square_of_sine(angle.copy(), np.empty_like(angle))
+    exact = np.sin(angle) ** 2
+    assert np.all(found <= exact * (1 + 1e-15)) and np.all(found >= exact - 1e-4)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(st.lists(st.floats(0.5, 6.0), min_size=3, max_size=8), st.floats(0.3, 0.9))
+def test_a_line_beside_the_saddle_holds_the_enumeration(epsilons: list[float], delta: float) -> None:
+    """At a large delta the line is moved, to where fewer points do; what is dropped on the way is in the bounds."""
+    transform = transform_of(epsilons)
+    saddle = saddle_for_delta(transform, math.log(delta))
+    if not saddle.x > 0:
+        return
+    proof = prove(transform, saddle, None, 1e-5)
+    low, high = proof.log_delta(saddle.x)
+    assert low <= exact_log_delta(epsilons, [1] * len(epsilons), saddle.x) <= high
+    assert proof.line.c >= proof.rate == saddle.c
+
+
 @pytest.mark.slow
 def test_alias_bound_holds_the_enumerated_aliases() -> None:
     epsilons = [0.3, 0.5, 0.7, 1.1]
@@ -183,7 +205,7 @@ def test_phase_and_run_stay_within_their_errors() -> None:
     for each in (transform, plain):
         step, c = 2.0**-6, 0.7
         few = range(0, 400, 37)
-        cases = ((each.phase(c, np.array(few) * step), few), (each.run(c, step, 0, 400), range(400)))
+        cases = ((each.phase(c, np.array(few) * step), few), (each.run(c, step, np.array([0]), 400), range(400)))
         for phase, points in cases:
             for place, n in enumerate(points):
                 if place % 29 and len(phase.error) > 50:

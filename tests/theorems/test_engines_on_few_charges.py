@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from farthing import compose
 from farthing.accounting.algorithms.ball_line import BallProof
-from farthing.accounting.algorithms.contour import BoxBounds, Proof, excess_constant, prove
+from farthing.accounting.algorithms.box_bounds import BoxBounds
+from farthing.accounting.algorithms.contour import Proof, excess_constant, prove
 from farthing.accounting.algorithms.line_integral import Aliases, saddle_for_loss
 from farthing.accounting.inversion import Curve
 from farthing.accounting.lattice import Lattice, recognise

@@ -21,9 +21,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import flint
 import numpy as np
 
-from farthing.accounting.algorithms.atoms import Atoms
+from farthing.accounting.algorithms.atoms import Atoms, lattice_work
 from farthing.accounting.algorithms.ball_line import BallProof, worthwhile
-from farthing.accounting.algorithms.contour import Estimate, Proof, estimate_line, prove, reach, sketched_line
+from farthing.accounting.algorithms.contour import (
+    Estimate,
+    Proof,
+    estimate_line,
+    prove,
+    reach,
+    sampling_work,
+    sketched_line,
+)
 from farthing.accounting.algorithms.gaussian_composition import GaussianCurve
 from farthing.accounting.algorithms.line_integral import Saddle, saddle_for_delta, saddle_for_loss
 from farthing.accounting.charges import ComposedLoss, Leaks, joined
@@ -129,6 +137,8 @@ def _exactly(leaks: Leaks, delta: float) -> Target | None:
 
 _GOAL = 1e-7  # width of the sandwich for generic epsilons, in epsilon
 _FINE_GOAL = 4.5e-10  # the same for decimals whose lattice is too fine to walk through
+_MOST_WORK = 2.6e9  # factor evaluations that a proof for such decimals may take, some seconds
+_WANTED_WORK = 5e8  # where it would take more, the goal is so wide that it takes this, a second or so
 _TOP = 1e-13  # relative distance from the largest loss at which one atom decides
 
 
@@ -361,7 +371,31 @@ class Pricing:
             return self._solved_by_gaussian(max(saddle.x, 0.0), saddle.c)
         if self._atoms_fit():
             return self._solved_by_atoms(self._root_by_atoms(log_target))
-        return self._solved_on_line(self._saddle_for_delta(log_target), log_target)
+        saddle = self._saddle_for_delta(log_target)
+        for margin in (1.05, 1.5):  # the saddle is only near the answer
+            depths = self._depths(saddle, margin)
+            root = -math.inf if depths is None else depths.root(log_target, saddle.x)
+            if depths is not None and root > depths.lowest + 16 * depths.blur:
+                return self._solved_by_depths(depths, root)
+        return self._solved_on_line(saddle, log_target)
+
+    def _depths(self, saddle: Saddle, margin: float) -> Atoms | None:
+        """The atoms above the saddle's loss counted on the lattice, where a line would take much longer."""
+        transform, lattice = self.loss.transform, self.loss.lattice
+        if lattice is None:
+            return None
+        lowest = max(0.0, self.loss.top - margin * (self.loss.top - saddle.x))
+        work = lattice_work(transform, lattice, lowest)
+        furthest = min(math.pi / lattice.span, reach(_FINE_GOAL, saddle.c))
+        if not work <= min(_WANTED_WORK, 2 * sampling_work(transform, saddle, furthest)):
+            return None
+        return Atoms.on_lattice(transform, lattice, lowest)
+
+    def _solved_by_depths(self, depths: Atoms, x: float) -> _Solved:
+        assert self.loss.lattice is not None
+        step = self.loss.lattice.step
+        choice = EngineChoice("lattice", f"every epsilon is a whole multiple of {step:.12g}; equal losses are counted.")
+        return _Solved(choice, depths.log_delta, x, depths.slope(x))
 
     def _saddle_for_delta(self, log_target: float) -> Saddle:
         """Found on the cheap transform (any line is valid), then evaluated on the true one."""
@@ -377,7 +411,9 @@ class Pricing:
         if self._atoms_fit():
             return self._solved_by_atoms(x)
         c = saddle_for_loss(self.loss.cheap_transform, x).c
-        return self._solved_on_line(Saddle(c, x, self.loss.transform.cumulants(c)), None)
+        saddle = Saddle(c, x, self.loss.transform.cumulants(c))
+        depths = self._depths(saddle, 1 + 2.0**-30)
+        return self._solved_on_line(saddle, None) if depths is None else self._solved_by_depths(depths, x)
 
     @cached_property
     def _gaussian(self) -> GaussianCurve | None:
@@ -403,14 +439,20 @@ class Pricing:
     def _solved_on_line(self, saddle: Saddle, log_target: float | None) -> _Solved:
         # The sandwich is (c + 1) mu^2 wide in epsilon and c (c + 1) mu^2 in log delta: whichever was asked for.
         # Small charges want a goal in proportion.
+        transform, lattice, most = self.loss.transform, self.loss.lattice, 5e5 if self.loss.lattice is None else 2e6
         scale = min(1.0, self.loss.top)
-        lattice, goal, most = self.loss.lattice, _GOAL * scale, 5e5 if self.loss.lattice is None else 2e6
+        goal = _GOAL * scale
         if log_target is None:
             goal /= min(saddle.c, 1.0)
-        if lattice is not None and math.pi / lattice.span > reach(_FINE_GOAL, saddle.c):
-            # Walking through one period would take longer than the sandwich.
-            lattice, goal, most = None, _FINE_GOAL * scale, 4e6
-        proof = prove(self.loss.transform, saddle, lattice, goal, most=most)
+        if lattice is not None:
+            fine, period = reach(_FINE_GOAL, saddle.c), math.pi / lattice.span
+            most_work = sampling_work(transform, saddle, min(period, fine))
+            if period > fine or most_work > _MOST_WORK:
+                # Walking through one period would take longer than the sandwich, which is as narrow as work allows.
+                lattice, most = None, 4e6
+                excess = most_work / _WANTED_WORK if most_work > _MOST_WORK else 1.0
+                goal = min(excess**2 * _FINE_GOAL * scale, goal)
+        proof = prove(transform, saddle, lattice, goal, most=most)
         line = proof.estimate()
         guess = saddle.x if log_target is None else line.root(log_target, saddle.x)
         slope = line.slope(guess)

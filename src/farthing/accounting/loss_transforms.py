@@ -230,18 +230,18 @@ class Transform:
         out.error[:] = np.expm1(np.minimum(out.error, 700.0))
         return out
 
-    def run(self, c: float, step: float, first: int, last: int) -> Phase:
-        """`phase` at first * step ... (last - 1) * step, many times faster when all are randomized responses.
+    def run(self, c: float, step: float, starts: NDArray[np.int64], width: int) -> Phase:
+        """`phase` at the multiples n, n + 1 ... n + width - 1 of `step` for each n of `starts`, one after the other.
 
-        A long run needs no sines: exp(i t e) at n = p q0 + q is a product of two table entries, and
-        Phi = prod(cos b + i tanh(a) sin b) is multiplied up directly. Its error is absolute, not relative, which is
-        what counts where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
+        Many times faster when all are randomized responses. No sines are needed: exp(i t e) is a product of two table
+        entries, and Phi = prod(cos b + i tanh(a) sin b) is multiplied up directly. Its error is absolute, not relative,
+        which is what counts where Phi is small: every factor has modulus <= 1, so the errors of the factors add.
         """
-        t = np.arange(first, last, dtype=np.float64) * step
+        t: Array = (starts[:, None] + np.arange(width)).ravel().astype(np.float64) * step
         others = len(self.laplace) or len(self.ranges) or len(self.stepped.epsilons)
-        if others or last - first < 256 or len(self.epsilons) > 20_000:
+        if others or len(self.epsilons) > 20_000:
             return self.phase(c, t)
-        value = _product(self.epsilons, self.weights, c, step, first, last)
+        value = _product(self.epsilons, self.weights, c, step, starts, width)
         growth, number = float(np.dot(self.weights, self.epsilons)), float(np.sum(self.weights))
         error = number * (3 * FUNCTION_ERROR + 2.0**-49) + 2.0**-50 * growth * (c + 0.5 + t)
         size = np.maximum(np.abs(value), 1e-290)
@@ -400,25 +400,27 @@ def _add_stepped(out: Phase, stepped: Stepped, c: float, t: Array) -> None:
         out.error[part] += 8 * FUNCTION_ERROR * spread
 
 
-_TABLE = 512
-_RUN = 1 << 16
+_RUN = 1 << 15  # points worked on at a time
 
 
-def _product(e: Array, w: Array, c: float, step: float, first: int, last: int) -> NDArray[np.complex128]:
-    """prod over j of (cos b + i tanh(a) sin b)^w at the points of a run."""
-    out = np.empty(last - first, dtype=np.complex128)
+def _product(
+    e: Array, w: Array, c: float, step: float, starts: NDArray[np.int64], width: int
+) -> NDArray[np.complex128]:
+    """prod over j of (cos b + i tanh(a) sin b)^w at the points of all runs."""
+    out = np.empty((len(starts), width), dtype=np.complex128)
     tanh = np.tanh((c + 0.5) * e)
-    fine = np.exp(1j * (np.arange(_TABLE) * step)[:, None] * e).T.copy()
-    for start in range(first, last, _RUN):
-        stop = min(start + _RUN, last)
-        coarse = np.exp(1j * (np.arange(start, stop, _TABLE) * step)[:, None] * e).T.copy()
-        total = np.ones((coarse.shape[1], _TABLE), dtype=np.complex128)
+    fine = np.exp(1j * (np.arange(width) * step)[:, None] * e).T.copy()
+    rows = max(1, _RUN // width)
+    for first in range(0, len(starts), rows):
+        coarse = np.exp(1j * (starts[first : first + rows] * step)[:, None] * e).T.copy()
+        total = out[first : first + rows]
+        total[:] = 1.0
+        factor = np.empty_like(total)
         for j in range(len(e)):
-            factor = np.multiply.outer(coarse[j], fine[j])
+            np.multiply(coarse[j][:, None], fine[j], out=factor)
             factor.imag *= tanh[j]
             total *= factor if w[j] == 1 else _power(factor, int(w[j]))
-        out[start - first : stop - first] = total.ravel()[: stop - start]
-    return out
+    return out.ravel()
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:

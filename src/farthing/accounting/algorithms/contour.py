@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.accounting.algorithms.box_bounds import BoxBounds
 from farthing.accounting.algorithms.line_integral import (
     Aliases,
     DeconvolvedKernel,
@@ -42,101 +43,7 @@ from farthing.accounting.lattice import Lattice
 from farthing.accounting.loss_transforms import ARGUMENT_ERROR, Array, Phase, Transform
 from farthing.accounting.sketch import Sketch
 
-_ROUNDING = 1e-9  # far above the error of reducing t e modulo pi for t e < 10^6, far below any angle that matters
 _CHUNK = 1 << 20
-
-
-class BoxBounds:
-    """Bounds on boxes for one transform and one line; sorts the epsilons once."""
-
-    def __init__(self, transform: Transform, c: float) -> None:
-        order = np.argsort(transform.epsilons)
-        self.epsilons = transform.epsilons[order]
-        self.weights = transform.weights[order]
-        self.sech2 = 1 / np.cosh(np.minimum((c + 0.5) * self.epsilons, 350.0)) ** 2
-        self.spread = np.concatenate([[0.0], np.cumsum(self.weights * self.epsilons**2 * self.sech2)])
-        self.transform = transform
-        self.c = c
-
-    def natural_width(self, t: float, factors: int) -> float:
-        """A box width at t for which the chosen factors do not blur: r <= 1/4."""
-        chosen = self._chosen(t, factors)
-        if not len(chosen):
-            return t
-        return min(t, 0.5 / float(self.epsilons[chosen[-1]]))
-
-    def log_modulus(self, low: Array, high: Array, factors: int) -> Array:
-        """An upper bound of log |Phi| on each [low, high]; all boxes lie within a factor of two of the first."""
-        out = -low * low * self.transform.gaussian / 2
-        # Factors too slow to turn within the box: the Gaussian-like part.
-        slow = np.searchsorted(self.epsilons, 1 / high)
-        fastest = high * self.epsilons[np.maximum(slow - 1, 0)] if len(self.epsilons) else high
-        out -= self.spread[slow] * low * low * np.maximum(1 - fastest**2 / 3, 2 / 3) / 2
-        chosen = self._chosen(float(low[0]), factors)
-        fast = chosen[self.epsilons[chosen] > 1 / float(high.max())]
-        if len(fast):
-            e, w, sech2 = self.epsilons[fast], self.weights[fast], self.sech2[fast]
-            single = bool(np.all(w == 1))
-            rows = max(1, _CHUNK // len(e))
-            for start in range(0, len(low), rows):
-                part = slice(start, start + rows)
-                turn = (low[part, None] + high[part, None]) * (e / (2 * np.pi))
-                sine = np.pi * np.abs(turn - np.rint(turn))
-                sine -= (high[part, None] - low[part, None]) * (e / 2) + _ROUNDING * (1 + turn * 1e-6)
-                np.maximum(sine, 0.0, out=sine)
-                np.sin(sine, out=sine)
-                square = 1 - sech2 * sine * sine
-                square[high[part, None] * e <= 1] = 1.0  # counted among the slow ones above
-                if single:
-                    out[part] += 0.5 * np.log(np.maximum(square.prod(axis=1), 1e-300))
-                else:
-                    out[part] += 0.5 * (w * np.log(square)).sum(axis=1)
-        out += self._laplace(low)
-        out += self._ranges(low)
-        return out * (1 - _ROUNDING)
-
-    def typical(self) -> float:
-        """The mean of log |Phi| over a long stretch of t.
-
-        The mean of log |cos b + i tanh(a) sin b| over all b is log((1 + tanh a) / 2).
-        """
-        return float(np.dot(self.weights, np.log((1 + np.sqrt(np.maximum(1 - self.sech2, 0.0))) / 2)))
-
-    def _chosen(self, t: float, factors: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Some `factors` of the smallest epsilons that turn by at least one radian up to t.
-
-        Small ones allow wide boxes. They are picked from a whole octave, because neighbours in a long list are so alike
-        that they would all stand still at the same t.
-        """
-        size = len(self.epsilons)
-        first = min(int(np.searchsorted(self.epsilons, 1 / t)), max(0, size - factors))
-        octave = int(np.searchsorted(self.epsilons, 2 * self.epsilons[first])) if first < size else size
-        last = min(size, max(first + factors, octave))
-        if last - first <= factors:
-            return np.arange(first, last)
-        return np.linspace(first, last - 1, factors).astype(np.intp)
-
-    def _ranges(self, low: Array) -> Array | float:
-        """A bounded range has a density only: its transform decays like s / (2 t)."""
-        e, n = self.transform.ranges, self.transform.range_counts
-        if not len(e):
-            return 0.0
-        s = 2 * self.c + 1
-        ratio = (1 + np.exp(-s * e)) / -np.expm1(-s * e) * s / (2 * low[:, None])
-        bound: Array = (n * np.minimum(np.log(ratio), 0.0)).sum(axis=1)
-        return bound
-
-    def _laplace(self, low: Array) -> Array | float:
-        """Half of a Laplace loss is two atoms; the rest has a density whose transform decays like 1 / t."""
-        e, n = self.transform.laplace, self.transform.laplace_counts
-        if not len(e):
-            return 0.0
-        s = 2 * self.c + 1
-        level = np.log(((self.c + 1) + self.c * np.exp(-s * e)) / s)
-        ratio = 0.5 * (1 + np.exp(-s * e)) * (1 + 1 / (2 * low[:, None]))
-        bound: Array = (n * np.minimum(np.log(ratio) - level, 0.0)).sum(axis=1)
-        return bound
-
 
 Integers = NDArray[np.int64]
 
@@ -148,6 +55,14 @@ _TRIES = (
     (1000, 4),
     (4000, 8),
 )
+_QUICK = 1.3e9  # factor evaluations that a proof may always spend on sampling
+_AFTERWARDS = 100
+_BOX_PRICE = 3  # what a factor in a box bound costs, in factors of a sample
+_SHORT_GAP = 64
+_LEFT_OUT = 5e-4  # what may be left out, in widths of the sandwich
+_FEW = 2000  # factors up to which a better line is looked for
+_WIDE = 1e-8  # in epsilon
+_SHORT_WORK = 1e8  # factor evaluations, times 2 pi, for which no other line is looked for
 _HOPELESS = -40.0  # a typical log |Phi| above which no box bound will be small enough
 _MOST_BOX_WORK = 1e8  # factors times boxes in one zone
 _NEGLIGIBLE = -40.0  # log of what no longer matters in double precision
@@ -161,9 +76,10 @@ class Proof:
     transform: Transform
     saddle: Saddle
     beside: Aliases
+    rate: float  # about -d log D / dx: the c of the saddle, even where the line runs beside it
     smoothing: float
     left_out: float
-    far_points: int  # how many samples lie beyond the main part of the line
+    far_points: int  # how many points were sampled beyond the main part of the line
 
     def estimate(self) -> Line:
         """The line from which to read the best single value: the smoothing taken back."""
@@ -172,7 +88,8 @@ class Proof:
     def log_delta(self, x: float) -> Curve:
         """log D(x) from below and from above, every error included."""
         line = self.line
-        samples = line.integrand(x)
+        turned = line.turned(x)
+        samples = turned * line.kernel_values(x)
         turn = np.abs(line.t * line.kernel.anchor(x))
         inexact = line.phase.error + 2 * ARGUMENT_ERROR * (turn + 16)
         error = float(np.sum(np.abs(samples) * inexact + line.kernel_error(x)))
@@ -185,7 +102,7 @@ class Proof:
         chernoff = self.chernoff(x)
         # D is positive, so a sum that is not (or is NaN) says nothing: then the plain bound stands.
         high = prefactor + math.log(total + error) + slack if total + error > 0 else 0.0
-        lowest = total - error - self._correction(x) - self.aliases(x)
+        lowest = total - error - self._correction(x, float(np.sum(turned.real))) - self.aliases(x)
         low = prefactor + math.log(lowest) - slack if lowest > 0 else -math.inf
         return Curve(low, min(high, chernoff))
 
@@ -194,21 +111,14 @@ class Proof:
         k, c = self.saddle.at_c, self.line.c
         return min(0.0, k.value + k.error - c * x + 2.0**-50 * (abs(k.value) + c * abs(x)))
 
-    def _correction(self, x: float) -> float:
-        """A mu^2 g_mu(x), in units of the prefactor; 0 when nothing was smoothed."""
+    def _correction(self, x: float, total: float) -> float:
+        """A mu^2 g_mu(x), in units of the prefactor, `total` being the sum of its samples; 0 without a smoothing."""
         if not self.smoothing:
             return 0.0
         line = self.line
-        turn = line.phase.argument - line.t * line.kernel.anchor(x)
         size = line.weights * np.exp(line.phase.log_modulus)
-        samples = size * np.cos(turn)
         error = float(np.sum(size * (line.phase.error + 2 * ARGUMENT_ERROR * np.abs(line.t * x))))
-        return (
-            excess_constant(self.smoothing)
-            * self.smoothing**2
-            * (max(float(np.sum(samples)), 0.0) + error)
-            * (1 + 1e-9)
-        )
+        return excess_constant(self.smoothing) * self.smoothing**2 * (max(total, 0.0) + error) * (1 + 1e-9)
 
     def aliases(self, x: float) -> float:
         """What sampling added, in units of the prefactor: only the lower bound has to take it off."""
@@ -238,7 +148,7 @@ def prove(
     saddle: Saddle,
     lattice: Lattice | None,
     goal: float,
-    work: float = 1e9,
+    work: float = 1.3e9,
     most: float = 5e5,
 ) -> Proof:
     """Sample the line through `saddle` and bound the rest.
@@ -246,12 +156,17 @@ def prove(
     `goal` is the width of the sandwich aimed at (lattices need none); `work` caps how many factor evaluations and
     `most` how many points are spent on sampling the far part before its box bounds are accepted as they are.
     """
-    smoothing = 0.0
+    smoothing, rate = 0.0, saddle.c
     kernel: Kernel = PlainKernel()
-    if lattice is None and not _gaussian_suffices(transform, smoothing_for(goal, saddle.c)):
-        smoothing = smoothing_for(goal, saddle.c)
-        transform = replace(transform, gaussian=transform.gaussian + smoothing**2)
-        saddle = Saddle(saddle.c, saddle.x, transform.cumulants(saddle.c))
+    furthest = math.pi / lattice.span if lattice is not None else reach(goal, rate)
+    saddle = _beside(transform, saddle, furthest, lattice is not None or goal < _WIDE)
+    if lattice is None:
+        # A hair narrower than the goal, which leaves room for what is not sampled.
+        wanted = smoothing_for(goal * (1 - 8 * _LEFT_OUT), rate)
+        if not _gaussian_suffices(transform, wanted):
+            smoothing = wanted
+            transform = replace(transform, gaussian=transform.gaussian + smoothing**2)
+            saddle = Saddle(saddle.c, saddle.x, transform.cumulants(saddle.c))
     beside = Aliases.of(transform, saddle)
     period = beside.period(saddle.x, 1e-17)
     if lattice is not None:
@@ -262,7 +177,53 @@ def prove(
     else:
         step = dyadic(2 * math.pi / period)
         last = 1 << 62
-    return _sampled(transform, saddle, beside, kernel, step, last, smoothing, work, most)
+    return _sampled(transform, saddle, beside, kernel, step, last, rate, smoothing, work, most)
+
+
+def sampling_work(transform: Transform, saddle: Saddle, furthest: float) -> float:
+    """Factor evaluations for sampling everything up to `furthest`; 0 where box bounds make that unnecessary.
+
+    What is done with a point once it is known costs as much as `_AFTERWARDS` factors.
+    """
+    if not _is_hopeless(transform, saddle.c):
+        return 0.0
+    line = _beside(transform, saddle, furthest)
+    return (
+        furthest * Aliases.of(transform, line).period(line.x, 1e-17) / (2 * math.pi) * (transform.terms + _AFTERWARDS)
+    )
+
+
+def _is_hopeless(transform: Transform, c: float) -> bool:
+    """Whether |Phi| stays too large for box bounds to help, as it does with few factors or large epsilons."""
+    return transform.terms <= _FEW and BoxBounds(transform, c).typical() > _HOPELESS
+
+
+def _beside(transform: Transform, saddle: Saddle, furthest: float, careful: bool = True) -> Saddle:
+    """A line with a shorter period where most points will have to be sampled; the saddle's own otherwise.
+
+    At a large delta the saddle is near 0, and what sampling adds from the left dies out slowly there. Further to the
+    right the samples cancel more, but they are fewer: rounding matters less as long as their product falls. Who is not
+    `careful` has a goal so wide that rounding does not matter.
+    """
+    if not _is_hopeless(transform, saddle.c):
+        return saddle
+
+    def price(line: Saddle) -> float:
+        level = line.at_c.value - line.c * line.x - math.log(line.c) - math.log(line.c + 1)
+        return math.log(Aliases.of(transform, line).period(line.x, 1e-17)) + (level if careful else level / 4)
+
+    if Aliases.of(transform, saddle).period(saddle.x, 1e-17) * furthest * transform.terms < _SHORT_WORK:
+        return saddle
+    best, least, c = saddle, price(saddle), saddle.c
+    for _ in range(40):
+        c *= 1.2
+        line = Saddle(c, saddle.x, transform.cumulants(c))
+        now = price(line)
+        if not now <= least + 0.1:
+            break
+        if now < least:
+            best, least = line, now
+    return best
 
 
 def _gaussian_suffices(transform: Transform, smoothing: float) -> bool:
@@ -277,6 +238,7 @@ def _sampled(
     kernel: Kernel,
     step: float,
     last: int,
+    rate: float,
     smoothing: float,
     work: float,
     most: float,
@@ -286,25 +248,52 @@ def _sampled(
     start = nodes(step, 0, end)
     line = Line(saddle.c, step, saddle.at_c.value, start, _folded(start), main, kernel)
     scale = abs(float(np.sum(line.integrand(saddle.x).real)))
-    tolerance = max(scale, 1e-300) * 1e-13
+    # What is left out must not be seen beside the sandwich, which is rate (rate + 1) mu^2 wide in log D.
+    tolerance = max(scale, 1e-300) * max(1e-13, _LEFT_OUT * rate * (rate + 1) * smoothing**2)
     bound = _kernel_bound(kernel, saddle.c, smoothing)
     stop, tail = (last, 0.0) if lattice else _tail(transform, step, bound, tolerance)
-    far = far_part(
-        BoxBounds(transform, saddle.c),
-        step,
-        end,
-        stop,
-        bound,
-        tolerance,
-        min(most, work / max(1, transform.terms)),
-    )
-    left_out = far.left_out + tail
-    if far.runs:
-        more = [transform.run(saddle.c, step, low, high) for low, high in far.runs]
-        phase = Phase(*(np.concatenate(pieces) for pieces in zip(main, *more, strict=True)))
-        t = np.concatenate([start, *(nodes(step, low, high) for low, high in far.runs)])
-        line = replace(line, t=t, weights=_folded(t), phase=phase)
-    return Proof(line, transform, saddle, beside, smoothing, left_out * (1 + 1e-9), len(line.t) - end)
+    terms = max(1, transform.terms)
+    budget = min(max(most, _QUICK / terms), work / terms)
+    far = far_part(BoxBounds(transform, saddle.c), step, end, stop, bound, tolerance, budget)
+    more, more_t, dropped = _far_samples(transform, saddle.c, step, far.runs, bound, tolerance)
+    phase = Phase(*(np.concatenate(pieces) for pieces in zip(main, *more, strict=True)))
+    t = np.concatenate([start, *more_t])
+    line = replace(line, t=t, weights=_folded(t), phase=phase)
+    left_out = (far.left_out + tail + dropped) * (1 + 1e-9)
+    far_points = sum(high - low for low, high in far.runs)
+    return Proof(line, transform, saddle, beside, rate, smoothing, left_out, far_points)
+
+
+def _far_samples(
+    transform: Transform,
+    c: float,
+    step: float,
+    runs: list[tuple[int, int]],
+    bound: tuple[float, float],
+    tolerance: float,
+) -> tuple[list[Phase], list[Array], float]:
+    """The runs sampled; of their points, those that matter, and a bound on the others."""
+    points = sum(high - low for low, high in runs)
+    if not points:
+        return [], [], 0.0
+    width = 512 if points > 1024 * len(runs) else 64
+    starts = np.concatenate([np.arange(low, high, width) for low, high in runs])
+    ends = np.concatenate([np.full(-(-(high - low) // width), high) for low, high in runs])
+    kept: list[Phase] = []
+    kept_t: list[Array] = []
+    left_out, rows = 0.0, max(1, _CHUNK // width)
+    for first in range(0, len(starts), rows):
+        part = slice(first, first + rows)
+        numbers = starts[part, None] + np.arange(width)
+        inside = (numbers < ends[part, None]).ravel()
+        t: Array = numbers.ravel().astype(np.float64) * step
+        phase = transform.run(c, step, starts[part], width)
+        most = 2 * np.exp(phase.log_modulus) * (1 + phase.error) * (bound[0] / t**2 + bound[1]) * (1 + 1e-9)
+        matters = inside & ~(most <= tolerance / points)
+        left_out += float(np.sum(most[inside & ~matters]))
+        kept.append(Phase(*(values[matters] for values in phase)))
+        kept_t.append(t[matters])
+    return kept, kept_t, left_out
 
 
 def _folded(t: Array) -> Array:
@@ -373,11 +362,11 @@ def far_part(
 
     Zones double in t. In each, boxes are tried with few factors, then smaller ones with more factors.
     """
-    left_out = 0.0
-    weak: list[tuple[float, int, int]] = []
     # With few factors |Phi| stays too large for boxes to help: then everything is sampled, as far as that goes.
-    if boxes.typical() > _HOPELESS and stop - first <= budget:
+    if _is_hopeless(boxes.transform, boxes.c) and stop - first <= budget:
         return Far([(first, stop)] if stop > first else [], 0.0)
+    left_out, terms = 0.0, len(boxes.epsilons)
+    weak = [(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))]
     start, zones = first, max(1, math.ceil(math.log2(max(stop, 2) / max(first, 1))))
     while start < stop:
         end = min(stop, 2 * start)
@@ -387,7 +376,8 @@ def far_part(
         for factors, shrink in _TRIES:
             width = max(1, int(boxes.natural_width(start * step, factors) / step / shrink))
             finer_low, finer_high = _split(low, high, width)
-            if len(finer_low) * min(factors, len(boxes.epsilons)) > _MOST_BOX_WORK:
+            box_work, points = len(finer_low) * min(factors, terms), int(np.sum(high - low))
+            if box_work > _MOST_BOX_WORK or (points <= budget and _BOX_PRICE * box_work > points * terms):
                 break
             low, high = finer_low, finer_high
             value = _contribution(boxes, low, high, step, bound, factors)
@@ -396,29 +386,28 @@ def far_part(
             low, high, value = low[~good], high[~good], value[~good]
             if not len(low):
                 break
-        weak += zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
+        weak.append((value, low, high))
         start = end
-    # The heaviest boxes are sampled first; what does not fit into the budget stays as a bound.
-    weak.sort(key=lambda box: -box[0] / (box[2] - box[1]))
-    chosen: list[tuple[int, int]] = []
-    for value_, low_, high_ in weak:
-        if high_ - low_ <= budget:
-            budget -= high_ - low_
-            chosen.append((low_, high_))
-        else:
-            left_out += value_
-    return Far(_joined(chosen), left_out)
+    runs, rest = _chosen(weak, budget)
+    return Far(runs, left_out + rest)
 
 
-def _joined(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Intervals close to each other made one: sampling a short gap is cheaper than starting over."""
-    runs: list[tuple[int, int]] = []
-    for low, high in sorted(intervals):
-        if runs and low - runs[-1][1] <= 128:
-            runs[-1] = (runs[-1][0], high)
-        else:
-            runs.append((low, high))
-    return runs
+def _chosen(weak: list[tuple[Array, Integers, Integers]], budget: float) -> tuple[list[tuple[int, int]], float]:
+    """The heaviest boxes, as many as fit into the budget, to be sampled; and what the others amount to."""
+    value, low, high = (np.concatenate(pieces) for pieces in zip(*weak, strict=True))
+    order = np.argsort(-value / (high - low), kind="stable")
+    fits = np.cumsum(high[order] - low[order]) <= budget
+    sampled = np.sort(order[fits])
+    return _joined(low[sampled], high[sampled]), float(np.sum(value[order[~fits]]))
+
+
+def _joined(low: Integers, high: Integers) -> list[tuple[int, int]]:
+    """Sorted intervals, those close to each other made one: sampling a short gap is cheaper than starting over."""
+    if not len(low):
+        return []
+    apart = np.flatnonzero(low[1:] - high[:-1] > _SHORT_GAP)
+    first, last = low[np.concatenate([[0], apart + 1])], high[np.concatenate([apart, [len(high) - 1]])]
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
 def _split(low: Integers, high: Integers, width: int) -> tuple[Integers, Integers]:
@@ -496,7 +485,7 @@ def _of_proof(proof: Proof) -> Estimate:
     error = float(np.sum(np.abs(samples) * proof.line.phase.error)) + proof.left_out
     margin = saddle.at_c.error + 1e-14 + (error / total if total > 0 else math.inf)
     # The sandwich is 2 w wide in log D. Taking it back leaves w^3 of a smooth curve, and a few percent of a rough one.
-    w = saddle.c * (saddle.c + 1) * proof.smoothing**2 / 2
+    w = proof.rate * (proof.rate + 1) * proof.smoothing**2 / 2
     # Smooth: Phi itself, without the smoothing, had died out at the end of the main part, and nothing came back.
     end = slice(-8, None)
     alone = proof.line.phase.log_modulus[end] + (proof.line.t[end] * proof.smoothing) ** 2 / 2

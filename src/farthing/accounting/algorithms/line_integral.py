@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from farthing.accounting.loss_transforms import Array, Cumulants, Phase, Transform
 
 _SMALLEST, _LARGEST = 1e-12, 1e18  # where c is looked for
+_LONG = 1 << 16  # points
 
 
 class Saddle(NamedTuple):
@@ -255,12 +257,35 @@ class Line:
 
     def integrand(self, x: float) -> ComplexArray:
         """weights * Phi(t) exp(-i t y) k(z): the samples whose real parts add up to D, up to the prefactor."""
-        return self._turned(x) * self.kernel.values(self.c + 1j * self.t, x)
+        return self.turned(x) * self.kernel_values(x)
 
-    def _turned(self, x: float) -> ComplexArray:
-        turn = self.phase.argument - self.t * self.kernel.anchor(x)
-        turned: ComplexArray = self.weights * np.exp(self.phase.log_modulus) * np.exp(1j * turn)
-        return turned
+    def turned(self, x: float) -> ComplexArray:
+        """weights * Phi(t) exp(-i t y): the same without the kernel."""
+        turn = self.t * self.kernel.anchor(x)
+        back = np.empty(len(turn), dtype=np.complex128)
+        np.cos(turn, out=back.real)
+        np.negative(np.sin(turn), out=back.imag)
+        back *= self._samples
+        return back
+
+    def kernel_values(self, x: float) -> ComplexArray:
+        """k(z) at every point; only that of a lattice depends on x."""
+        if isinstance(self.kernel, LatticeKernel):
+            return self.kernel.values(self.c + 1j * self.t, x)
+        return self._fixed_kernel
+
+    @cached_property
+    def _samples(self) -> ComplexArray:
+        samples: ComplexArray = self.weights * np.exp(self.phase.log_modulus) * np.exp(1j * self.phase.argument)
+        return samples
+
+    @cached_property
+    def _fixed_kernel(self) -> ComplexArray:
+        return self.kernel.values(self.c + 1j * self.t, 0.0)
+
+    @cached_property
+    def _fixed_derivative(self) -> ComplexArray:
+        return self.kernel.derivative(self.c + 1j * self.t, 0.0)
 
     def kernel_error(self, x: float) -> Array | float:
         """What an inexact kernel adds to the error of each sample; the plain kernels are right to rounding."""
@@ -283,18 +308,26 @@ class Line:
         return self._value_and_slope(x)[1]
 
     def _value_and_slope(self, x: float) -> tuple[float, float]:
-        z, turned = self.c + 1j * self.t, self._turned(x)
-        total = float(np.sum((turned * self.kernel.values(z, x)).real))
-        change = float(np.sum((turned * self.kernel.derivative(z, x)).real))
+        turned, lattice = self.turned(x), isinstance(self.kernel, LatticeKernel)
+        moved = self.kernel.derivative(self.c + 1j * self.t, x) if lattice else self._fixed_derivative
+        total = float(np.sum((turned * self.kernel_values(x)).real))
+        change = float(np.sum((turned * moved).real))
         if not (total > 0 and change < 0):
             return -math.inf, self.c
         return self.log_prefactor(x) + math.log(total), -change / total
 
+    def _beginning(self, points: int) -> Line:
+        phase = Phase(*(values[:points] for values in self.phase))
+        return replace(self, t=self.t[:points], weights=self.weights[:points], phase=phase)
+
     def root(self, log_delta: float, x: float) -> float:
         """The x near the saddle's where log D(x) = log_delta: Newton, kept inside a bracket.
 
-        On a lattice the slope jumps at every lattice point, so plain Newton may hop to and fro.
+        On a lattice the slope jumps at every lattice point, so plain Newton may hop to and fro. Of a long line, the
+        first part says where to start.
         """
+        if len(self.t) > _LONG:
+            x = self._beginning(len(self.t) // 16).root(log_delta, x)
         low, high, best = -math.inf, math.inf, math.inf
         for _ in range(60):
             value, slope = self._value_and_slope(x)
