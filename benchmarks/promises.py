@@ -183,7 +183,10 @@ def wide_moments(output: MomentOutput, releases: int) -> MomentOutput:
     """An output whose cells are those of many releases: each is a function of its own measurements only."""
     shared = output.shared
     rows, mean, variance = (np.tile(part, releases) for part in (shared.rows, output.mean, output.variance))
-    return replace(output, shared=replace(shared, rows=rows), mean=mean, variance=variance, labels=())
+    first = len(shared.rows) * np.arange(releases)[:, None]
+    members = np.where(shared.members >= 0, shared.members + first, -1).reshape(-1)
+    wide = replace(shared, rows=rows, members=members)
+    return replace(output, shared=wide, mean=mean, variance=variance, labels=())
 
 
 def answers_of_moments(

@@ -11,6 +11,7 @@ import pytest
 from backends.engine_under_test import EngineUnderTest
 from backends.tables import SCHEMAS, TABLES
 from farthing.data import CellCounts, Count, Schema, Sum, dataset
+from farthing.data.aggregates.soft_partitions import SoftPartition
 from farthing.data.expressions import Expression, read, read_cell
 from farthing.data.schema import read_domain
 from farthing.statistics import constructors as st
@@ -47,22 +48,37 @@ def looped(design: Design, aggregate: Any) -> list[int]:
         return groups_of(name, derived[name].domain if name in derived else SCHEMA[name])
 
     axes = [axis(name) for name in aggregate.by]
-    shape = tuple(len(one) for one in axes)
-    found = np.zeros(int(np.prod(shape)), dtype=object)
+    soft = isinstance(aggregate, SoftPartition)
+    shape = tuple(len(one) + soft for one in axes)
+    found = np.zeros((int(np.prod(shape)), aggregate.parts if soft else 1), dtype=object)
     condition = None if aggregate.where is None else read(aggregate.where, SCHEMA)
     for row in TABLES["people"].to_pylist():
         places = [one.place(value(row, one.column)) for one in axes]
+        if soft:  # a row without a group is in the last one
+            places = [place if place >= 0 else len(one) for place, one in zip(places, axes, strict=True)]
         if (condition is not None and condition.value(row) is not True) or min(places, default=0) < 0:
             continue
         place = int(np.ravel_multi_index(places, shape)) if places else 0
-        if isinstance(aggregate, Sum):
+        if isinstance(aggregate, SoftPartition):
+            found[place] += divided([value(row, name) for name in aggregate.columns], aggregate.total)
+        elif isinstance(aggregate, Sum):
             found[place] += value(row, aggregate.column) or 0
         elif isinstance(aggregate, Count):
             found[place] += value(row, str(aggregate.column)) is not None
         else:
             assert isinstance(aggregate, CellCounts)
             found[place] += 1
-    return [int(number) for number in found]
+    return [int(number) for number in found.reshape(-1)]
+
+
+def divided(values: list[int | None], total: int) -> Any:
+    """What a row adds to the cells of a soft partition."""
+    if None in values:
+        return np.array([0] * (len(values) + 1) + [total], dtype=object)
+    parts: list[int] = []
+    for value in values:
+        parts.append(min(int(value or 0), total - sum(parts)))
+    return np.array([*parts, total - sum(parts), 0], dtype=object)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from farthing.data.aggregates import (
     Histogram,
     Moments,
     OrderCounts,
+    SoftPartition,
     Sum,
 )
 from farthing.data.dataset import Dataset, Parts, dataset
@@ -42,6 +43,7 @@ __all__ = [
     "Reals",
     "Schema",
     "Sensitivity",
+    "SoftPartition",
     "Stability",
     "Sum",
     "check",

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from farthing.errors import InvalidValue
 from farthing.inference.noise_sums import checked_confidence, errors_of_many, tails_of_many
-from farthing.inference.noise_terms import Floats, Parts, Term, parts_of, variance_of_parts
+from farthing.inference.noise_terms import Floats, Parts, Term, parts_of, variance_of, variance_of_parts
 
 _ROUNDS = 3
 
@@ -56,30 +56,73 @@ class Measured:
             total = total + term.variance
         return total
 
-    def columns(self, factor: Floats) -> list[tuple[str, float, Floats, Floats]]:
-        """Every term over all cells, its coefficient times `factor`.
 
-        Args:
-            factor: One factor for each cell.
+@dataclass(frozen=True, eq=False)
+class JointNoise:
+    """The noises in several measurements of the same cells, each once, and what it is multiplied by in each of them.
 
-        Returns:
-            For each term its kind, its scale, its coefficients and its counts.
-        """
-        shape = self.values.shape
-        return [
-            (
-                term.kind,
-                term.scale,
-                np.broadcast_to(term.coefficient, shape) * factor,
-                np.broadcast_to(term.count, shape),
-            )
-            for term in self.terms
+    Arrays have a row for each noise and a column for each cell; `coefficients` has one of them for each measurement.
+    """
+
+    kinds: tuple[str, ...]
+    scales: tuple[float, ...]
+    counts: Floats
+    coefficients: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, *measured: Measured) -> JointNoise:
+        """The noises of the measurements; terms of one source are one noise."""
+        cells = len(measured[0].values)
+        alike: dict[object, Term] = {}
+        factors: list[dict[object, Floats]] = [{} for _ in measured]
+        for own, one in zip(factors, measured, strict=True):
+            for term in one.terms:
+                key = (term.source,) if term.source is not None else object()
+                first = alike.setdefault(key, term)
+                if key in own or (term.kind, term.scale) != (first.kind, first.scale):
+                    raise InvalidValue("source", term.source, "must stand for one noise, once in a measurement")
+                own[key] = np.broadcast_to(np.asarray(term.coefficient, dtype=float), (cells,))
+        counts = [np.broadcast_to(np.asarray(term.count, dtype=float), (cells,)) for term in alike.values()]
+        nothing = np.zeros(cells)
+        return cls(
+            tuple(term.kind for term in alike.values()),
+            tuple(term.scale for term in alike.values()),
+            np.array(counts).reshape(-1, cells),
+            tuple(np.array([own.get(key, nothing) for key in alike]).reshape(-1, cells) for own in factors),
+        )
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of every noise with the coefficient 1."""
+        each = [variance_of(kind, scale) for kind, scale in zip(self.kinds, self.scales, strict=True)]
+        return np.asarray(self.counts * np.reshape(each, (-1, 1)))
+
+    def twice(self) -> JointNoise:
+        """The same for all cells and, after them, for all cells again."""
+        return JointNoise(
+            self.kinds,
+            self.scales,
+            np.tile(self.counts, 2),
+            tuple(np.tile(own, 2) for own in self.coefficients),
+        )
+
+    def products(self, one: Floats, other: Floats) -> Floats:
+        """The covariances of two sums of the noises with these coefficients."""
+        return np.asarray(np.sum(one * other * self.variances, axis=0))
+
+    def errors(self, coefficients: Floats, confidence: float) -> Floats:
+        """What sums of the noises with these coefficients stay within at a confidence."""
+        counts = self.counts.astype(int)
+        sums = [
+            parts_of(zip(self.kinds, self.scales, coefficients[:, j].tolist(), counts[:, j].tolist(), strict=True))  # type: ignore[arg-type]
+            for j in range(coefficients.shape[1])
         ]
+        return errors_of_many(sums, confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """The ratio of two measurements with independent noise, which is known to lie in [least, most].
+    """The ratio of two measurements, which is known to lie in [least, most]. They may have noises in common.
 
     Args:
         numerator: What is divided.
@@ -92,13 +135,14 @@ class Ratio:
 
     Statement:
         Let S, N > 0 be the exact numbers, S~ and N~ the measured ones, r = S / N. Then S~ - r N~ is the noise of S
-        minus r times the noise of N, whose distribution is known for every r. So the set of all r in [least, most] with
+        minus r times the noise of N: the sum of (a_k - r b_k) n_k, where the noise n_k is in S with the coefficient a_k
+        and in N with b_k. Its distribution is known for every r. So the set of all r in [least, most] with
         |S~ - r N~| <= e(r), where e(r) holds the share `confidence` of that noise, holds the true r with
         probability at least `confidence`. If N~ exceeds the error of its own noise the set is an interval; else
         [least, most] is given, which holds it.
     Source: Fieller 1954, "Some problems in interval estimation", JRSS B 16(2), with the exact distribution of the noise
         in place of the normal one.
-    Assumes: the noises of S and N are independent; least <= S / N <= most.
+    Assumes: the n_k are independent of each other; least <= S / N <= most.
     Direction: the interval is rounded outward; coverage is at least the confidence.
     Checked by: tests/theorems/test_ratios.py
 
@@ -129,71 +173,77 @@ class Ratio:
         return np.clip(self.numerator.values / np.maximum(self.denominator.values, 1.0), self.least, self.most)
 
     @cached_property
+    def noise(self) -> JointNoise:
+        """The noises of the two."""
+        return JointNoise.of(self.numerator, self.denominator)
+
+    @cached_property
     def standard_errors(self) -> Floats:
         """To first order: the noise of S - r N over N, and never more than half the range allows."""
-        noise = np.sqrt(self.numerator.variances + self.values**2 * self.denominator.variances)
+        top, bottom = self.noise.coefficients
+        left = top - self.values * bottom
+        noise = np.sqrt(self.noise.products(left, left))
         return np.minimum(noise / np.maximum(self.denominator.values, 1.0), self.most - self.least)
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        return fieller_ends(self.numerator, self.denominator, checked_confidence(confidence), self.least, self.most)
+        top, bottom = (np.tile(own, 2) for own in self.noise.coefficients)
+        return fieller_ends(
+            self.numerator.values,
+            self.denominator.values,
+            self.noise.twice(),
+            lambda _: top,
+            bottom,
+            checked_confidence(confidence),
+            self.least,
+            self.most,
+        )
 
 
 def fieller_ends(
-    top: Measured,
-    bottom: Measured,
+    top: Floats,
+    bottom: Floats,
+    noise: JointNoise,
+    above: Callable[[Floats], Floats],
+    below: Floats,
     confidence: float,
-    least: ArrayLike,
-    most: ArrayLike,
-    extra: ArrayLike = 0.0,
+    least: float,
+    most: float,
 ) -> tuple[Floats, Floats]:
-    """The ends of {r: |S~ - r N~| <= e(r)}; `extra` is added to |r| where it multiplies the noise of N."""
-    shape = top.values.shape
-    s, n = np.tile(top.values, 2), np.tile(bottom.values, 2)
-    floor, ceiling, extra = (np.tile(np.broadcast_to(x, shape), 2) for x in (least, most, extra))
-    side = np.repeat([-1.0, 1.0], len(top.values))
-    variance_s, variance_n = np.tile(top.variances, 2), np.tile(bottom.variances, 2)
-    alone = np.tile(errors_of_many(_sums(None, bottom, np.ones(shape)), confidence), 2)
-    safe_n = np.where(n > 0, n, 1.0)
-    ends = np.clip(s / safe_n, floor, ceiling)
-    error = _error(top, bottom, np.abs(ends) + extra, confidence)
+    """The ends of {r: |S~ - r N~| <= e(r)}, e(r) the error of noises with the coefficients above(r) - r below.
+
+    `noise`, `above` and `below` are over all cells twice: for the lower ends, then for the upper ones. `above` may
+    change with r, by less than nothing: the absolute value of a coefficient changes by at most |below| times as much
+    as r does.
+    """
+    cells = len(top)
+    s, n, side = np.tile(top, 2), np.tile(bottom, 2), np.repeat([-1.0, 1.0], cells)
+    variance_n = noise.products(below, below)
+    alone = noise.errors(below, confidence)
+    ends = np.clip(s / np.where(n > 0, n, 1.0), least, most)
     lost = ~(n > np.maximum(alone, 0.0))
+    over = above(ends)
+    error = noise.errors(over - ends * below, confidence)
     for _ in range(_ROUNDS):
         # e(r) is k times the deviation of the noise, with k nearly constant: a quadratic for r, then a better k.
-        reach = np.abs(ends) + extra
-        k = error / np.sqrt(np.maximum(variance_s + reach**2 * variance_n, 1e-300))
-        fixed = variance_s + (reach**2 - ends**2) * variance_n
+        left = over - np.where(lost, 0.0, ends) * below
+        k = error / np.sqrt(np.maximum(noise.products(left, left), 1e-300))
         leading = n**2 - k**2 * variance_n
         lost |= ~(leading > 0)
         a = np.where(lost, 1.0, leading)
-        root = k * np.sqrt(np.maximum(fixed * a + s**2 * variance_n, 0.0))
-        ends = np.clip(np.where(lost, side * math.inf, (s * n + side * root) / a), floor, ceiling)
-        error = _error(top, bottom, np.where(lost, 0.0, np.abs(ends)) + extra, confidence)
+        variance_s, both = noise.products(over, over), noise.products(over, below)
+        inner = n**2 * variance_s - 2 * s * n * both + s**2 * variance_n
+        root = k * np.sqrt(np.maximum(inner - k**2 * (variance_s * variance_n - both**2), 0.0))
+        ends = np.where(lost, 0.0, (s * n - k**2 * both + side * root) / a)
+        ends = np.clip(ends, least, most)
+        over = above(ends)
+        error = noise.errors(over - ends * below, confidence)
     # What the last round left open is closed outward; the slope of the gap is at least n minus k deviations of N.
     gap = np.maximum(error - side * (ends * n - s), 0.0)
     slope = np.where(lost, 1.0, n - k * np.sqrt(variance_n))
-    ends = np.where(lost, side * math.inf, ends + side * 2 * np.where(slope > 0, gap / slope, math.inf))
-    ends = np.clip(ends, floor, ceiling)
-    half = len(top.values)
-    return ends[:half], ends[half:]
-
-
-def _error(top: Measured, bottom: Measured, factor: Floats, confidence: float) -> Floats:
-    """e(r) for both sides' factors, one after the other."""
-    half = len(top.values)
-    sums = _sums(top, bottom, factor[:half]) + _sums(top, bottom, factor[half:])
-    return errors_of_many(sums, confidence)
-
-
-def _sums(top: Measured | None, bottom: Measured, factor: Floats) -> list[Parts]:
-    """The noise of S minus `factor` times that of N, cell by cell."""
-    columns = bottom.columns(factor)
-    if top is not None:
-        columns += top.columns(np.ones_like(factor))
-    return [
-        parts_of((kind, scale, float(sizes[j]), int(counts[j])) for kind, scale, sizes, counts in columns)  # type: ignore[misc]
-        for j in range(len(factor))
-    ]
+    ends = ends + side * 2 * np.where(slope > 0, gap / np.where(slope > 0, slope, 1.0), math.inf)
+    ends = np.clip(np.where(lost, side * math.inf, ends), least, most)
+    return ends[:cells], ends[cells:]
 
 
 _MOST_KINDS = 64  # of cells, when coverage is averaged over unequal ones

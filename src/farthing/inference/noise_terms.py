@@ -37,6 +37,8 @@ class Term:
         scale: The scale of one noise; for "normal" its standard deviation.
         coefficient: What each noise is multiplied by; an array over the cells of an answer, or one number.
         count: How many noises there are; an array over the cells of an answer, or one number.
+        source: A name for the noise itself. Where two measurements have terms of the same source, it is the same noise
+            in both: what is computed from the two knows that. By default it is in no other.
 
     Raises:
         InvalidValue: If a parameter is out of its range.
@@ -49,6 +51,7 @@ class Term:
     scale: float
     coefficient: float | Floats = 1.0
     count: int | NDArray[np.int64] = 1
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from farthing.errors import InvalidValue
-from farthing.inference.error_distributions import Measured, Ratio, fieller_ends
+from farthing.inference.error_distributions import JointNoise, Measured, Ratio, fieller_ends
 from farthing.inference.noise_sums import checked_confidence
-from farthing.inference.noise_terms import Floats, Term
+from farthing.inference.noise_terms import Floats
 
 _SHARE_FOR_THE_MEAN = 0.02  # of the allowed misses
 
@@ -32,12 +32,14 @@ class Variance:
         Let m = S1 / N, v = S2 / N + h^2 / 2 - m^2 be exact, m~ and v~ the same of the measured numbers, n0, n1, n2
         the noises of N, S1, S2. Then
             N~ (v~ - v) = n2 - 2 m n1 + (m^2 + h^2 / 2 - v) n0 - N~ (m~ - m)^2.
-        The first three terms are a sum of noise with a distribution that is known for every (m, v); the last lies
-        between 0 and N~ d^2 once |m~ - m| <= d. So with d from the interval of the mean at a confidence of 1 - 0.02 (1
-        - confidence), and the noise's error at 1 - 0.98 (1 - confidence) for the worst m within d, the interval of all
-        v that agree, widened upward by d^2, holds v with probability at least `confidence`.
+        n0, n1, n2 are combinations of independent noises, with coefficients b_k, s_k, q_k. So the first three terms are
+        the sum of c_k = q_k - 2 m s_k + (m^2 + h^2 / 2 - v) b_k times the k-th noise, with a distribution that is known
+        for every (m, v); the last term lies between 0 and N~ d^2 once |m~ - m| <= d. So with d from the interval of the
+        mean at a confidence of 1 - 0.02 (1 - confidence), and the noise's error at 1 - 0.98 (1 - confidence) with every
+        |c_k| the largest for any m of that interval, the interval of all v that agree, widened upward by d^2, holds v
+        with probability at least `confidence`.
     Source: own; the identity is checked symbol by symbol by substituting S1 = m N, S2 = (v - h^2 / 2 + m^2) N.
-    Assumes: n0, n1, n2 independent and symmetric unimodal, values in [-h, h], N > 0.
+    Assumes: independent noises, symmetric and unimodal, values in [-h, h], N > 0.
     Direction: the interval is rounded outward; coverage is at least the confidence. It is 95 to 96% where the noise of
         the mean is small, and up to 100% where N d^2 is as large as the noise: of 90 rows at epsilon 1, say. There
         the last term, t^2 / N~ with t = n1 - m n0 = N~ (m~ - m), moves v~ down by about as much as the noise moves it
@@ -47,6 +49,7 @@ class Variance:
         tried.
     Checked by: tests/theorems/test_ratios.py
 
+    >>> from farthing.inference import Term
     >>> noise = Term("laplace", 10.0)
     >>> parts = Measured(1000, [noise]), Measured(50.0, [noise]), Measured(-200.0, [noise])
     >>> Variance(*parts, half_width=1.0).values.round(4)
@@ -75,12 +78,21 @@ class Variance:
         return np.clip(raw, 0.0, square)
 
     @cached_property
+    def noise(self) -> JointNoise:
+        """The noises of the three."""
+        return JointNoise.of(self.count, self.first, self.second)
+
+    @cached_property
     def standard_errors(self) -> Floats:
         """The standard error of each variance, to first order in the noise."""
         mean = np.clip(self._mean, -self.half_width, self.half_width)
-        turn = mean**2 + self.half_width**2 / 2 - self.values
-        noise = self.second.variances + 4 * mean**2 * self.first.variances + turn**2 * self.count.variances
+        left = self._above(mean, *self.noise.coefficients) - self.values * self.noise.coefficients[0]
+        noise = self.noise.products(left, left)
         return np.minimum(np.sqrt(noise) / np.maximum(self.count.values, 1.0), self.half_width**2)
+
+    def _above(self, mean: Floats, number: Floats, first: Floats, second: Floats) -> Floats:
+        """What every noise is multiplied by where the variance is 0: q - 2 m s + (m^2 + h^2 / 2) b."""
+        return np.asarray(second - 2 * mean * first + (mean**2 + self.half_width**2 / 2) * number)
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
@@ -88,19 +100,29 @@ class Variance:
         low, high = Ratio(self.first, self.count, -h, h)(1 - _SHARE_FOR_THE_MEAN * missed)
         mean = self._mean
         away = np.maximum(np.maximum(mean - low, high - mean), 0.0)
-        largest = np.maximum(np.abs(low), np.abs(high))
-        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-        apart = np.maximum(np.abs(mean**2 - largest**2), np.abs(mean**2 - least**2))
-        top = Measured(
-            self.second.values - 2 * mean**2 * self.count.values,
-            [*self.second.terms, *_times(self.first, 2 * largest)],
-        )
-        shift = h**2 / 2 + mean**2
+        noise = self.noise.twice()
+        number, first, second = noise.coefficients
+        ends = np.tile(low, 2), np.tile(high, 2)
+        # A quadratic in m is largest, or smallest, at an end or where its slope is 0.
+        turn = np.clip(np.where(number != 0, first / np.where(number != 0, number, 1.0), ends[0]), *ends)
+        choices = np.stack([self._above(m, number, first, second) for m in (*ends, turn)])
+
+        def above(variance: Floats) -> Floats:
+            """For every noise the choice with the largest coefficient."""
+            place = np.argmax(np.abs(choices - variance * number), axis=0)
+            return np.asarray(np.take_along_axis(choices, place[None], axis=0)[0])
+
         lower, upper = fieller_ends(
-            top, self.count, 1 - (1 - _SHARE_FOR_THE_MEAN) * missed, -shift, h**2 - shift, extra=apart
+            self.second.values + (h**2 / 2 - mean**2) * self.count.values,
+            self.count.values,
+            noise,
+            above,
+            number,
+            1 - (1 - _SHARE_FOR_THE_MEAN) * missed,
+            0.0,
+            h**2,
         )
-        # Rounding of the shift must not push an end that lies on a bound off it.
-        return np.maximum(lower + shift, 0.0), np.minimum(upper + shift + away**2, h**2)
+        return lower, np.minimum(upper + away**2, h**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +132,7 @@ class StandardDeviation:
     Args:
         variance: The variance, with its interval.
 
+    >>> from farthing.inference import Term
     >>> noise = Term("laplace", 10.0)
     >>> parts = Measured(1000, [noise]), Measured(50.0, [noise]), Measured(-200.0, [noise])
     >>> StandardDeviation(Variance(*parts, half_width=1.0)).values.round(4)
@@ -134,7 +157,3 @@ class StandardDeviation:
         """Lower and upper ends at a confidence."""
         low, high = self.variance(confidence)
         return np.sqrt(low), np.sqrt(high)
-
-
-def _times(measured: Measured, factor: Floats) -> list[Term]:
-    return [Term(t.kind, t.scale, np.multiply(t.coefficient, factor), t.count) for t in measured.terms]

@@ -109,7 +109,8 @@ def test_the_limits_of_a_sum_are_those_of_its_rows() -> None:
     data = ft.dataset(table, schema={"height": (1.0, 2.5)})
     both, alone = design_of([ft.mean("height"), ft.sum("height")], data), design_of([ft.sum("height")], data)
     output = both.output("sum of height")
-    measured = {slot.name: np.array([50]) for slot in output.slots}
+    (slot,) = output.slots
+    measured = {slot.name: np.array([50, 0, 0]) * round(1 / slot.step)}
     limits = output.limits(measured)
     assert limits is not None and [float(np.max(limit)) for limit in limits] == [50.0, 125.0]
     assert alone.output("sum of height").limits({}) is None  # nobody counted

@@ -34,7 +34,8 @@ def _released(
     draw, found = np.random.default_rng(16), []
     for _ in range(DRAWS):
         noisy = {
-            slot.name: np.asarray(exact[slot.name]) + _noise(draw, slot.scale(noises[slot.name]))
+            slot.name: np.asarray(exact[slot.name]).reshape(-1)
+            + [_noise(draw, slot.scale(noises[slot.name])) for _ in range(slot.cells)]
             for slot in design.slots
         }
         found.append(float(output.estimate(noisy, noises)[0][0]))  # type: ignore[attr-defined]
@@ -136,8 +137,8 @@ def test_a_rare_group_is_within_the_error_or_below_the_rows_that_its_line_names(
     found = []
     for _ in range(400):
         noisy = {
-            slot.name: np.asarray(exact[slot.name])
-            + np.array([_noise(draw, slot.scale(noises[slot.name])) for _ in range(2)])
+            slot.name: np.asarray(exact[slot.name]).reshape(-1)
+            + [_noise(draw, slot.scale(noises[slot.name])) for _ in range(slot.cells)]
             for slot in design.slots
         }
         found.append(output.estimate(noisy, noises)[0] - truth)  # type: ignore[attr-defined]

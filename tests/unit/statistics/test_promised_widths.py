@@ -80,12 +80,12 @@ def _widths(people: Any, design: Any, kind: str, noises: Any, seed: int) -> Any:
     (output,) = design.outputs
     exact = people.derive(**dict(design.derived)).exact({slot.name: slot.aggregate for slot in design.slots})
     draw = np.random.default_rng(seed)
-    noisy = {
-        slot.name: float(np.asarray(exact[slot.name]).reshape(-1)[0])
-        + _noise(draw, kind, slot.scale(noises[slot.name]), DRAWS)
-        for slot in design.slots
-    }
-    values, _, interval = output._released(noisy, noises, np.array([300.0]), (DRAWS,))
+    noisy = [
+        float(np.asarray(exact[part.slot.name]).reshape(-1)[part.place])
+        + _noise(draw, kind, part.slot.scale(noises[part.slot.name]), DRAWS)
+        for part in output.shared.parts
+    ]
+    values, _, interval = output._released(noisy, noises, np.array([300.0]), np.array([1]), (DRAWS,))
     low, high = interval(0.95)
     return np.maximum(values - low, high - values)
 

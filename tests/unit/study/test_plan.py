@@ -118,7 +118,7 @@ def test_a_reserve_is_left_unspent(plan: Plan) -> None:
     [
         (0.0, 2, "discrete Laplace"),
         (1e-9, 2, "discrete Laplace"),
-        pytest.param(1e-9, 12, "discrete Gaussian", marks=pytest.mark.slow),
+        pytest.param(1e-9, 24, "discrete Gaussian", marks=pytest.mark.slow),
     ],
 )
 def test_what_was_reserved_is_what_is_left(make_study: Make, delta: float, statistics: int, mechanism: str) -> None:

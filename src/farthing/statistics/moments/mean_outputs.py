@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,10 @@ from farthing.inference.error_distributions import (
 )
 from farthing.statistics.answer_records import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
-from farthing.statistics.measurements import Integers, Noise, Output, Slot
+from farthing.statistics.measurements import Integers, Noise, Output
 from farthing.statistics.moments.moment_measurements import Shared
 
 Floats = NDArray[np.float64]
-Weights = Mapping[str, Floats]
 _FEW_ROWS = 0.02  # noise of the number of rows, as a share of them, up to which the first order is enough
 _NEAR = 3.0  # standard errors from a bound
 _MOST_KINDS = 64  # of cells, when errors are found from many cases
@@ -37,29 +35,32 @@ _NEIGHBOURS = 4  # of a release that is wider than nearly all, on both sides
 _STRATA = 64  # of releases, from the likely widest to the likely narrowest
 _ROOM = 1.02  # for what so few cases do not show
 _WIDER = 0.001  # of releases that may have a cell with a wider interval than was required
+_MOST_COORDINATES = 12  # of the points that cases are made from
 Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
 
 
 @dataclass(frozen=True)
 class MomentOutput(Output):
-    """A function of N, S1 and S2. To first order its error is a sum of their noises, each times a weight.
+    """A function of N, S1 and S2. To first order its error is a sum of the noises in their parts, each times a weight.
 
     `mean` and `variance` are what is expected of the column, in every cell; unless `is_expected`, they are a guess that
-    only relative errors are relative to, and errors are predicted for the worst that they can be.
+    only relative errors are relative to, and errors are predicted for the worst that they can be. `less` says how much
+    less variance every cell would have if the statistic had measurements of its own.
     """
 
     shared: Shared
     mean: Floats
     variance: Floats
     is_expected: bool = True
+    less: float | Floats = 1.0
 
     @property
     def independent(self) -> bool:
         """A cell has its own N, S1 and S2; but units that come and go bring rows to several cells."""
         return not self.statistic.for_population
 
-    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
-        """For each slot, what one step of its noise moves every cell by, when the truth is as given."""
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> list[Floats]:
+        """For each part, what one step of its noise moves every cell by, when the truth is as given."""
         raise AssertionError("every output of moments has weights")
 
     @property
@@ -167,9 +168,27 @@ class MomentOutput(Output):
         return math.inf
 
     @cached_property
-    def coefficients(self) -> Weights:
+    def coefficients(self) -> Mapping[str, Floats]:
         """The squared weights that a plan is made for."""
-        return {name: weight**2 for name, weight in self.weights(self._rows, *self.worst).items()}
+        return self._squared(self.weights(self._rows, *self.worst))
+
+    @property
+    def alone(self) -> Mapping[str, Floats]:
+        """The same with measurements of its own."""
+        return {name: own * self.less for name, own in self.coefficients.items()}
+
+    @property
+    def less_alone(self) -> Floats:
+        """How much less variance a soft partition for this statistic alone would give every cell."""
+        return np.asarray(1.0 / self.shared.counts)
+
+    def _squared(self, weights: Sequence[Floats]) -> dict[str, Floats]:
+        """For each slot the squared weights of its parts, all together."""
+        total: dict[str, Floats] = {}
+        for part, weight in zip(self.shared.parts, weights, strict=True):
+            own = np.asarray(weight**2 * self.shared.counts, dtype=float)
+            total[part.slot.name] = total[part.slot.name] + own if part.slot.name in total else own
+        return total
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """At most the variance of every cell over random samples of units, when the truth is as given."""
@@ -205,33 +224,33 @@ class MomentOutput(Output):
         kept = np.argsort(errors[first])[::-1][:_MOST_KINDS]
         cells, widest = first[kept], np.zeros(len(first))
         for mean, variance in self.tried:
-            reach = self._reach(noises, level, self._rows[cells], mean[cells], variance[cells])
+            reach = self._reach(noises, level, cells, self._rows[cells], mean[cells], variance[cells])
             widest[kept] = np.maximum(widest[kept], reach)
         return np.maximum(errors, widest[place])
 
-    def _reach(self, noises: Mapping[str, Noise], level: float, rows: Floats, mean: Floats, variance: Floats) -> Floats:
+    def _reach(
+        self,
+        noises: Mapping[str, Noise],
+        level: float,
+        cells: NDArray[np.intp],
+        rows: Floats,
+        mean: Floats,
+        variance: Floats,
+    ) -> Floats:
         """How far the intervals of cells reach in all but a few releases, when the truth is as given."""
         shared, half = self.shared, self.shared.centred.half_width
         away = mean - shared.centred.middle
-        truths = [
-            (shared.number, rows),
-            (shared.first, rows * away),
-            (shared.second, rows * (variance - half**2 / 2 + away**2)),
-        ]
-        read = [(slot, truth) for slot, truth in truths if slot is not None and slot in self.slots]
-        cases, weights = tail_cases(len(read))
-        measured = {
-            slot.name: truth / slot.step
-            + noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
-            for number, (slot, truth) in enumerate(read)
-        }
-        shape = (len(cases), len(rows))
-        likely = self._likely_reach(self._released(measured, noises, rows, shape)).reshape(shape)
+        truths = shared.truths(rows, away, variance - half**2 / 2 + away**2)
+        counts = shared.counts[cells]
+        noise, weights = self._noise_in_cases(noises, counts, tail_cases)
+        measured = [truth + own for truth, own in zip(truths, noise, strict=True)]
+        shape = (len(weights), len(rows))
+        likely = self._likely_reach(self._released(measured, noises, rows, counts, shape)).reshape(shape)
         order = np.argsort(-likely, axis=0)
         beyond = np.cumsum(weights[order], axis=0)
         wider = _WIDER / len(shared.rows)
         at = np.argmax(beyond > wider, axis=0)
-        near = np.clip(at + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)[:, None], 0, len(cases) - 1)
+        near = np.clip(at + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)[:, None], 0, len(weights) - 1)
         stands_for = np.full(near.shape, wider)
         if not self._ranked:
             steps = np.geomspace(wider / 16, 1.0, _STRATA)
@@ -239,8 +258,8 @@ class MomentOutput(Output):
             own = np.broadcast_to(np.diff(steps, prepend=0.0)[:, None], ranks.shape)
             near, stands_for = np.concatenate([near, ranks]), np.concatenate([stands_for, own])
         places = np.take_along_axis(order, near, axis=0)
-        few = {name: np.take_along_axis(numbers, places, axis=0) for name, numbers in measured.items()}
-        values, _, interval = self._released(few, noises, rows, places.shape)
+        few = [np.take_along_axis(numbers, places, axis=0) for numbers in measured]
+        values, _, interval = self._released(few, noises, rows, counts, places.shape)
         low, high = interval(level)
         widths = np.maximum(values - low, high - values).reshape(places.shape)
         by_width = np.argsort(-widths, axis=0)
@@ -260,15 +279,45 @@ class MomentOutput(Output):
 
     def _released(
         self,
-        measured: Mapping[str, Floats],
+        measured: Sequence[Floats],
         noises: Mapping[str, Noise],
         rows: Floats,
+        counts: NDArray[np.int64],
         shape: tuple[int, ...],
     ) -> Estimate:
         """What would be released of cells like these, one case after the other."""
-        own = replace(self.shared, rows=np.broadcast_to(rows, shape).reshape(-1), start=0)
-        flat: dict[str, Any] = {name: numbers.reshape(-1) for name, numbers in measured.items()}
-        return replace(self, shared=own).estimate(flat, noises)
+        own = replace(
+            self.shared,
+            rows=np.broadcast_to(rows, shape).reshape(-1),
+            members=np.repeat(np.arange(math.prod(shape)), np.broadcast_to(counts, shape).reshape(-1)),
+        )
+        return replace(self, shared=own).estimate_of([numbers.reshape(-1) for numbers in measured], noises)
+
+    def _noise_in_cases(
+        self,
+        noises: Mapping[str, Noise],
+        counts: NDArray[np.int64],
+        cases_of: Callable[[int], tuple[Floats, Floats]],
+    ) -> tuple[list[Floats], Floats]:
+        """The noise of every part in cells of so many groups, one case a row, and the probability of each case.
+
+        Few groups have noise of their own; the noises of many, added up, are nearly normal.
+        """
+        parts = self.shared.parts
+        most = int(counts.max(initial=1))
+        each = most if most * len(parts) <= _MOST_COORDINATES else 1
+        cases, weights = cases_of(max(1, each * len(parts)))
+        found = []
+        for number, part in enumerate(parts):
+            noise = noises[part.slot.name]
+            columns = cases[:, number * each : (number + 1) * each]
+            if each == most:
+                own = noise_at(noise.kind, part.slot.scale(noise), columns)
+                found.append(np.cumsum(own, axis=1)[:, counts - 1])
+            else:
+                deviations = np.sqrt(counts * part.slot.variance(noise))
+                found.append(noise_at("gaussian", 1e6, columns) / 1e6 * deviations)
+        return found, weights
 
     def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorDistribution:
         terms = self.terms(self.weights(rows, mean, variance), noises)
@@ -284,26 +333,25 @@ class MomentOutput(Output):
 
     def _curved(self, noises: Mapping[str, Noise], plain: ErrorDistribution) -> bool:
         """Whether the first order is not enough: few rows for the noise of their number, or a bound is near."""
-        number = self.shared.number
-        if number is not None:
-            spread = math.sqrt(number.variance(noises[number.name]))
-            if np.any(spread > _FEW_ROWS * self._rows):
-                return self._distinct is not None
+        shared = self.shared
+        spread = np.sqrt(shared.counts * (shared.number**2 @ shared.variances(noises)))
+        if np.any(spread > _FEW_ROWS * self._rows):
+            return self._distinct is not None
         return self.is_expected and self._near_a_bound(plain) and self._distinct is not None
 
     def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         """Whether a bound cuts off much of what the noise does."""
         return False
 
-    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
-        """The errors of every cell when the slots have this noise in the units of the data, one case a row."""
+    def errors_in(self, noise: Sequence[Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        """The errors of every cell when N, S1 and S2 have this noise, one case a row."""
         raise AssertionError("every output of moments can be tried out")
 
     @cached_property
     def _kinds(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """One of each kind of cell, and of which kind every cell is."""
-        (mean, variance), rows = self.worst, self._rows
-        _, first, place = np.unique(np.stack([rows, mean, variance]), axis=1, return_index=True, return_inverse=True)
+        kinds = np.stack([self._rows, *self.worst, self.shared.counts])
+        _, first, place = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
         return first, place.reshape(-1)
 
     @property
@@ -321,25 +369,32 @@ class MomentOutput(Output):
     ) -> ErrorDistribution:
         assert self._distinct is not None
         first, place = self._distinct
-        cases = even_cases(max(1, len(self.slots)))
-        noise = {
-            slot.name: slot.step
-            * noise_at(noises[slot.name].kind, slot.scale(noises[slot.name]), cases[:, number])[:, None]
-            for number, slot in enumerate(self.slots)
-        }
-        errors = self.errors_in(noise, rows[first], mean[first], variance[first])
+        noise, _ = self._noise_in_cases(noises, self.shared.counts[first], lambda number: (even_cases(number), rows))
+        errors = self.errors_in(self.sums(noise), rows[first], mean[first], variance[first])
         return SampledDistribution(errors[:, place], plain, self.most)
 
-    def terms(self, weights: Weights, noises: Mapping[str, Noise]) -> list[Term]:
-        """The noises that the output is off by."""
-        scales = {slot.name: slot.scale(noises[slot.name]) for slot in self.slots}
+    def sums(self, parts: Sequence[Floats]) -> list[Floats]:
+        """N, S1 and S2, or the noises in them, from those of the parts."""
+        shared = self.shared
         return [
-            Term(noises[name].kind, scales[name], weight)  # type: ignore[arg-type]
-            for name, weight in weights.items()
+            np.asarray(sum((factor * own for factor, own in zip(factors, parts, strict=True)), np.zeros_like(parts[0])))
+            for factors in (shared.number, shared.first, shared.second)
+        ]
+
+    def terms(self, weights: Sequence[Floats], noises: Mapping[str, Noise]) -> list[Term]:
+        """The noises that the output is off by."""
+        shared = self.shared
+        return [
+            Term(noises[part.slot.name].kind, part.slot.scale(noises[part.slot.name]), weight, shared.counts)  # type: ignore[arg-type]
+            for part, weight in zip(shared.parts, weights, strict=True)
         ]
 
     def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
         """The values, to first order their standard errors, and the interval at any confidence."""
+        return self.estimate_of(self.shared.own(measured), noises)
+
+    def estimate_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Estimate:
+        """The same from the noisy parts of every cell, in steps."""
         raise AssertionError("every output of moments has an estimate")
 
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
@@ -355,32 +410,25 @@ class MomentOutput(Output):
             self.name, values, errors, interval, self.labels, confidence=confidence, note=note, raw=raw
         )
 
-    def number(self, measured: Mapping[str, Integers]) -> Floats:
+    def number(self, parts: Sequence[Floats]) -> Floats:
         """The rows of every cell: as measured, or as known."""
+        known = self.shared.known_rows
+        return self.sums(parts)[0] if known is None else np.full(len(self.shared.rows), known)
+
+    def measurements(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> list[Measured]:
+        """N, S1 and S2 in the units of the data; noises that they have in common have the same source."""
         shared = self.shared
-        if shared.number is None:
-            return np.full(len(shared.rows), shared.known_rows)
-        return shared.own(shared.number, measured)
-
-    def measurements(
-        self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], *slots: Slot | None
-    ) -> tuple[Measured, ...]:
-        """N and the named sums, in the units of the data, each with its own noise."""
-        parts = [Measured(self.number(measured), self._noise(self.shared.number, noises))]
-        for slot in slots:
-            parts.append(Measured(self.steps(slot, measured), self._noise(slot, noises)))
-        return tuple(parts)
-
-    def _noise(self, slot: Slot | None, noises: Mapping[str, Noise]) -> list[Term]:
-        if slot is None:
-            return []
-        noise = noises[slot.name]
-        return [Term(noise.kind, slot.scale(noise), slot.step)]  # type: ignore[arg-type]
-
-    def steps(self, slot: Slot | None, measured: Mapping[str, Integers]) -> Floats:
-        """A measured sum in the units of the data."""
-        assert slot is not None
-        return self.shared.own(slot, measured) * slot.step
+        values = [self.number(parts), *self.sums(parts)[1:]]
+        found = []
+        for own, factors in zip(values, (shared.number, shared.first, shared.second), strict=True):
+            terms = [
+                Term(noise.kind, part.slot.scale(noise), float(factor), shared.counts, part.source)  # type: ignore[arg-type]
+                for part, factor in zip(shared.parts, factors, strict=True)
+                for noise in (noises[part.slot.name],)
+                if factor != 0
+            ]
+            found.append(Measured(own, terms))
+        return found
 
 
 @dataclass(frozen=True)
@@ -410,6 +458,14 @@ class MeanOutput(MomentOutput):
         """The distance of the bounds."""
         return 2 * self.shared.centred.half_width
 
+    @property
+    def less_alone(self) -> Floats:
+        """Halves would do, where thirds are measured."""
+        if self.shared.way != "thirds":
+            return super().less_alone
+        away, half = self.worst[0] - self.shared.centred.middle, self.shared.centred.half_width
+        return np.asarray(super().less_alone * (2 * half**2 + 2 * away**2) / (2 * half**2 + 3 * away**2))
+
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         return self.shared.centred.lower, self.shared.centred.upper
 
@@ -417,33 +473,28 @@ class MeanOutput(MomentOutput):
         away = np.abs(self.mean - self.shared.centred.middle)
         return bool(np.any(self.shared.centred.half_width - away < _NEAR * plain.standard_errors))
 
-    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+    def errors_in(self, noise: Sequence[Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """(S1 + noise) / (N + noise), cut at the bounds, minus the mean."""
-        shared, half = self.shared, self.shared.centred.half_width
-        assert shared.first is not None
-        away = mean - shared.centred.middle
-        number = rows if shared.number is None else np.maximum(rows + noise[shared.number.name], 1.0)
-        return np.clip((rows * away + noise[shared.first.name]) / number, -half, half) - away
+        half = self.shared.centred.half_width
+        away = mean - self.shared.centred.middle
+        number = np.maximum(rows + noise[0], 1.0)
+        return np.clip((rows * away + noise[1]) / number, -half, half) - away
 
-    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> list[Floats]:
         """To first order: (noise of S1 - (mean - middle) noise of N) / N."""
-        shared = self.shared
-        assert shared.first is not None
-        weights = {shared.first.name: shared.first.step / rows}
-        if shared.number is not None:
-            weights[shared.number.name] = -(mean - shared.centred.middle) / rows
-        return weights
+        shared, away = self.shared, mean - self.shared.centred.middle
+        return [np.asarray((part.first - away * part.number) / rows) for part in shared.parts]
 
-    def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
+    def estimate_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Estimate:
         """The mean, between the bounds; its interval has its coverage however noisy the number of rows is."""
         shared, middle, half = self.shared, self.shared.centred.middle, self.shared.centred.half_width
-        number, first = self.measurements(measured, noises, shared.first)
+        number, first, second = self.measurements(parts, noises)
         if self.statistic.for_population:
             rows = np.maximum(number.values, 1.0)
             variance = np.full(len(rows), half**2)
-            if shared.second is not None:
-                second = self.steps(shared.second, measured)
-                variance = np.clip(second / rows + half**2 / 2 - (first.values / rows) ** 2, 0.0, half**2)
+            if shared.has_squares:
+                square = second.values / rows + half**2 / 2 - (first.values / rows) ** 2
+                variance = np.clip(square, 0.0, half**2)
             # It is the centred sum that varies over samples, N times as far as the mean.
             spread = Term("normal", 1.0, rows * np.sqrt(self.sampling(rows, first.values, variance)))
             first = Measured(first.values, [*first.terms, spread])
@@ -458,7 +509,7 @@ class MeanOutput(MomentOutput):
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The variance over the number of rows; where the variance is not measured, the most it can be."""
         shared = self.shared
-        if shared.second is None:
+        if not shared.has_squares:
             return self.largest_sampling(rows)
         return np.asarray(shared.rows_per_unit * variance / rows)
 

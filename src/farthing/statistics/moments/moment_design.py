@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import MOST_CELLS
+from farthing.data.aggregates.soft_partitions import SoftPartition, completed_shape
 from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
+from farthing.statistics.counts.cell_partitions import FEW
 from farthing.statistics.counts.count_queries import group_axes
 from farthing.statistics.counts.expected_shares import sizes_expected
 from farthing.statistics.disjoint_conditions import disjoint_sets
 from farthing.statistics.measurements import Output, Slot
 from farthing.statistics.moments.mean_outputs import MeanOutput, MomentOutput
-from farthing.statistics.moments.moment_measurements import Shared, shared_slots
+from farthing.statistics.moments.moment_measurements import Shared, Way, known_rows_of, shared_slots
 from farthing.statistics.moments.variance_outputs import DeviationOutput, SumOutput, VarianceOutput
 from farthing.statistics.public_facts import Assumption, DerivedColumns, Facts
 from farthing.statistics.statistic import Kind, Statistic, text_of
 
 Floats = NDArray[np.float64]
+Family = tuple[tuple[Statistic, ...], ...]
+"""Statistics that are measured together: of one column, for each of disjoint conditions."""
+
+_LEVEL = 1e-9  # no worse than with a share of one's own
+_CAUTION = 2 * math.log(1.05)  # a gain of five percent in every error, that only holds if expectations do, is none
 
 _OUTPUTS: dict[Kind, type[MomentOutput]] = {
     "sum": SumOutput,
@@ -40,9 +49,8 @@ def outputs_of(
     for statistic in statistics:
         conditions = together.setdefault((statistic.column, statistic.by), {})
         conditions.setdefault(_condition(statistic), []).append(statistic)
-    slots: list[Slot] = []
     assumptions: dict[Assumption, None] = {}
-    shared_sums: dict[tuple[str, tuple[str, ...], str], Shared] = {}
+    families: list[Family] = []
     derived = DerivedColumns(facts.schema, "moment")
     for (column, by), conditions in together.items():
         groups = math.prod(len(axis) for axis in group_axes(by, facts.schema)) if by else 1
@@ -50,21 +58,132 @@ def outputs_of(
         wheres = [statistics[0].where for statistics in asked]
         alone = [[0]]  # one condition, or none, has a measurement of its own
         sets = alone if len(wheres) == 1 else disjoint_sets(wheres, facts.schema, MOST_CELLS // groups)
-        for places in sets:
-            every = shared_slots([asked[place] for place in places], facts, derived)
-            slots.extend(every[0].slots)
-            for place, shared in zip(places, every, strict=True):
-                shared_sums[column, by, _condition(asked[place][0])] = shared
-            if every[0].known_rows is not None:
-                fact = f"every row has {column}; a missing one counts as the middle of its bounds"
-                assumptions[Assumption(fact)] = None
+        families += [tuple(tuple(asked[place]) for place in places) for places in sets]
+        known = known_rows_of(facts, wheres[0], by) is not None
+        if known:
+            fact = f"every row has {column}; a missing one counts as the middle of its bounds"
+            assumptions[Assumption(fact)] = None
         every_one = [statistic for statistics in asked for statistic in statistics]
-        assumptions.update(dict.fromkeys(_assumed(facts, every_one, every[0].known_rows is not None)))
-    outputs: list[Output] = [
-        _output(statistic, facts, shared_sums[statistic.column, statistic.by, _condition(statistic)])
-        for statistic in statistics
-    ]
-    return slots, outputs, derived.expressions, list(assumptions)
+        assumptions.update(dict.fromkeys(_assumed(facts, every_one, known)))
+    slots: list[Slot] = []
+    outputs: dict[str, MomentOutput] = {}
+    for own in _merged([_measured_best(family, facts, derived) for family in families], facts, derived):
+        slots.extend({slot.name: slot for output in own for slot in output.shared.slots}.values())
+        outputs.update((output.name, output) for output in own)
+    used = {name for slot in slots for name in _derived_columns(slot)}
+    expressions = {name: what for name, what in derived.expressions.items() if name in used}
+    return slots, [outputs[statistic.name] for statistic in statistics], expressions, list(assumptions)
+
+
+def _merged(families: list[list[MomentOutput]], facts: Facts, derived: DerivedColumns) -> list[list[MomentOutput]]:
+    """Families of one column, of which one has the groups of the other and more, as one where none of them loses.
+
+    Every statistic brings its share of the budget along, as counts do (see `counts.cell_partitions`): n of them are
+    measured with noise of 1 / n of the scale, and a cell that consists of m groups has m times the variance.
+    """
+    laplace = facts.pure or facts.asked <= FEW
+    power = 2.0 if laplace else 1.0
+    merged = list(families)
+    while True:
+        best: tuple[float, int, int, list[MomentOutput]] | None = None
+        for one, other in combinations(range(len(merged)), 2):
+            if not _mergeable(merged[one], merged[other], facts):
+                continue
+            asked = tuple(output.statistic for output in (*merged[one], *merged[other]))
+            together = _measured_best((asked,), facts, derived)
+            apart = [_variances(own, laplace) / len(own) ** power for own in (merged[one], merged[other])]
+            gains = np.log(_variances(together, laplace) / len(asked) ** power / np.concatenate(apart))
+            if gains.max() <= _LEVEL and (best is None or gains.sum() < best[0]):
+                best = float(gains.sum()), one, other, together
+        if best is None:
+            return merged
+        merged[best[1]] = best[3]
+        del merged[best[2]]
+
+
+def _mergeable(one: Sequence[MomentOutput], other: Sequence[MomentOutput], facts: Facts) -> bool:
+    """Whether two families are about the same rows of one column, in groups of which one refines the other."""
+    first, second = one[0].statistic, other[0].statistic
+    if first.column != second.column or any(output.shared.known_rows is not None for output in (*one, *other)):
+        return False
+    if {_condition(output.statistic) for output in (*one, *other)} != {_condition(first)}:
+        return False
+    finer, coarser = (set(_finest(own)) for own in (one, other))
+    if not (finer <= coarser or coarser <= finer):
+        return False
+    sizes = [len(axis) for axis in group_axes(tuple(finer | coarser), facts.schema)] if finer | coarser else []
+    return math.prod(completed_shape(sizes)) <= MOST_CELLS
+
+
+def _finest(outputs: Sequence[MomentOutput]) -> tuple[str, ...]:
+    return max((output.statistic.by for output in outputs), key=len)
+
+
+def _derived_columns(slot: Slot) -> tuple[str, ...]:
+    aggregate = slot.aggregate
+    own = aggregate.columns if isinstance(aggregate, SoftPartition) else (getattr(aggregate, "column", None),)
+    return (*aggregate.by, *(name for name in own if name is not None))
+
+
+def _measured_best(conditions: Family, facts: Facts, derived: DerivedColumns) -> list[MomentOutput]:
+    """The outputs of statistics that share their measurements, in the way with the least errors."""
+    ways = _ways(conditions, facts)
+    found = []
+    for way in ways:
+        every = shared_slots(conditions, facts, derived, way)
+        outputs = [
+            _output(statistic, facts, shared.for_groups(statistic, facts))
+            for shared, statistics in zip(every, conditions, strict=True)
+            for statistic in statistics
+        ]
+        found.append(outputs)
+    laplace = facts.pure or facts.asked <= FEW
+    merits = [float(np.log(_variances(outputs, laplace)).sum()) for outputs in found] if len(found) > 1 else [0.0]
+    if len(found) > 1:  # apart is best for what is expected, and bad for anything else
+        merits[-1] += _CAUTION * len(found[-1])
+    chosen = found[int(np.argmin(merits))]
+    if len(chosen) == 1 or chosen[0].shared.way in ("apart", "plain"):
+        return chosen
+    return [replace(output, less=output.less_alone) for output in chosen]
+
+
+def _ways(conditions: Family, facts: Facts) -> list[Way]:
+    """The ways in which statistics can be measured together, of which any may be the best."""
+    every = [statistic for statistics in conditions for statistic in statistics]
+    first, kinds = every[0], {statistic.kind for statistic in every}
+    if known_rows_of(facts, first.where, first.by) is not None:
+        return ["apart"]
+    alike = len({statistic.by for statistic in every}) == 1
+    if kinds == {"sum"} and alike:  # as it is: that costs no more than its two parts, and less in most cases
+        return ["plain"]
+    squares = kinds & {"variance", "std"} and not isinstance(facts.schema[first.column], Flags)
+    whole: Way = "thirds" if squares else "halves"
+    told = {first.column, *(statistic.name for statistic in every)} & set(facts.expected)
+    # For the worst that a column can be, one partition is always better than measurements apart.
+    return [whole, "apart"] if told and alike else [whole]
+
+
+def _variances(outputs: Sequence[MomentOutput], laplace: bool) -> Floats:
+    """The mean squared relative errors of outputs that share a budget of 1 so that their logarithms are least."""
+    slots = list({slot.name: slot for output in outputs for slot in output.shared.slots}.values())
+    matters = np.array(
+        [
+            [
+                float(np.mean(output.coefficients.get(slot.name, 0.0) / output.reference**2))
+                * (slot.sensitivity.l1**2 if laplace else slot.sensitivity.l2_squared)
+                for slot in slots
+            ]
+            for output in outputs
+        ]
+    )
+    power = 2.0 if laplace else 1.0
+    shares = np.full(len(slots), 1 / len(slots))
+    for _ in range(12 if len(slots) > 1 else 0):
+        # Of the sum of c / share^2 (or c / share) for each output, logarithms are least where this no longer moves.
+        weight = (1 / np.maximum(matters @ shares**-power, 1e-300)) @ matters
+        part = np.maximum(weight, 1e-9 * weight.max()) ** (1 / (power + 1))
+        shares = part / part.sum()
+    return np.asarray(np.maximum(matters @ shares**-power, 1e-300))
 
 
 def _assumed(facts: Facts, statistics: Sequence[Statistic], known: bool) -> Iterator[Assumption]:
@@ -104,24 +223,21 @@ def _output(statistic: Statistic, facts: Facts, shared: Shared) -> MomentOutput:
         "variance": variance,
         "std": spread,
     }[statistic.kind]
+    # The squares are no part of sums and means; those of a population vary with them.
+    means = statistic.kind in ("sum", "mean")
+    read = [part for part in shared.parts if not means or part.number or part.first]
+    shared = replace(shared, parts=shared.parts if statistic.for_population else tuple(read))
     floor = 1e-9 * shared.centred.half_width * math.sqrt(shared.centred.half_width)
     return _OUTPUTS[statistic.kind](
         statistic,
         shared.labels,
-        _slots_of(statistic, shared),
+        tuple({part.slot.name: part.slot for part in read}.values()),
         np.maximum(reference, max(floor, 1e-300)),
         shared=shared,
         mean=mean,
         variance=variance,
         is_expected=shared.is_expected or given is not None,
     )
-
-
-def _slots_of(statistic: Statistic, shared: Shared) -> tuple[Slot, ...]:
-    slots = [shared.plain, shared.number, shared.first]
-    if statistic.kind in ("variance", "std"):
-        slots.append(shared.second)
-    return tuple(slot for slot in slots if slot is not None)
 
 
 def _expected_value(statistic: Statistic, facts: Facts, cells: int) -> Floats | None:

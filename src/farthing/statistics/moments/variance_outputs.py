@@ -15,7 +15,7 @@ from farthing.inference.answers import SymmetricInterval
 from farthing.inference.error_distributions import Measured, RootDistribution
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.measurements import Integers, Noise
-from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput, Weights
+from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput
 
 
 @dataclass(frozen=True)
@@ -54,27 +54,34 @@ class SumOutput(MomentOutput):
         """The exact distribution of its noise, whatever the truth."""
         return self._linear(noises, self.shared.rows, self.mean, self.variance)
 
-    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> list[Floats]:
         """Sums are linear: the weights do not depend on the truth."""
-        shared, ones = self.shared, np.ones(len(self.shared.rows))
-        if shared.plain is not None:
-            return {shared.plain.name: shared.plain.step * ones}
-        assert shared.first is not None
-        weights = {shared.first.name: shared.first.step * ones}
-        if shared.number is not None:
-            weights[shared.number.name] = shared.centred.middle * ones
-        return weights
+        middle, ones = self._middle, np.ones(len(self.shared.rows))
+        return [(part.first + middle * part.number) * ones for part in self.shared.parts]
 
-    def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
+    @property
+    def less_alone(self) -> Floats:
+        """The plain sum would have the noise of its largest term alone."""
+        centred = self.shared.centred
+        own = [part.first + centred.middle * part.number for part in self.shared.parts]
+        total = self.shared.parts[0].number  # one step of a part, in rows
+        largest = max(abs(centred.lower), abs(centred.upper)) * total
+        return np.asarray(super().less_alone * largest**2 / sum(weight**2 for weight in own))
+
+    @property
+    def _middle(self) -> float:
+        """What is put back for every row."""
+        return 0.0 if self.shared.way == "plain" else self.shared.centred.middle
+
+    def estimate_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Estimate:
         """The noisy sum; where every value has the same sign, so has the sum."""
-        shared, centred = self.shared, self.shared.centred
-        if shared.plain is not None:
-            totals = self.steps(shared.plain, measured)
-        else:
-            totals = self.steps(shared.first, measured) + centred.middle * self.number(measured)
+        shared, centred, plain = self.shared, self.shared.centred, self.shared.way == "plain"
+        totals = self.sums(parts)[1]
+        if not plain:
+            totals = totals + centred.middle * self.number(parts)
         terms = self.terms(self.weights(shared.rows, self.mean, self.variance), noises)
         if self.statistic.for_population:
-            rows = shared.rows if shared.plain is not None else np.maximum(self.number(measured), 1.0)
+            rows = shared.rows if plain else np.maximum(self.number(parts), 1.0)
             variance = self.sampling(rows, totals / rows, self.variance)
             terms.append(Term("normal", 1.0, np.sqrt(variance)))
         least = 0.0 if centred.lower >= 0 else -math.inf
@@ -89,9 +96,9 @@ class SumOutput(MomentOutput):
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         """All values on one bound, where the number of rows is known or was measured too."""
-        if self.shared.plain is not None:
+        if self.shared.way == "plain":
             return None
-        rows = np.maximum(self.number(measured), 1.0)
+        rows = np.maximum(self.number(self.shared.own(measured)), 1.0)
         return self.shared.centred.lower * rows, self.shared.centred.upper * rows
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -142,7 +149,7 @@ class VarianceOutput(MomentOutput):
 
     @property
     def best(self) -> tuple[Floats, Floats]:
-        """The mean in the middle, and a variance at which N does not matter."""
+        """The mean in the middle, and the variance at which the noise matters least."""
         if self.is_expected and self._mean_expected:
             return self.mean, self.variance
         middle = np.full_like(self.mean, self.shared.centred.middle)
@@ -150,7 +157,9 @@ class VarianceOutput(MomentOutput):
 
     @property
     def _best_variance(self) -> Floats:
-        return np.full_like(self.variance, self.shared.centred.half_width**2 / 2)
+        # Of `thirds` 2 (1 - v)^2 + (1 + v)^2 is least at v = 1 / 3; apart, N does not matter at v = 1 / 2.
+        share = 3 if self.shared.way == "thirds" else 2
+        return np.full_like(self.variance, self.shared.centred.half_width**2 / share)
 
     @property
     def tried(self) -> Sequence[tuple[Floats, Floats]]:
@@ -178,38 +187,30 @@ class VarianceOutput(MomentOutput):
         room = np.minimum(self.variance, self.shared.centred.half_width**2 - self.variance)
         return bool(np.any(room < _NEAR * plain.standard_errors))
 
-    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+    def errors_in(self, noise: Sequence[Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The variance of noisy sums, cut at its bounds, minus the variance."""
         return self._noisy(noise, rows, mean, variance) - variance
 
-    def _noisy(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
-        shared, half = self.shared, self.shared.centred.half_width
-        assert shared.first is not None
-        assert shared.second is not None
-        away = mean - shared.centred.middle
-        number = rows if shared.number is None else np.maximum(rows + noise[shared.number.name], 1.0)
-        first = (rows * away + noise[shared.first.name]) / number
-        second = (rows * (variance - half**2 / 2 + away**2) + noise[shared.second.name]) / number
+    def _noisy(self, noise: Sequence[Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+        half = self.shared.centred.half_width
+        away = mean - self.shared.centred.middle
+        number = np.maximum(rows + noise[0], 1.0)
+        first = (rows * away + noise[1]) / number
+        second = (rows * (variance - half**2 / 2 + away**2) + noise[2]) / number
         return np.clip(second + half**2 / 2 - first**2, 0.0, half**2)
 
-    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> list[Floats]:
         """To first order: (noise of S2 - 2 m noise of S1 + (m^2 + h^2 / 2 - variance) noise of N) / N."""
-        shared = self.shared
-        assert shared.first is not None
-        assert shared.second is not None
-        away, half = mean - shared.centred.middle, shared.centred.half_width
-        weights = {
-            shared.first.name: -2 * away * shared.first.step / rows,
-            shared.second.name: shared.second.step / rows,
-        }
-        if shared.number is not None:
-            weights[shared.number.name] = (away**2 + half**2 / 2 - variance) / rows
-        return weights
+        away, half = mean - self.shared.centred.middle, self.shared.centred.half_width
+        turn = away**2 + half**2 / 2 - variance
+        return [
+            np.asarray((part.second - 2 * away * part.first + turn * part.number) / rows) for part in self.shared.parts
+        ]
 
-    def variance_of(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Variance:
+    def variance_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Variance:
         """The variance with its noise."""
         shared, half = self.shared, self.shared.centred.half_width
-        number, first, second = self.measurements(measured, noises, shared.first, shared.second)
+        number, first, second = self.measurements(parts, noises)
         if self.statistic.for_population:
             rows, plain = np.maximum(number.values, 1.0), Variance(number, first, second, half)
             mean = shared.centred.middle + first.values / rows
@@ -217,9 +218,9 @@ class VarianceOutput(MomentOutput):
             second = Measured(second.values, [*second.terms, spread])
         return Variance(number, first, second, half)
 
-    def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
+    def estimate_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Estimate:
         """The variance, between 0 and h^2, with an interval of at least its coverage."""
-        variance = self.variance_of(measured, noises)
+        variance = self.variance_of(parts, noises)
         return variance.values, variance.standard_errors, variance
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -254,10 +255,9 @@ class DeviationOutput(VarianceOutput):
         return self.shared.centred.half_width
 
     @cached_property
-    def coefficients(self) -> Weights:
+    def coefficients(self) -> Mapping[str, Floats]:
         """The squared weights that a plan is made for; at no spread at all they would have no bound."""
-        mean, variance = self.worst[0], self.variance
-        return {name: weight**2 for name, weight in self.weights(self._rows, mean, variance).items()}
+        return self._squared(self.weights(self._rows, self.worst[0], self.variance))
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As of the variance; with nothing stated, the root of the variance's error, which holds for every spread."""
@@ -287,14 +287,13 @@ class DeviationOutput(VarianceOutput):
         # The first order of a root is off by a tenth where the error is half of what is under it.
         return bool(np.any(np.sqrt(self.variance) < 2 * _NEAR * plain.standard_errors))
 
-    def errors_in(self, noise: Mapping[str, Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
+    def errors_in(self, noise: Sequence[Floats], rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The root of the noisy variance minus the standard deviation."""
         return np.sqrt(self._noisy(noise, rows, mean, variance)) - np.sqrt(variance)
 
-    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> Weights:
+    def weights(self, rows: Floats, mean: Floats, variance: Floats) -> list[Floats]:
         """Those of the variance over twice the deviation."""
-        plain = super().weights(rows, mean, variance)
-        return {name: weight / (2 * np.sqrt(variance)) for name, weight in plain.items()}
+        return [weight / (2 * np.sqrt(variance)) for weight in super().weights(rows, mean, variance)]
 
     def largest_sampling(self, rows: Floats) -> Floats:
         """That of the variance over four times the variance, which is stated."""
@@ -304,7 +303,7 @@ class DeviationOutput(VarianceOutput):
         """That of the variance over four times the variance."""
         return np.asarray(self._spread(rows, mean, variance) / (4 * variance))
 
-    def estimate(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> Estimate:
+    def estimate_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Estimate:
         """The root, with the roots of the variance's interval."""
-        deviation = StandardDeviation(self.variance_of(measured, noises))
+        deviation = StandardDeviation(self.variance_of(parts, noises))
         return deviation.values, deviation.standard_errors, deviation
