@@ -99,7 +99,7 @@ def test_farthing_answers_the_same_questions_in_the_same_order(questions: str, p
         truth, answers = one.truth(people), np.array(found["answers"][one.name])
         assert answers.shape == (2, len(truth))
         off = (answers - truth)[:, one.compared(people)]
-        assert 0 < found["predicted"][one.name] < 0.2 * np.abs(truth).max(), one.name
+        assert 0 < found["predicted"][one.name] < 0.3 * np.abs(truth).max(), one.name
         assert np.abs(off).max() < 8 * found["predicted"][one.name], one.name
         assert 0 <= found["coverage"][one.name] <= 1
 

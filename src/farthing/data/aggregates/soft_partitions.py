@@ -136,11 +136,11 @@ class SoftPartition(Aggregate):
 
     def finished(self, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The sums of the columns, of what they leave, and of the total of rows with a missing value."""
-        found = np.array(sums)
+        finished = np.array(sums)
         parts, present, rows = sums[..., :-2], sums[..., -2], sums[..., -1]
-        found[..., -2] = self.total * present - parts.sum(axis=-1)
-        found[..., -1] = self.total * (rows - present)
-        return found
+        finished[..., -2] = self.total * present - parts.sum(axis=-1)
+        finished[..., -1] = self.total * (rows - present)
+        return finished
 
     def sensitivity(self, schema: Schema, rows: int, neighbours: str) -> Sensitivity:
         """That of `sensitivity_of_shares`: the numbers of a row are never below 0 and add up to `total`."""

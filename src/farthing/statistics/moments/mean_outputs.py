@@ -307,17 +307,17 @@ class MomentOutput(Output):
         most = int(counts.max(initial=1))
         each = most if most * len(parts) <= _MOST_COORDINATES else 1
         cases, weights = cases_of(max(1, each * len(parts)))
-        found = []
+        noise_of_parts = []
         for number, part in enumerate(parts):
             noise = noises[part.slot.name]
             columns = cases[:, number * each : (number + 1) * each]
             if each == most:
                 own = noise_at(noise.kind, part.slot.scale(noise), columns)
-                found.append(np.cumsum(own, axis=1)[:, counts - 1])
+                noise_of_parts.append(np.cumsum(own, axis=1)[:, counts - 1])
             else:
                 deviations = np.sqrt(counts * part.slot.variance(noise))
-                found.append(noise_at("gaussian", 1e6, columns) / 1e6 * deviations)
-        return found, weights
+                noise_of_parts.append(noise_at("gaussian", 1e6, columns) / 1e6 * deviations)
+        return noise_of_parts, weights
 
     def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorDistribution:
         terms = self.terms(self.weights(rows, mean, variance), noises)
@@ -419,7 +419,7 @@ class MomentOutput(Output):
         """N, S1 and S2 in the units of the data; noises that they have in common have the same source."""
         shared = self.shared
         values = [self.number(parts), *self.sums(parts)[1:]]
-        found = []
+        measured = []
         for own, factors in zip(values, (shared.number, shared.first, shared.second), strict=True):
             terms = [
                 Term(noise.kind, part.slot.scale(noise), float(factor), shared.counts, part.source)  # type: ignore[arg-type]
@@ -427,8 +427,8 @@ class MomentOutput(Output):
                 for noise in (noises[part.slot.name],)
                 if factor != 0
             ]
-            found.append(Measured(own, terms))
-        return found
+            measured.append(Measured(own, terms))
+        return measured
 
 
 @dataclass(frozen=True)

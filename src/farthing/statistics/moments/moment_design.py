@@ -128,7 +128,7 @@ def _derived_columns(slot: Slot) -> tuple[str, ...]:
 def _measured_best(conditions: Family, facts: Facts, derived: DerivedColumns) -> list[MomentOutput]:
     """The outputs of statistics that share their measurements, in the way with the least errors."""
     ways = _ways(conditions, facts)
-    found = []
+    candidates = []
     for way in ways:
         every = shared_slots(conditions, facts, derived, way)
         outputs = [
@@ -136,12 +136,14 @@ def _measured_best(conditions: Family, facts: Facts, derived: DerivedColumns) ->
             for shared, statistics in zip(every, conditions, strict=True)
             for statistic in statistics
         ]
-        found.append(outputs)
+        candidates.append(outputs)
     laplace = facts.pure or facts.asked <= FEW
-    merits = [float(np.log(_variances(outputs, laplace)).sum()) for outputs in found] if len(found) > 1 else [0.0]
-    if len(found) > 1:  # apart is best for what is expected, and bad for anything else
-        merits[-1] += _CAUTION * len(found[-1])
-    chosen = found[int(np.argmin(merits))]
+    merits = (
+        [float(np.log(_variances(outputs, laplace)).sum()) for outputs in candidates] if len(candidates) > 1 else [0.0]
+    )
+    if len(candidates) > 1:  # apart is best for what is expected, and bad for anything else
+        merits[-1] += _CAUTION * len(candidates[-1])
+    chosen = candidates[int(np.argmin(merits))]
     if len(chosen) == 1 or chosen[0].shared.way in ("apart", "plain"):
         return chosen
     return [replace(output, less=output.less_alone) for output in chosen]
@@ -158,9 +160,9 @@ def _ways(conditions: Family, facts: Facts) -> list[Way]:
         return ["plain"]
     squares = kinds & {"variance", "std"} and not isinstance(facts.schema[first.column], Flags)
     whole: Way = "thirds" if squares else "halves"
-    told = {first.column, *(statistic.name for statistic in every)} & set(facts.expected)
+    expected = {first.column, *(statistic.name for statistic in every)} & set(facts.expected)
     # For the worst that a column can be, one partition is always better than measurements apart.
-    return [whole, "apart"] if told and alike else [whole]
+    return [whole, "apart"] if expected and alike else [whole]
 
 
 def _variances(outputs: Sequence[MomentOutput], laplace: bool) -> Floats:

@@ -313,7 +313,7 @@ class Shared:
 
     @property
     def has_squares(self) -> bool:
-        """Whether S2 is measured."""
+        """Whether S2 follows from the parts, and a variance with it."""
         return bool(np.any(self.second != 0))
 
     @cached_property
@@ -324,19 +324,19 @@ class Shared:
     def own(self, measured: Mapping[str, WholeNumbers]) -> list[Floats]:
         """What was measured of every part in the cells of this condition, in steps."""
         inside = self.members >= 0
-        found = []
+        numbers = []
         for part in self.parts:
             every = np.asarray(measured[part.slot.name], dtype=np.float64).reshape(-1, part.width)[:, part.place]
             total = np.bincount(self.members[inside], every[inside], minlength=len(self.rows))
-            found.append(np.asarray(total, dtype=np.float64))
-        return found
+            numbers.append(np.asarray(total, dtype=np.float64))
+        return numbers
 
     def truths(self, rows: Floats, away: Floats, squares: Floats) -> list[Floats]:
         """What every part would be with these rows, this mean from the middle, and this mean of S2."""
         sums = np.array([rows, rows * away, rows * squares])
         matrix = np.array([self.number, self.first, self.second])
-        told = np.flatnonzero(np.any(matrix != 0, axis=1))[: len(self.parts)]  # of a flag, S1 says what S2 is
-        return list(np.linalg.solve(matrix[told], sums[told]))
+        independent = np.flatnonzero(np.any(matrix != 0, axis=1))[: len(self.parts)]  # of a flag, S1 says what S2 is
+        return list(np.linalg.solve(matrix[independent], sums[independent]))
 
     def for_groups(self, statistic: Statistic, facts: Facts) -> Shared:
         """The same for a statistic whose groups are unions of those that are measured; rows without one included."""
