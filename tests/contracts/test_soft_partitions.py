@@ -113,7 +113,7 @@ def test_the_sums_are_those_of_the_functions_and_every_row_is_in_one_group() -> 
     for slot in design.slots:
         assert isinstance(slot, PartitionSlot)
         flat = np.asarray(exact[slot.name]).reshape(-1)
-        counted = flat[slot.row_counts].sum(axis=1)
+        counted = flat[slot.numbers_of_groups].sum(axis=1)
         assert np.all(counted % slot.total == 0)
         whole = sum(1 for row in ROWS if slot.aggregate.where is None or row["sex"] == "F")
         assert counted.sum() == whole * slot.total

@@ -238,7 +238,7 @@ class PartitionSlot(Slot):
     total: int = 1
 
     @property
-    def row_counts(self) -> Places:
+    def numbers_of_groups(self) -> Places:
         """For each group the slot's numbers whose sum, over `total`, is the number of its rows.
 
         A row that meets the condition is in one group: all numbers together count the rows that do, each once. The
