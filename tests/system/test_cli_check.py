@@ -52,6 +52,7 @@ def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
     lines = printed.splitlines()
     assert lines[0] == NOT_PRIVATE and lines[0].startswith("NOT PRIVATE")
     assert "people.csv: 5 rows are read, all quotes close; 1 line is dropped: blank, too short" in printed
+    assert "  people.csv: 1 line with too few cells (the first is line 8): dropped" in lines
     assert "unit person: 2 units, the largest has 3 rows" in printed
     assert "max_rows = 2 keeps 75.0% of the rows; 3 would keep 100%\n" in printed
     assert "1 (20%) name no unit and are dropped" in printed
@@ -169,3 +170,15 @@ def test_a_unit_is_proposed_for_its_name_or_not_at_all(names: list[str], unit: s
     text = study_text("people.csv", [(name, None) for name in names])
     assert unit in text.splitlines() and why in text
     assert all(line.startswith("#") for line in text.splitlines() if "By its name" in line or "proposed" in line)
+
+
+def test_lines_with_too_many_cells_are_told_apart_from_those_with_too_few(tmp_path: Path) -> None:
+    """Cells beyond the last column were cut without a word."""
+    text = 'age,sex\n30,F\n31,M,more\n\n32\n"3\n3",F,,\n34,F,'
+    (tmp_path / "people.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "study.toml").write_text('[dataset]\nsource = "people.csv"\n[schema]\nage = { range = [0, 110] }\n')
+    _, printed = checked(str(tmp_path / "study.toml"))
+    assert "people.csv: 1 line with too few cells (the first is line 5): dropped" in printed
+    assert "people.csv: 3 lines with too many cells (the first is line 3): what is beyond" in printed
+    found = json.loads(checked(str(tmp_path / "study.toml"), "--json")[1])["files"][0]
+    assert (found["short"], found["short_line"], found["long"], found["long_line"]) == (1, 5, 3, 3)

@@ -107,7 +107,19 @@ def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
     result = run(study)
     assert result.exit_code == 2 and "there is no terminal to ask on; add --yes." in result.stderr
     assert "This will spend epsilon 0.5 of the 1 left for 'people', for good." in result.stdout
+    assert sorted(os.listdir(study.parent)) == ["people.parquet", "study.toml"]  # no ledger is left behind
     assert spent(study)[0] == 0
+
+
+@pytest.mark.parametrize("words", [("count",), ("synth", "-o", "made.csv"), ("ask", "age > 30", "--alpha", "0.3")])
+def test_no_command_that_nobody_agreed_to_leaves_a_ledger_behind(
+    study: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    command, *rest = words
+    monkeypatch.chdir(study.parent)
+    result = CliRunner().invoke(main, [command, str(study), *rest])
+    assert result.exit_code == 2 and "add --yes." in result.stderr
+    assert sorted(os.listdir(study.parent)) == ["people.parquet", "study.toml"]
 
 
 def test_json_for_a_program_does_not_spend_without_a_word(study: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, somebody_is_there, warn_of_budget
+from farthing.cli.terminal import confirm_spending, somebody_is_there, study_to_spend, warn_of_budget
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _AT_THE_END = (
 )
 
 
-@click.command("ask", help=HELP)
+@click.command("ask", help=HELP, short_help="Ask counting questions, as many as you like, for one price.")
 @click.argument("file", default="study.toml")
 @click.argument("conditions", nargs=-1)
 @click.option("--alpha", metavar="A", required=True, help="The error, as a part of the rows: 0.01 for 1%.")
@@ -136,7 +136,7 @@ def ask_command(
                 warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
             _show_plan(study, asked, session, as_json)
         return
-    study = study_file.study()
+    study = study_to_spend(study_file, yes)
     warn_of_budget(study.epsilon, study.delta, study.dataset.rows or guess)
     if answers:
         _show_answers(study, asked, session, as_json)

@@ -51,7 +51,7 @@ Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
 """
 
 
-@click.group("attack", help=HELP)
+@click.group("attack", help=HELP, short_help="Attack made-up tables, with exact and with private answers.")
 def attack_command() -> None:
     """The group of attacks: one person, or a whole column."""
 

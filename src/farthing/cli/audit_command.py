@@ -261,7 +261,7 @@ when interrupted. An audit never proves a claim.
 """
 
 
-@click.command("audit", help=HELP)
+@click.command("audit", help=HELP, short_help="Try to contradict the privacy claims of mechanisms.")
 @click.option("--target", metavar="MODULE:NAME", help="Audit your own code instead.")
 @click.option("--claim", metavar="EPS[,DELTA]", help="What the target claims (default: its own event).")
 @click.option("--neighbours", metavar="JSON", help="A list of pairs of neighbouring inputs of the target.")

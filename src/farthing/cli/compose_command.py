@@ -184,7 +184,12 @@ Exit code: 0 with an answer, also when the answer is that no finite epsilon exis
 
 
 # Unknown options reach the charge parser, because a negative epsilon looks like one and deserves a real answer.
-@click.command("compose", help=HELP, context_settings={"ignore_unknown_options": True})
+@click.command(
+    "compose",
+    help=HELP,
+    short_help="What charges cost together, beside every theorem.",
+    context_settings={"ignore_unknown_options": True},
+)
 @click.argument("words", nargs=-1, metavar="[CHARGE]...")
 @click.option("--delta", metavar="D", help=f"The delta of the composition (default: {DEFAULT_DELTA:g}).")
 @click.option("--epsilon", metavar="E", help="Also print the delta at this epsilon.")

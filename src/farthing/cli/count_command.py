@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from farthing.cli.charge_grammar import decimal_number
-from farthing.cli.terminal import confirm_spending, say_if_changed
+from farthing.cli.terminal import confirm_spending, say_if_changed, study_to_spend
 
 if TYPE_CHECKING:
     from farthing.study import Study
@@ -51,7 +51,7 @@ class CountFirst:
         return price_of_counting(study, self.share)
 
 
-@click.command("count", help=HELP)
+@click.command("count", help=HELP, short_help="Count the rows of a study's table, with noise.")
 @click.argument("file", default="study.toml")
 @share_option
 @click.option(
@@ -67,7 +67,7 @@ def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) 
     from farthing.study.documents.study_file import read_study
     from farthing.study.study_account import stored_count
 
-    study = read_study(file, statistics=False).study()
+    study = study_to_spend(read_study(file, statistics=False), yes)
     before = stored_count(study)
     if before.answer is not None and not fresh:
         assert before.receipt is not None

@@ -157,7 +157,7 @@ over.
 """
 
 
-@click.command("demo", help=HELP)
+@click.command("demo", help=HELP, short_help="Study a health survey of made-up people from end to end.")
 @click.option("--out", default="farthing-demo", show_default=True, metavar="DIR", help="Where everything goes.")
 def demo_command(out: str) -> None:
     """Generate, plan, compare, release, report."""

@@ -74,7 +74,7 @@ kind = "count"
 """
 
 
-@click.command("init", help=HELP)
+@click.command("init", help=HELP, short_help="Write a commented study.toml for a file, to be filled in.")
 @click.argument("file")
 @click.option("--out", default=STUDY, show_default=True, metavar="FILE", help="Where to write.")
 def init_command(file: str, out: str) -> None:

@@ -92,7 +92,9 @@ class LedgerCommands(click.Group):
             raise click.ClickException(str(refusal)) from None
 
 
-@click.group("ledger", cls=LedgerCommands, help=HELP)
+@click.group(
+    "ledger", cls=LedgerCommands, help=HELP, short_help="Show, verify and export a ledger; change its budgets."
+)
 def ledger_command() -> None:
     """The group of commands that read a ledger or decide about its budgets."""
 
@@ -169,6 +171,7 @@ def show_command(
 @ledger_command.command(
     "verify",
     help="Check every entry, total and answer; with a receipt, that nothing was cut off. Reads only.",
+    short_help="Check every entry, total and answer.",
 )
 @click.argument("words", nargs=-1, metavar="[LEDGER]")
 @_common

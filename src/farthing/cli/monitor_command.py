@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, warn_of_budget
+from farthing.cli.terminal import confirm_spending, study_to_spend, warn_of_budget
 from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ interrupted.
 """
 
 
-@click.command("monitor", help=HELP)
+@click.command("monitor", help=HELP, short_help="Watch counts and report when one reaches a threshold.")
 @click.argument("file", default="study.toml")
 @click.option(
     "--threshold",
@@ -116,7 +116,7 @@ def monitor_command(
             plan = _plan(study, asked)
         click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
         return
-    study = study_file.study()
+    study = study_to_spend(study_file, yes)
     warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
     watching = _opened(study, asked, session, agreed=yes, as_json=as_json)
     alerts_given = _watch(watching, pause, most, as_json)

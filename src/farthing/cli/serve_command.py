@@ -33,7 +33,7 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 """
 
 
-@click.command("serve", help=HELP)
+@click.command("serve", help=HELP, short_help="Serve the page and the REST routes.")
 @click.option(
     "--ledger",
     "-l",

@@ -43,7 +43,7 @@ Exit code: 0 with a table; 2 when the input is refused; 130 when interrupted.
 """
 
 
-@click.command("strategies", help=HELP)
+@click.command("strategies", help=HELP, short_help="Compare the strategies that answer a workload.")
 @click.argument("workload")
 @click.argument("n")
 @click.option("--epsilon", metavar="E", default="1", help="The epsilon of everything together (default: 1).")

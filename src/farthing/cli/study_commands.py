@@ -11,7 +11,7 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number
 from farthing.cli.count_command import CountFirst, count_first, share_option
-from farthing.cli.terminal import COUNT, confirm_spending, say_if_changed
+from farthing.cli.terminal import COUNT, confirm_spending, say_if_changed, study_to_spend
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Exit code: 0 when there is a plan; 2 when it was refused, with the reason and wh
 """
 
 
-@click.command("plan", help=PLAN_COMMAND_HELP)
+@click.command("plan", help=PLAN_COMMAND_HELP, short_help="Show every error of a study before anything is spent.")
 @click.argument("file", default="study.toml")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @click.option("--explain", is_flag=True, help="Also say what is measured and how each statistic comes out of it.")
@@ -109,7 +109,9 @@ Exit code: 0 if the table can be read; 1 if a file would be refused; 2 if the de
 """
 
 
-@click.command("check", help=CHECK_COMMAND_HELP)
+@click.command(
+    "check", help=CHECK_COMMAND_HELP, short_help="Read a study's rows and say what does not fit. Not private."
+)
 @click.argument("file", default="study.toml")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def check_command(file: str, as_json: bool) -> None:
@@ -139,7 +141,7 @@ whether anything was charged: what was charged before Ctrl-C stays spent.
 """
 
 
-@click.command("release", help=HELP)
+@click.command("release", help=HELP, short_help="Release the statistics of a study: charge, run, record.")
 @click.argument("file", default="study.toml")
 @click.option(
     "--json",
@@ -202,7 +204,7 @@ def _released(
     from farthing.cli.terminal import stages
     from farthing.study.study_account import can_be_counted
 
-    study = asked.study()
+    study = study_to_spend(asked, agreed)
     known = request_id or asked.request_id  # the second is what earlier versions called it
     if not fresh and study.ledger.stored(known) is not None:
         return _with_warning(study, study.released(known), asked)

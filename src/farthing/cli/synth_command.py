@@ -10,7 +10,7 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.cli.study_commands import refuse_unwritable
-from farthing.cli.terminal import confirm_spending, say_if_changed, warn_of_budget
+from farthing.cli.terminal import confirm_spending, say_if_changed, study_to_spend, warn_of_budget
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ stays spent, and the same arguments are then refused until --request-id names an
 _MOST_SHOWN = 20
 
 
-@click.command("synth", help=HELP)
+@click.command("synth", help=HELP, short_help="Make a synthetic table of a study's table.")
 @click.argument("file", default="study.toml")
 @click.option("-o", "--output", metavar="FILE", help="Write the rows: Parquet (.parquet) or CSV (.csv).")
 @click.option("--rows", metavar="N", help="How many rows (default: as many as were measured).")
@@ -186,7 +186,7 @@ def _synthetic(
     from farthing.cli.terminal import stages
     from farthing.study.synthesis.synthetic_table import SynthesisOptions, earlier_synthesis
 
-    study = asked.study()
+    study = study_to_spend(asked, agreed)
     releases = [study.released(one) for one in known]
     earlier = earlier_synthesis(
         study, request_id or _request_id(asked, options, known), SynthesisOptions(known=releases, **options)

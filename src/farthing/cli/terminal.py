@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from farthing.ledger import Receipt
     from farthing.study import Study
+    from farthing.study.documents.study_file import StudyFile
 
 
 COUNT = "c"
@@ -56,6 +57,17 @@ def confirm_spending(
         click.echo("Nothing was spent.", err=err)
         click.get_current_context().exit(1)
     return answer
+
+
+def study_to_spend(asked: StudyFile, agreed: bool) -> Study:
+    """The study with its ledger.
+
+    Where nobody can be asked and there is no ledger yet, it has one that is thrown away: `confirm_spending` refuses,
+    and nothing is left behind.
+    """
+    if agreed or somebody_is_there() or asked.has_ledger:
+        return asked.study()
+    return click.get_current_context().with_resource(asked.looked_at())
 
 
 def warn_of_budget(epsilon: float, delta: float, rows: int | None = None) -> None:

@@ -34,7 +34,7 @@ ROLES = ("curator", "analyst", "auditor")
 Command = Callable[..., Any]
 
 
-@click.group("users", help=HELP)
+@click.group("users", help=HELP, short_help="Manage the people who may use a server.")
 def users_command() -> None:
     """The group of commands that decide who may sign in."""
 

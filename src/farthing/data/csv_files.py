@@ -98,6 +98,52 @@ def layout(path: str) -> Layout:
     return read_safely(path, lambda: _layout(_blocks(path), ord(separator)))
 
 
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of another length than the header, and the line on which the first of each begins. PRIVATE, as a layout is.
+
+    A blank line is none of them.
+    """
+
+    short: int = 0
+    short_line: int = 0
+    long: int = 0
+    long_line: int = 0
+
+
+def ragged(path: str) -> Ragged:
+    """The rows with fewer and with more cells than the header has, of a file whose quotes close."""
+    names, separator = header(path)
+    short = first_short = long = first_long = inside = seen = length = 0
+    line = row_line = 1
+    for _, body, _, last in _blocks(path):
+        here = np.frombuffer(body, dtype=np.uint8)
+        feeds, quotes = np.flatnonzero(here == _FEED), np.flatnonzero(here == _QUOTE)
+        cuts = np.flatnonzero(here == ord(separator))
+        ends, cuts = (places[(np.searchsorted(quotes, places) + inside) % 2 == 0] for places in (feeds, cuts))
+        begun = len(here) - 1 - int(ends[-1]) if len(ends) else length + len(here)
+        if last and begun:
+            ends = np.append(ends, len(here))  # the end of a file ends its last row
+        if len(ends):
+            cells = np.diff(np.searchsorted(cuts, ends), prepend=0) + 1
+            sizes = np.diff(ends, prepend=-1) - 1
+            cells[0] += seen
+            sizes[0] += length
+            returns = (here[np.maximum(ends - 1, 0)] == _RETURN) & (ends > 0)
+            blank = (cells == 1) & (sizes <= returns)
+            lines = np.append(row_line, line + np.searchsorted(feeds, ends[:-1], side="right"))
+            few, many = (cells < len(names)) & ~blank, cells > len(names)
+            first_short = first_short or (int(lines[np.argmax(few)]) if few.any() else 0)
+            first_long = first_long or (int(lines[np.argmax(many)]) if many.any() else 0)
+            short, long = short + int(few.sum()), long + int(many.sum())
+            seen, length = len(cuts) - int(np.searchsorted(cuts, ends[-1])), begun
+            row_line = line + int(np.searchsorted(feeds, ends[-1], side="right"))
+        else:
+            seen, length = seen + len(cuts), length + len(here)
+        inside, line = (inside + len(quotes)) % 2, line + len(feeds)
+    return Ragged(short, first_short, long, first_long)
+
+
 def refuse_broken(path: str, scan: Layout) -> None:
     """Refuse a file whose quotes are not in place; the line is not named, since rows decide it."""
     if scan.fault is not None:

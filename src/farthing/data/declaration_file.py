@@ -65,6 +65,10 @@ def dataset_of_tables(facts: Mapping[str, Any], folder: Path) -> Dataset:
         raise InvalidValue("dataset.source", None, "must be given", "name a CSV or Parquet file")
     given = about.pop("source")
     sources = [given] if isinstance(given, str) else given
+    if not isinstance(sources, list) or not sources or not all(isinstance(one, str) and one for one in sources):
+        raise InvalidValue(
+            "dataset.source", given, "must be the name of a file, or a list of names", 'write source = "people.csv"'
+        )
     beside = [str(folder / source) for source in sources]
     return dataset(beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from farthing.data.csv_files import Layout, ragged
 from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import rows_of
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
@@ -29,12 +30,20 @@ _SHARES = (0.95, 0.99, 1.0)  # of the rows, that a bound on the rows of a unit m
 
 @dataclass(frozen=True)
 class FileCheck:
-    """A CSV file: how many lines are dropped, and the first quote that is out of place, if there is one."""
+    """A CSV file: its lines, the first quote that is out of place, if there is one, and lines of another length.
+
+    `short` lines have fewer cells than the header and are dropped; what `long` ones have beyond it is cut. The numbers
+    beside them are the lines on which the first of each begins.
+    """
 
     name: str
     rows: int
     fault: str | None
     line: int
+    short: int = 0
+    short_line: int = 0
+    long: int = 0
+    long_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,8 @@ class Check:
         if self.rows is None:
             return "\n".join(lines)
         lines.append(f"{self.name}: {self.rows:,} rows are read{self._dropped()}.")
+        for file in self.files:
+            lines += _length_lines(file)
         if self.unit is not None:
             lines += _unit_lines(self.unit, self.rows)
         lines += [_column_line(column, self.rows) for column in self.columns]
@@ -159,7 +170,7 @@ def check(dataset: Dataset) -> Check:
     base = dataset._base
     csv = base.source.csv
     files = tuple(
-        FileCheck(Path(path).name, layout.rows, layout.fault, layout.line)
+        FileCheck(Path(path).name, layout.rows, layout.fault, layout.line, **_lengths(path, layout))
         for path, layout in (csv.layouts().items() if csv is not None else ())
     )
     if any(file.fault is not None for file in files):
@@ -167,6 +178,21 @@ def check(dataset: Dataset) -> Check:
     base.source.prepare()
     rows, columns = _columns(base)
     return Check(dataset.name, rows, files, _unit(base, rows) if base.unit else None, columns, base.lists)
+
+
+def _lengths(path: str, layout: Layout) -> dict[str, int]:
+    return asdict(ragged(path)) if layout.fault is None else {}
+
+
+def _length_lines(file: FileCheck) -> list[str]:
+    return [
+        f"  {file.name}: {number:,} line{'s' * (number > 1)} with too {what} cells (the first is line {line:,}): {then}"
+        for number, line, what, then in (
+            (file.short, file.short_line, "few", "dropped"),
+            (file.long, file.long_line, "many", "what is beyond the last column is cut; is a separator in a cell?"),
+        )
+        if number
+    ]
 
 
 def _columns(base: Base) -> tuple[int, tuple[ColumnCheck, ...]]:

@@ -390,8 +390,9 @@ def opened_base(
     declared = Schema.read(schema)
     if neighbours not in NEIGHBOURS:
         raise InvalidValue("neighbours", neighbours, f"must be one of {', '.join(NEIGHBOURS)}")
-    units = () if unit is None else (unit,) if isinstance(unit, str) else tuple(unit)
-    if unit is not None and (not units or len(set(units)) != len(units)):
+    units = () if unit is None else (unit,) if isinstance(unit, str) or not isinstance(unit, Sequence) else tuple(unit)
+    named = all(isinstance(column, str) for column in units)
+    if unit is not None and (not units or not named or len(set(units)) != len(units)):
         raise InvalidValue("unit", unit, "must name one column or several, each once", "leave it out for one row")
     bound = _checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")

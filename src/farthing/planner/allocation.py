@@ -17,16 +17,12 @@ import numpy as np
 
 from farthing.accounting import compose, sampled_approx_dp
 from farthing.accounting.event_price import REAL_LAPLACE, Losses, saddle_cost
-from farthing.accounting.theorems import (
-    COMPARED,
-    advanced_composition,
-    basic_composition,
-    kov_heterogeneous_bound,
-)
+from farthing.accounting.theorems import COMPARED, advanced_composition, basic_composition, kov_heterogeneous_bound
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling
 from farthing.planner.allocation_search import (
+    NOTHING,
     Division,
     Search,
     Unaffordable,
@@ -36,12 +32,7 @@ from farthing.planner.allocation_search import (
     polished,
     search_of,
 )
-from farthing.planner.design_arrays import (
-    GAUSSIAN,
-    Model,
-    gaussian_delta,
-    noises_of,
-)
+from farthing.planner.design_arrays import GAUSSIAN, Model, gaussian_delta, noises_of
 from farthing.planner.offers import Lacks, Offers, exact_text, unreachable
 from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
@@ -238,6 +229,7 @@ def _alone(event: Event, delta: float) -> float:
 
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _FAR_ABOVE = 1.25  # times the target: what costs so much at least is not looked for once more in other ways
+_EVEN_FACTORS = (2.0, 1.5, 1.25, 1.1, 1.0, 0.99, 0.95, 0.9, 0.8)  # times the strengths of even shares, until proven
 _TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
 
 Admits = Callable[[Event], bool]
@@ -332,8 +324,8 @@ class Allocation:
         count = sum(1 for output in self.problem.design.outputs if output.slots)
         shares = np.full(len(errors), 1 / max(count, 1))
         even, _ = self.model.shares_alone(self.problem.target, self.problem.inner_delta, shares)
-        both = (errors > 0) & np.isfinite(even)
-        ratios = np.sqrt(np.where(both, even / np.where(errors > 0, errors, 1.0), 1.0))
+        known = (errors > 0) & np.isfinite(even)  # and two errors that are as good as none are the same
+        ratios = np.sqrt(np.where(known, np.maximum(even, NOTHING) / np.maximum(errors, NOTHING), 1.0))
         return dict(zip(self.model.outputs, ratios.tolist(), strict=True))
 
     @property
@@ -461,7 +453,7 @@ def _proven(
         division, is_cheapest = _divided(replace(requirements, search=lower), division)
         made = _made(problem, model, division)
         if made.fits and (admits is None or admits(made.event)):
-            return made
+            return made if below(search, division) else _at_least_even(made, search, admits)
         if made.fits and is_cheapest:
             raise Unadmitted(division.cost, requirements.limits_of(division))
         over = made.cost.upper / limit if limit > 0 else math.inf
@@ -477,6 +469,24 @@ def _proven(
         if made.fits and (admits is None or admits(made.event)):
             return made
     raise _too_dear(problem, made.inner_cost.upper)
+
+
+def _at_least_even(made: Allocation, search: Search, admits: Admits | None) -> Allocation:
+    """The allocation, or even shares where these are better and proven to fit.
+
+    A delta that is large beside epsilon makes costs a step that no search sees; each share fits by itself, and so do
+    all of them, by basic composition.
+    """
+    divider = search.divider
+    for factor in _EVEN_FACTORS:
+        shares = search.even.scaled(factor, divider.model, divider.free)
+        division = Division(shares, search.weights, made.division.saddle, 1.0, search.target)
+        if not merit(search, division) < merit(search, made.division):
+            break
+        other = _made(made.problem, made.model, division)
+        if other.fits and (admits is None or admits(other.event)):
+            return other
+    return made
 
 
 def _divided(requirements: Requirements, before: Division | None) -> tuple[Division, bool]:

@@ -29,7 +29,9 @@ GRID_MARGIN = 6e-5
 """The same where the proof will need a grid: narrow discrete Gaussian noise beside choices, proven less sharply."""
 
 _NEGLIGIBLE = 0.01  # of the squared error of an even share: a smaller one is as good as none
-_NOTHING = 1e-18  # a squared relative error that is as good as none in any case
+NOTHING = 1e-18
+"""A squared relative error that is as good as none in any case."""
+
 _SATED = 1e-6  # the weight of a statistic that has what was required of it
 _BALANCES = 12  # how often weights follow errors
 _BALANCED = 1e-2  # a gap between them, in logarithms, that moves errors by a few thousandths
@@ -152,12 +154,8 @@ class Search:
 
         Errors are about as in `start`, or `like` another division; by default about as with even shares.
         """
-        floor = self._floor(start)
-        goal = self.target
-        near = start or like
-        first = self._linear(
-            self.floors if near is None else self._errors(near.shares)
-        )  # floors: a part of even shares
+        floor, goal, near = self._floor(start), self.target, start or like
+        first = self._linear(self.floors if near is None else self._errors(near.shares))  # a part of even shares
         if start is not None:
             division = first._rounds(start.weights, start.saddle, start.price, floor, goal, _CLOSE)
         else:
@@ -467,9 +465,9 @@ def search_of(problem: Problem, model: Model) -> Search:
     limits = np.full(len(model.outputs), math.inf)
     share, even = model.shares_alone(problem.target, problem.inner_delta, own / own.sum())
     known = np.isfinite(share)
-    floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), _NOTHING)
+    floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), NOTHING)
     # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
-    bound = known & (share > _NOTHING) & (not problem.requirements and not problem.held)
+    bound = known & (share > NOTHING) & (not problem.requirements and not problem.held)
     ceilings = np.where(bound, share, math.inf)
     divider = Divider(model, held, free, pure)
     return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, even)
@@ -513,10 +511,8 @@ def _summed_logarithms(search: Search, errors: Floats) -> float:
 def polished(search: Search, division: Division) -> Division:
     """`division`, or something better close to it."""
     divider = search.divider
-    if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS:
-        return division
-    # So little beside delta that the estimate is lost in rounding: nothing to compare by.
-    if not division.cost > 0:
+    # A cost so little beside delta that the estimate is lost in rounding is nothing to compare by.
+    if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS or not division.cost > 0:
         return division
     pure = divider.model.losses(division.shares.kinds, division.shares.strengths).pure
     if division.cost > pure * (1 - _WORTHWHILE):

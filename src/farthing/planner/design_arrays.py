@@ -40,6 +40,7 @@ GRID = np.exp(np.linspace(math.log(1e-6), math.log(50.0), 321))
 _COARSE = GRID[::8]
 _FAINTEST = 1e-3  # a slot that an output reads matters at least this much of its slot that matters most
 _LARGEST_EPSILON = 50.0  # what mechanisms accept
+_STRONGEST = 8.0  # l2 sensitivity / sigma of a vector: beyond, the leak of its noise is not small
 _NARROWEST = 4.5  # least (sigma^2 - narrowing) of a vector of Gaussian noise, in squared steps: 8 is refused
 
 
@@ -207,13 +208,14 @@ class Model:
             # A measurement of little importance has a share, as in `driving`.
             squares = matters * self.l1[own] ** 2
             part = np.cbrt(np.maximum(squares, _FAINTEST * squares.max()))
-            wanted = epsilon * part / part.sum()
+            wanted = np.clip(epsilon * part / part.sum(), self.least[own, LAPLACE], self.most[own, LAPLACE])
             x = wanted / (2 * self.l1[own])
             best = float(matters @ (0.5 / np.sinh(np.clip(x, 1e-150, 300.0)) ** 2)), LAPLACE, wanted
         if delta > 0 and self.allowed[own, GAUSSIAN].all():
             part = np.sqrt(matters) * self.l2[own]
             part = np.maximum(part, math.sqrt(_FAINTEST) * part.max())
             wanted = gaussian_strength(epsilon, delta) * np.sqrt(part / part.sum())
+            wanted = np.clip(wanted, self.least[own, GAUSSIAN], self.most[own, GAUSSIAN])
             error = float(matters @ (self.l2[own] / wanted) ** 2)
             best = min(best, (error, GAUSSIAN, wanted), key=lambda each: each[0])
         return best
@@ -335,7 +337,10 @@ def _limits(facts: Floats) -> tuple[Floats, Floats]:
     l1, l2, vector = facts[:, 0], facts[:, 2], (facts[:, 3] > 0) & (facts[:, 4] == 0)
     least = np.stack((np.maximum(l1 * 2.0**-55, 1e-12), np.maximum(l2 * 2.0**-55, 1e-11), np.full(len(l1), 1e-6)), 1)
     most = np.full((len(l1), 3), _LARGEST_EPSILON)
-    most[:, GAUSSIAN] = np.where(vector, np.minimum(l2 / math.sqrt(_NARROWEST), 8.0), 90.0)
+    # One number with noise so wide that it is made as that of a vector has the vector's limit.
+    wide = (facts[:, 3] > 0) & (l2 > _STRONGEST * facts[:, 4])
+    strongest = np.where(vector, np.minimum(l2 / math.sqrt(_NARROWEST), _STRONGEST), 90.0)
+    most[:, GAUSSIAN] = np.where(vector | ~wide, strongest, _STRONGEST)
     return least, most
 
 

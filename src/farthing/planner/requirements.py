@@ -76,7 +76,7 @@ class _Bracket:
     def met(self, error: float) -> bool:
         """Within, and as close as the distribution of the error lets it come."""
         # An error in whole numbers stays the same over a range of limits, of which the widest is wanted.
-        near = error >= self.within * (1 - _TOLERANCE) and error != round(error)
+        near = error >= self.within * (1 - _TOLERANCE) and not float(error).is_integer()
         return error <= self.within and (near or self.closed)
 
     def following(self, limit: float, error: float) -> float:
@@ -98,13 +98,13 @@ class _Bracket:
 class Requirements:
     """The requirements of a problem, and the search they bind.
 
-    What was `found` once is kept when the target changes.
+    `memory` holds what does not change with the target.
     """
 
     problem: Problem
     model: Model
     search: Search
-    found: dict[str, tuple[Division, dict[str, _Bracket]]] = field(default_factory=dict)
+    memory: dict[str, tuple[Division, dict[str, _Bracket]]] = field(default_factory=dict)
 
     @property
     def _rows(self) -> dict[str, int]:
@@ -169,8 +169,8 @@ class Requirements:
 
     def _cheapest(self) -> tuple[Division, dict[str, _Bracket]]:
         """The cheapest division that meets them all, with next to nothing for what they do not speak of."""
-        if "cheapest" in self.found:
-            division, brackets = self.found["cheapest"]
+        if "cheapest" in self.memory:
+            division, brackets = self.memory["cheapest"]
             return division, {name: replace(bracket) for name, bracket in brackets.items()}
         limits = np.full(len(self.model.outputs), math.inf)
         for name, row in self._rows.items():
@@ -186,7 +186,7 @@ class Requirements:
             brackets,
             widen=False,
         )
-        self.found["cheapest"] = division, brackets
+        self.memory["cheapest"] = division, brackets
         return self._cheapest()
 
     def _brackets(self) -> dict[str, _Bracket]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from farthing.data import Dataset
 from farthing.data.expressions import read
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
@@ -19,9 +21,10 @@ from farthing.statistics import moments
 from farthing.statistics.cells.statistic_cells import cut_of
 from farthing.statistics.counts import count_design as counting
 from farthing.statistics.counts.count_queries import group_axes, refuse_too_many
+from farthing.statistics.counts.expected_shares import category_shares
 from farthing.statistics.marginals import marginal_outputs
 from farthing.statistics.measurements import Measurements, Noise, Output, Slot
-from farthing.statistics.public_facts import Assumption, Counted, Facts
+from farthing.statistics.public_facts import Assumption, Counted, Facts, checked_expectation
 from farthing.statistics.quantiles import quantile_outputs
 from farthing.statistics.ranges import range_design as ranging
 from farthing.statistics.ranges.cell_conditions import PAIRS, within_bound
@@ -252,6 +255,7 @@ def design_of(
     """
     asked = checked_all(statistics, dataset.schema)
     facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure, len(asked), counted)
+    _check_values(facts)
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
     derived: dict[str, Any] = {}
@@ -319,3 +323,19 @@ def _checked_expected(
                 "of groups by date, the counts can be expected",
             )
     return dict(expected)
+
+
+def _check_values(facts: Facts) -> None:
+    """Refuse what cannot be expected, also of columns that no statistic asks about: somebody meant something by it."""
+    _ = facts.rows
+    for name, given in facts.expected.items():
+        declared = name in facts.schema
+        domain = facts.schema[name] if declared else None
+        if isinstance(domain, Categories | Flags):
+            category_shares(facts, name, domain.values if isinstance(domain, Categories) else (False, True))
+        elif isinstance(domain, Integers | Reals):
+            facts.column(name)
+        elif name.startswith("count") and not declared:
+            checked_expectation(name, given, np.size(given) if isinstance(given, list | tuple | np.ndarray) else 1)
+        if declared:
+            facts.present(name)

@@ -82,7 +82,10 @@ class ColumnModel:
                     f"expected[{column!r}]", given, "must have a standard deviation > 0", "write (mean, sd)"
                 )
             return cls.normal(mean, spread, lower, upper)
-        values = np.asarray(given, dtype=float) if isinstance(given, list | np.ndarray) else np.empty(0)
+        try:
+            values = np.asarray(given, dtype=float) if isinstance(given, list | np.ndarray) else np.empty(0)
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if not (values.ndim == 1 and len(values) >= 2 and np.isfinite(values).all()):
             raise InvalidValue(
                 f"expected[{column!r}]",

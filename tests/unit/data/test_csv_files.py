@@ -25,7 +25,7 @@ import farthing as ft
 from farthing.curator import Curator
 from farthing.data import Count, Sum, connection, csv_files, sources
 from farthing.data.coded_rows import coded_axes, coded_rows
-from farthing.data.csv_files import header, layout
+from farthing.data.csv_files import header, layout, ragged
 from farthing.data.engines.duckdb import quiet
 from farthing.data.sources import open_source
 from farthing.errors import EngineError, InvalidData, InvalidValue
@@ -353,3 +353,25 @@ def test_what_was_read_from_a_file_that_nobody_looked_at_is_refused(
             patch.setattr(type(people), "table", replaced)
             with pytest.raises(EngineError, match="a file changed while it was read"):
                 read()
+
+
+@pytest.mark.parametrize("small_cuts", [(600, 61), (2000, 1999)], indirect=True)
+@pytest.mark.parametrize("number", range(6))
+def test_rows_of_another_length_are_those_of_the_csv_module(small_cuts: None, tmp_path: Path, number: int) -> None:
+    luck = random.Random(number)
+    lines = ["a,b,c"]
+    for _ in range(80):
+        cells = ["r", *(a_cell(luck)[1].replace("\r", "") for _ in range(luck.choice([0, 1, 2, 2, 2, 2, 3, 5])))]
+        lines.append(luck.choice(["", "x"]) and ",".join(cells))
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(lines) + luck.choice(["", "\n"]), encoding="utf-8", newline="")
+    with path.open(encoding="utf-8", newline="") as file:
+        reader, begins, rows = csv.reader(file, strict=True), 1, []
+        for row in reader:
+            rows.append((len(row), begins))
+            begins = reader.line_num + 1
+    short = [line for cells, line in rows if 0 < cells < 3]
+    long = [line for cells, line in rows if cells > 3]
+    found = ragged(str(path))
+    assert (found.short, found.long) == (len(short), len(long)) and short and long
+    assert (found.short_line, found.long_line) == (short[0], long[0])

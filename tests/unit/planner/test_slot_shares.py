@@ -38,7 +38,9 @@ def test_no_other_noise_of_a_slot_is_better(saddle: float, price: float) -> None
         )
         best = float(np.min(importance * variance + price * divergence))
         if math.isfinite(saddle):
-            tau = float(model.l2[place]) / np.exp(np.linspace(math.log(1e-6), math.log(90.0), 40_001))
+            tau = float(model.l2[place]) / np.exp(
+                np.linspace(math.log(1e-6), math.log(model.most[place, GAUSSIAN]), 40_001)
+            )
             wide = np.where(tau >= model.wide[place], model.narrowing[place], 0.0)
             gaussian = importance * (tau**2 + wide) + price * (saddle + 1) * (model.l2[place] / tau) ** 2 / 2
             best = min(best, float(np.min(gaussian)))

@@ -136,3 +136,29 @@ def test_what_others_spent_meanwhile_is_why_a_plan_is_refused(tmp_path: Path) ->
     with pytest.raises(BudgetExceeded):
         _ = plan.allocation
     study.close()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 0.05), (0.001, 0.01)])
+@pytest.mark.parametrize("second", [ft.mean("income"), ft.median("income")], ids=["mean", "median"])
+def test_beside_a_large_delta_no_statistic_is_worse_off_than_with_an_even_share(
+    tmp_path: Path, epsilon: float, delta: float, second: Any
+) -> None:
+    """The search sees no cost there: it came to a plain sum, and to twenty times the error of an even share."""
+    people = ft.dataset(
+        pyarrow.table({"sex": ["F", "M"], "income": [1.0, 2.0]}), schema={"sex": ["F", "M"], "income": (0.0, 100.0)}
+    )
+    plan = ft.Study(people, epsilon, delta, ledger=tmp_path / "study.db").plan(
+        ft.count(), ft.count(by="sex"), second, expected={"rows": 1000}
+    )
+    assert plan.cost.upper <= epsilon and min(plan.allocation.even_share.values()) > 0.97
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.01])
+@pytest.mark.parametrize("asked", [ft.sum("income"), ft.count(), ft.linear_regression("income", "age")], ids=str)
+def test_an_epsilon_beyond_what_mechanisms_take_is_planned_with(tmp_path: Path, delta: float, asked: Any) -> None:
+    """It was refused: "noise_multiplier=0.0248: is too small for a vector of this size"."""
+    people = ft.dataset(
+        pyarrow.table({"age": [1], "income": [1.0]}), schema={"age": (0, 110), "income": (0.0, 250_000.0)}
+    )
+    plan = ft.Study(people, 1000.0, delta, ledger=tmp_path / "study.db").plan(asked, expected={"rows": 1000})
+    assert plan.cost.upper < 1000 and min(plan.allocation.even_share.values()) > 0.97

@@ -261,6 +261,8 @@ def category_shares(facts: Facts, name: str, values: Sequence[Any]) -> Floats:
     if isinstance(facts.schema[name], Flags):
         way_out = "give the shares of true and of false, such as 0.2 and 0.8"
     if isinstance(given, Mapping):
+        if not all(isinstance(share, int | float | np.number) for share in given.values()):
+            raise InvalidValue(f"expected[{name!r}]", dict(given), rule, way_out)
         weights = np.array([given.get(value, 0) for value in values], dtype=float)
         strange = [value for value in given if value is not None and value not in values]
     elif isinstance(given, list):

@@ -85,6 +85,11 @@ class StudyFile:
         return place if "://" in place else str(self.path.parent / place)
 
     @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger already."""
+        return has_ledger(self.ledger_url)
+
+    @property
     def request_id(self) -> str:
         """What earlier versions called the release of a file: by its text. Now it is named by what it asks."""
         return f"{self.path.stem[:40]}-{hashlib.sha256(self.text.encode()).hexdigest()[:24]}"
@@ -111,7 +116,7 @@ class StudyFile:
             url = self.ledger_url
             # Else the code that opens it says what is wrong.
             can_be_made = "://" in url or Path(url).parent.is_dir()
-            study = self.study(str(Path(folder) / "study.db") if can_be_made and not has_ledger(url) else url)
+            study = self.study(str(Path(folder) / "study.db") if can_be_made and not self.has_ledger else url)
             try:
                 yield study
             finally:

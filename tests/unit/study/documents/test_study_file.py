@@ -106,6 +106,79 @@ def test_a_fault_is_named_with_its_place(write: Path, text: str, message: str) -
     assert message in str(refusal.value)
 
 
+WHOLE = (
+    HEAD.replace(
+        '"people.parquet"\n', '"people.parquet"\nunit = "age"\nmax_rows = 2\nneighbours = "add-remove"\nrows = 400\n'
+    )
+    + STUDY
+    + 'delta = 1e-9\nname = "n"\nanalyst = "a"\nsampling_rate = 0.5\nplan_epsilon = 0.5\nplan_reserve = 0.1\n'
+    + "plan_fit = false\n[expected]\nrows = 400\nincome = [9.0, 5.0]\n"
+    + COUNT
+    + 'where = "age > 3"\nname = "c"\nrounded = false\nfor_population = false\n'
+    + "weight = 2.0\nwithin = 9.0\nconfidence = 0.9\n"
+    + '[[statistics]]\nkind = "histogram"\ncolumn = "age"\nbins = 3\n'
+    + '[[statistics]]\nkind = "quantiles"\ncolumn = "age"\nprobabilities = [0.5]\n'
+    + '[[statistics]]\nkind = "marginals"\ncolumns = ["sex", "age"]\nway = 2\n'
+)
+WRONG = (
+    "5",
+    "-1.5",
+    "nan",
+    "true",
+    '""',
+    '"x"',
+    "[]",
+    "[5]",
+    '["x"]',
+    "[[1]]",
+    "[{ a = 1 }]",
+    "{ a = [1] }",
+    "2024-01-01",
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_nothing_of_a_wrong_type_is_a_traceback(write: Path, wrong: str) -> None:
+    """Every line of a whole file in turn; `source = 5` and `unit = 5` were."""
+    lines = WHOLE.splitlines()
+    for place, line in enumerate(lines):
+        key, equals, _ = line.partition(" = ")
+        if equals:
+            changed = [*lines[:place], f"{key} = {wrong}", *lines[place + 1 :]]
+            write.write_text("\n".join(changed))
+            try:
+                asked = read_study(write)
+                assert asked.dataset is not None and asked.expected is not None
+            except FarthingError as refusal:
+                assert str(refusal)
+    with pytest.raises(FarthingError, match=r"dataset\.source=5: must be the name of a file"):
+        write.write_text(HEAD.replace('"people.parquet"', "5") + STUDY + COUNT)
+        read_study(write).dataset  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("income = 'a lot'", "expected['income']='a lot': must be (mean, standard deviation)"),
+        ("income = ['a', 'lot', 'x']", "must be (mean, standard deviation) or a list of public values"),
+        ("income = { mean = 1 }", "must have mean and sd"),
+        ("income = [-5.0, 1.0]", "must have its mean between 0 and 250000"),
+        ("age = { mean = 40, sd = 9, missing = 2 }", "must be a share of the rows, below 1"),
+        ("sex = { F = 'half' }", "must map categories to shares"),
+        ("sex = { X = 0.5 }", "expected['sex']='X': must be a category"),
+        ("rows = -3", "expected['rows']=-3.0: must be a number of rows, at least 1"),
+        ('"count by age" = "many"', "must be a number >= 0"),
+    ],
+)
+def test_what_is_expected_of_columns_that_nobody_asks_about_is_checked_too(
+    write: Path, line: str, message: str
+) -> None:
+    write.write_text(HEAD + STUDY + f"[expected]\n{line}\n[[statistics]]\nkind = 'count'\n")
+    with pytest.raises(FarthingError) as refusal:
+        read_study(write).plan()
+    assert message in str(refusal.value)
+
+
 @pytest.mark.parametrize("make", [lambda p: None, lambda p: p.mkdir(), lambda p: p.write_bytes(b"\xff\xfe")])
 def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, make: object) -> None:
     make(tmp_path / "study.toml")  # type: ignore[operator]
