@@ -69,6 +69,8 @@ class ChoiceOutput:
     def variance_curve(self, epsilon: float) -> Any:
         return np.array([(self.spread / epsilon) ** 2 + 0.01])
 
+    alone_curve = variance_curve
+
     def predicted(self, noises: Mapping[str, Noise]) -> HandDistribution:
         return HandDistribution(float(np.sqrt(self.variance_curve(noises[self.slots[0].name].parameter)[0])))
 

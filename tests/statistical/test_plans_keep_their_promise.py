@@ -130,11 +130,11 @@ def values_of(output: Any, measured: dict[str, np.ndarray], noises: Any) -> np.n
 
 def distribution_of(output: QuantileOutput, counts: np.ndarray, noises: Any) -> tuple[np.ndarray, np.ndarray]:
     """All points that a median may be, and how likely each is chosen: exp(-rate * rows between it and the middle)."""
-    (choice,) = output.slot.mechanism(noises[output.slot.name]).choosing.choices
+    (rate,) = output.slot.mechanism(noises[output.slot.name]).choosing.rates
     through = np.cumsum(counts)
     middle = through[-1] / 2
     apart = np.maximum(0, np.maximum(through - counts - middle, middle - through))
-    weights = np.exp(-float(choice.rate) * apart)
+    weights = np.exp(-float(rate) * apart)
     return output.grid.values[:, None], weights / weights.sum()
 
 

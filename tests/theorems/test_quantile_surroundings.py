@@ -26,10 +26,10 @@ Rows = tuple[tuple[int, int], ...]
 
 def joint_loss(mechanism: QuantileSurroundings, rows: Rows, others: Rows) -> Any:
     """The largest log ratio of the two laws: over every choice, that of the choice and the most of the noise's."""
-    q, (choice,) = decimal(mechanism.probabilities[0]), mechanism.choosing.choices
+    q, (rate,) = decimal(mechanism.probabilities[0]), mechanism.choosing.rates
     distributions = [
         [
-            quantile_distribution([point for own, point in table if own == group], q, choice.rate, range(POINTS))
+            quantile_distribution([point for own, point in table if own == group], q, rate, range(POINTS))
             for group in range(2)
         ]
         for table in (rows, others)
@@ -61,11 +61,11 @@ def test_choice_and_counts_together_stay_within_epsilon(probability: float, neig
         for others in changed:
             found = max(found, joint_loss(mechanism, rows, others))
     assert found <= number(0.8) + SLACK
-    assert found >= number(0.8) * 0.6  # the counts alone reach two fifths
+    assert found >= number(0.8) * 0.5  # the counts alone reach a quarter
 
 
 def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
-    mechanism = QuantileSurroundings((0.5,), 5.0, points=20_001)
+    mechanism = QuantileSurroundings((0.5,), 8.0, points=20_001)
     counts, source = np.zeros(20_001, dtype=np.int64), Seeded(3)
     drawn: Counter[int] = Counter()
     for _ in range(500):  # of an empty column: about 22 noises each
@@ -76,10 +76,10 @@ def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
         assert rejected(drawn, distribution, 1e-9) == wrong
 
 
-def test_the_event_is_a_choice_for_each_probability_and_one_noise() -> None:
-    quartiles = QuantileSurroundings((0.25, 0.75), 1.25, points=9, max_rows=3, l1_sensitivity=3)
-    assert quartiles.event == Composed(((BoundedRange(0.375), 2), (DiscreteLaplaceNoise(2.0, 3), 1)))
-    assert quartiles.choosing == CountedQuantiles((0.25, 0.75), 0.75, 9, max_rows=3)
+def test_the_event_is_a_choice_for_each_level_and_one_noise() -> None:
+    quartiles = QuantileSurroundings((0.25, 0.5, 0.75), 2.0, points=9, max_rows=3, l1_sensitivity=3)
+    assert quartiles.event == Composed(((BoundedRange(0.75), 2), (DiscreteLaplaceNoise(2.0, 3), 1)))
+    assert quartiles.choosing == CountedQuantiles((0.25, 0.5, 0.75), 1.5, 9, max_rows=3)
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 7, 111, 20_001])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import InvalidValue
+from farthing.mechanisms.quantile_tree import Node, moved_in, place_in, tree_of
 from farthing.mechanisms.quantiles import GridQuantiles, NeighboringRelation, checked_share, decimal
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import drawn_point
@@ -23,15 +24,6 @@ from farthing.privacy import Event
 
 _TIE_BITS = 16
 _MOST_POINTS = 2**46  # with the tie bits a key still fits into 62 bits
-
-
-class _Node(NamedTuple):
-    """One choice: place `middle` of the probabilities, between the places `left` and `right`, at a depth."""
-
-    middle: int
-    left: int
-    right: int
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +124,21 @@ class Quantiles(GridQuantiles):
             misses[node.middle] = own + max(misses[node.left], misses[node.right])
         return rounded_up(max(misses.values()))
 
-    def _nodes(self) -> Iterator[_Node]:
+    def _nodes(self) -> tuple[Node, ...]:
         """All choices, each after the two that bound it."""
-        waiting = [(-1, len(self.probabilities), 0)]
-        while waiting:
-            left, right, depth = waiting.pop()
-            if right - left > 1:
-                middle = left + 1 + (right - left - 1) // 2
-                yield _Node(middle, left, right, depth)
-                waiting += [(left, middle, depth + 1), (middle, right, depth + 1)]
+        return tree_of(self._decimals)
 
-    def _place(self, node: _Node) -> Fraction:
+    @property
+    def _decimals(self) -> list[Fraction]:
+        return [decimal(place) for place in self.probabilities]
+
+    def _place(self, node: Node) -> Fraction:
         """The wanted probability within the rows of the node."""
-        low = decimal(self.probabilities[node.left]) if node.left >= 0 else Fraction(0)
-        high = decimal(self.probabilities[node.right]) if node.right < len(self.probabilities) else Fraction(1)
-        return (decimal(self.probabilities[node.middle]) - low) / (high - low)
+        return place_in(self._decimals, node)
 
-    def _rate(self, node: _Node) -> Fraction:
+    def _rate(self, node: Node) -> Fraction:
         epsilon = Fraction(self.epsilon) / self.levels / self.max_rows
-        place = self._place(node)
-        moved = max(place, 1 - place)
+        moved = moved_in(self._decimals, node)
         if self.neighbours == "replace":
             # The first choice sees all rows, so a replaced one moves its losses by at most 1; further down it may
             # leave one choice and join another.

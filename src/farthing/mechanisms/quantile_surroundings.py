@@ -19,10 +19,8 @@ from farthing.numerics.bounds import rounded_down
 from farthing.privacy import Composed, Event
 from farthing.privacy.events import checked_mechanism_epsilon
 
-CHOICE_SHARE = Fraction(3, 5)
-"""Of epsilon, what goes to choosing; the rest counts rows.
-
-Halves would make the product of both errors least, by 4%; but the value is what is read first, and it is compared."""
+CHOICE_SHARE = Fraction(3, 4)
+"""Of epsilon, what goes to choosing; the rest counts rows. The value is what is read first, and it is compared."""
 
 GROWTH = Fraction(5, 2)
 """How much farther each cell reaches than the one before: fewer cells add less noise to a rank, but are coarser."""
@@ -36,8 +34,8 @@ class QuantileSurroundings(Mechanism):
     points are `last_points` of the group's own points.
 
     Statement:
-        Choosing with 3/5 of epsilon as `CountedQuantiles` does and then adding discrete Laplace noise of scale
-        l1 / (2/5 epsilon) to the counts of rows in the cells that the chosen points cut each group's grid into is
+        Choosing with 3/4 of epsilon as `CountedQuantiles` does and then adding discrete Laplace noise of scale
+        l1 / (epsilon / 4) to the counts of rows in the cells that the chosen points cut each group's grid into is
         epsilon-DP; as an event it is the composition of both.
     Source: adaptive composition of two mechanisms whose parameters are fixed in advance (dominating pairs compose: Zhu,
         Dong & Wang, arXiv:2106.08567, Theorem 10). Given the points the cells are fixed and disjoint, each a union
@@ -83,15 +81,22 @@ class QuantileSurroundings(Mechanism):
         return Composed((*parts, (self.counting().event, 1)))
 
     def last_points(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The last point of each cell of a group: a chosen point by itself, then cells that grow outward."""
+        """The last point of each cell of a group: a chosen point by itself, then cells that grow outward.
+
+        Between two chosen points they grow up to the middle.
+        """
         reach, steps = Fraction(1), [0]
         while reach < self.points:
             steps.append(int(reach))
             reach *= GROWTH
-        away = np.array(steps)
-        ends = np.concatenate([point + one for point in chosen for one in (away, -1 - away)])
-        inside = ends[(ends >= 0) & (ends < self.points - 1)]
-        return np.append(np.unique(inside), self.points - 1)
+        away, points = np.array(steps), np.sort(chosen)
+        middles = (points[1:] + points[:-1]) // 2
+        ends = []
+        for point, first, last in zip(points, [0, *middles], [*middles, self.points - 2], strict=True):
+            own = np.concatenate([point + away, point - 1 - away])
+            ends.append(own[(own >= first) & (own <= last) | (own == point) | (own == point - 1)])
+        inside = np.unique(np.concatenate(ends))
+        return np.append(inside[(inside >= 0) & (inside < self.points - 1)], self.points - 1)
 
     def parts(self, answer: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
         """Of each group: chosen points, last points of its cells, and their noisy counts."""
@@ -110,7 +115,7 @@ class QuantileSurroundings(Mechanism):
             raise InvalidData("counts", "must be one count for each point of each group")
         # Clamped so low that no sum overflows: a contraction, which moves no two tables further apart.
         counts = np.clip(counts, 0, SATURATION // self.points).reshape(self.groups, self.points)
-        chosen = np.sort(self.choosing._answer(counts, source), axis=1)
+        chosen = np.sort(self.choosing._answer(counts, source), axis=1)  # choices from all rows may come in any order
         cells = []
         for group, points in zip(counts, chosen, strict=True):
             last = self.last_points(points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from operator import itemgetter
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.mechanisms.samplers.single_draws import Bits
-from farthing.mechanisms.weighted_choice import Group, choose_label
+from farthing.mechanisms.weighted_choice import Group, choose_label, chosen_step
 
 
 def drawn_point(
@@ -51,7 +52,7 @@ def drawn_point_of_counts(
         stop = int(np.searchsorted(ranks[:-1], highest, "right"))
         borders = ranks[start : stop + 1].tolist()
         for key, below, upto in zip(distinct[start:stop].tolist(), borders[:-1], borders[1:], strict=True):
-            intervals.append((max(0, b * below - target, target - b * upto), 1, key))
+            intervals.append((max(0, b * below - target, target - b * upto), 1, key, 0))
             widths[key] = 1
         start = int(np.searchsorted(ranks, lowest, "left"))
         stop = int(np.searchsorted(ranks, highest, "right"))
@@ -59,10 +60,113 @@ def drawn_point_of_counts(
         ends = [first - 1] * (start == 0) + ends + [last + 1] * (stop == len(ranks))
         for (left, right), rank in zip(pairwise(ends), ranks[start:stop].tolist(), strict=True):
             if right - left > 1:  # there are points between the two
-                intervals.append((abs(b * rank - target), right - left - 1, left + 1))
+                intervals.append((abs(b * rank - target), right - left - 1, left + 1, 0))
                 widths[left + 1] = right - left - 1
         intervals.sort(key=itemgetter(0, 2))
-        return intervals, last - first + 1 - sum(count for _, count, _ in intervals)
+        return intervals, last - first + 1 - sum(count for _, count, *_ in intervals)
 
     label = choose_label(rate / b, groups, last - first + 1, bits)
     return label + bits.below(widths[label])
+
+
+SPLITS = 2**12
+"""A point is cut into so many places, so that rows at one point can be divided between two sides."""
+
+
+@dataclass(frozen=True)
+class RankedPoints:
+    """The points that hold rows, rising, and how many rows lie below each; the last rank is that of all rows.
+
+    Place k of `SPLITS` k's of point p is p * SPLITS + k. Below it lie all rows of lower points and k / SPLITS of each
+    row at p: a row is cut in proportion, so its parts add up to one row. Ranks of places are in SPLITS-ths of a row.
+    """
+
+    distinct: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64]) -> RankedPoints:
+        """From the count at every point."""
+        distinct = np.flatnonzero(counts)
+        return cls(distinct, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[distinct])]))
+
+    def rank_at(self, place: int) -> int:
+        """Rows below a place."""
+        point, k = divmod(place, SPLITS)
+        at = int(np.searchsorted(self.distinct, point))
+        there = at < len(self.distinct) and int(self.distinct[at]) == point
+        own = int(self.ranks[at + 1] - self.ranks[at]) if there else 0
+        return SPLITS * int(self.ranks[at]) + k * own
+
+    def drawn_point(self, low: int, high: int, last: int, probability: Fraction, rate: Fraction, bits: Bits) -> int:
+        """A point, as `drawn_point_of_counts` draws it from the rows between two places; `last` may be chosen."""
+        start, stop = np.searchsorted(self.distinct, [low // SPLITS, high // SPLITS + 1])
+        distinct = self.distinct[start:stop]
+        edges = np.clip(SPLITS * self.ranks[start : stop + 1], self.rank_at(low), self.rank_at(high))
+        masses = np.diff(edges)
+        return drawn_point_of_counts(
+            distinct[masses > 0], masses[masses > 0], low // SPLITS, last, probability, rate / SPLITS, bits
+        )
+
+    def drawn_place(self, low: int, high: int, last: int, probability: Fraction, rate: Fraction, bits: Bits) -> int:
+        """A place of low .. last, with probability exactly proportional to exp(-rate * loss).
+
+        The loss is the distance, in rows, from probability * (rows between low and high) to the rows between low and
+        the place.
+        """
+        a, b = probability.numerator, probability.denominator
+        before = self.rank_at(low)
+        target = b * before + a * (self.rank_at(high) - before)  # in units of 1 / (b SPLITS) rows, as all losses
+        least = min(run[0] for run in self._runs_near(target, b, 0, low, last, {}))
+        runs: Runs = {}
+
+        def groups(limit: int) -> tuple[list[Group], int]:
+            near = self._runs_near(target, b, limit + least, low, last, runs)
+            found = [(gap - least, count, at, step) for gap, count, at, step in near if gap - least <= limit]
+            found.sort(key=itemgetter(0, 2))
+            return found, last - low + 1 - sum(count for _, count, *_ in found)
+
+        label = choose_label(rate / (b * SPLITS), groups, last - low + 1, bits)
+        direction, count, step = runs[label]
+        return label + direction * chosen_step(rate / (b * SPLITS), step, count, bits)
+
+    def _runs_near(self, target: int, b: int, limit: int, low: int, last: int, runs: Runs) -> list[Group]:
+        """All runs of places low .. last that come within the limit of the target, and perhaps a few others."""
+        unit, most = b * SPLITS, int(self.ranks[-1])
+        start = int(np.searchsorted(self.ranks, min(max((target - limit) // unit, 0), most), "left"))
+        stop = int(np.searchsorted(self.ranks, min(-((-target - limit) // unit), most), "right"))
+        start = max(start - 1, 0)
+        points = self.distinct[start:stop].tolist()
+        ranks = self.ranks[start : start + len(points) + 1].tolist()
+        free = low if start == 0 else max((int(self.distinct[start - 1]) + 1) * SPLITS, low)
+        found: list[Group] = []
+        for point, below, upto in zip(points, ranks[:-1], ranks[1:], strict=True):
+            own, step = point * SPLITS, b * (upto - below)
+            found += _runs(free, min(own - 1, last), unit * below - target, 0, runs)
+            first = max(own, low)
+            offset = unit * below - target + step * (first - own)
+            found += _runs(first, min(own + SPLITS - 1, last), offset, step, runs)
+            free = max(own + SPLITS, low)
+        if stop >= len(self.distinct):
+            found += _runs(free, last, unit * ranks[-1] - target, 0, runs)
+        return found
+
+
+Runs = dict[int, tuple[int, int, int]]
+"""By the first place of a run: in which direction it goes, how many places, and how much farther each next one is."""
+
+
+def _runs(first: int, last: int, offset: int, step: int, runs: Runs) -> list[Group]:
+    """The places first .. last, whose offsets from the target rise by a step each, by their distance from it."""
+    if last < first:
+        return []
+    count = last - first + 1
+    below = 0 if offset >= 0 else count if not step else min(count, -(offset // step))
+    found: list[Group] = []
+    if below:  # from the target downward
+        runs[first + below - 1] = (-1, below, step)
+        found.append((-(offset + step * (below - 1)), below, first + below - 1, step))
+    if below < count:
+        runs[first + below] = (1, count - below, step)
+        found.append((offset + step * below, count - below, first + below, step))
+    return found

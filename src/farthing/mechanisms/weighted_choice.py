@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import flint
@@ -56,18 +57,20 @@ def event_of_bounded_range(epsilon: Fraction, count: int = 1) -> Event:
 
 _WORD = 32  # few bits first: they decide almost always, and let the limit be near
 
-Group = tuple[int, int, int]
-"""(gap below the best, how many candidates share it, a label)."""
+Group = tuple[int, int, int, int]
+"""(gap below the best, how many candidates, a label, step): each candidate's gap is a step above the one before.
+
+A step of 0 is a gap that all of them share."""
 
 Groups = Callable[[int], tuple[Sequence[Group], int]]
-"""For a limit: all groups whose gap is <= limit, ordered by gap, and how many candidates were left out.
+"""For a limit: all groups whose first gap is <= limit, ordered by it, and how many candidates were left out.
 
 The order must not depend on the limit: a larger one only adds groups at the end. The first gap is 0.
 """
 
 
 def choose_label(rate: Fraction, groups: Groups, candidates: int, bits: Bits) -> int:
-    """The label of a group drawn with probability exactly proportional to count * exp(-rate * gap).
+    """The label of a group drawn with probability exactly proportional to the sum of exp(-rate * gap) over it.
 
     Inversion: the drawn prefix names an interval of [0, 1), the groups lie side by side in [0, total). While that
     interval might touch a border, or reach into what was left out, the prefix grows, the balls get finer and the
@@ -87,14 +90,38 @@ def choose_label(rate: Fraction, groups: Groups, candidates: int, bits: Bits) ->
         width += _WORD
 
 
+def chosen_step(rate: Fraction, step: int, count: int, bits: Bits) -> int:
+    """One of 0 .. count - 1, drawn with probability exactly proportional to exp(-rate * step * number).
+
+    Blocks of candidates first, about as many as there are in each.
+    """
+    start = 0
+    while step and count > 1:
+        size = 1 << (count.bit_length() // 2) if count > 8 else 1
+        blocks = [(step * at, min(size, count - at), at, step) for at in range(0, count, size)]
+        at = choose_label(rate, partial(_all_of, blocks), count, bits)
+        start, count = start + at, min(size, count - at)
+    return start if count == 1 else start + bits.below(count)
+
+
+def _all_of(groups: Sequence[Group], limit: int) -> tuple[Sequence[Group], int]:
+    return groups, 0
+
+
 def _inverted(rate: Fraction, inside: Sequence[Group], outside: int, limit: int, prefix: int, width: int) -> int | None:
     slope = -flint.arb(flint.fmpq(rate.numerator, rate.denominator))
     borders: list[Any] = []
     total, before, weight = flint.arb(0), 0, flint.arb(1)
-    for gap, count, _ in inside:
+    sums: dict[tuple[int, int], Any] = {}  # of rising gaps, as many times the weight of the first
+    for gap, count, _, step in inside:
         if gap != before:
             before, weight = gap, (slope * gap).exp()
-        total += count * weight
+        if not step or count == 1:
+            total += count * weight
+        else:
+            if (step, count) not in sums:
+                sums[step, count] = (slope * (step * count)).expm1() / (slope * step).expm1()
+            total += sums[step, count] * weight
         borders.append(total)
     if outside:  # a weight between 0 and the most it can be, as one ball
         most = outside * (slope * limit).exp()
@@ -142,4 +169,5 @@ class Ballot:
         # Groups that have no one left must not be offered: the last group offered takes all that lies beyond it.
         places = self._best + np.flatnonzero(self._counts[self._best : end])
         gaps, counts = (self._gaps[places] - top).tolist(), self._counts[places].tolist()
-        return list(zip(gaps, counts, places.tolist(), strict=True)), self._left - sum(counts)
+        groups = [(gap, count, place, 0) for gap, count, place in zip(gaps, counts, places.tolist(), strict=True)]
+        return groups, self._left - sum(counts)

@@ -51,7 +51,8 @@ class Model:
     `linear[i, s]` is the mean over cells of output i's squared relative error for each squared step of noise variance
     of slot s, and `driving` the same with a floor: to first order a mean does not depend on its count where the
     expected sum is 0, but it does to second. `curves[i]` is (slot, the same mean on GRID) for an output that is not
-    linear. `alone` is `linear` as it would be if every output had its measurements to itself. The strength of a slot is
+    linear. `alone` and `curves_alone` are `linear` and `curves` as they would be if every output had its measurements
+    to itself. The strength of a slot is
     epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer. A choice has `parts`
     equal ones, which share `chosen` of its strength; the rest goes to Laplace noise on numbers that move by `beside`
     steps.
@@ -65,6 +66,7 @@ class Model:
     alone: Floats
     driving: Floats
     curves: Mapping[int, tuple[int, Floats]]
+    curves_alone: Mapping[int, Floats]
     l1: Floats
     steps: Floats
     l2: Floats
@@ -86,6 +88,7 @@ class Model:
         alone = np.zeros(linear.shape)
         read = np.zeros(linear.shape, dtype=bool)
         curves: dict[int, tuple[int, Floats]] = {}
+        curves_alone: dict[int, Floats] = {}
         for row, output in enumerate(design.outputs):
             reference = np.asarray(output.reference, dtype=float)
             read[row, [place[slot.name] for slot in output.slots]] = True
@@ -93,8 +96,11 @@ class Model:
                 for name, coefficients in own.items():
                     matrix[row, place[name]] = float(np.mean(np.asarray(coefficients) / reference**2))
             if not output.coefficients and output.slots:
-                means = [float(np.mean(output.variance_curve(e) / reference**2)) for e in _COARSE.tolist()]
-                curves[row] = place[output.slots[0].name], _smooth(np.array(means))
+                tables = [
+                    _smooth(np.array([float(np.mean(curve(e) / reference**2)) for e in _COARSE.tolist()]))
+                    for curve in (output.variance_curve, output.alone_curve)
+                ]
+                curves[row], curves_alone[row] = (place[output.slots[0].name], tables[0]), tables[1]
         facts = np.array([_facts(slot) for slot in slots])
         allowed = np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
         least, most = _limits(facts)
@@ -109,6 +115,7 @@ class Model:
             alone,
             np.maximum(linear, floor),
             curves,
+            curves_alone,
             facts[:, 0],
             facts[:, 1],
             facts[:, 2],
@@ -184,7 +191,9 @@ class Model:
             if row in self.curves:
                 slot, table = self.curves[row]
                 epsilon = min(max(share * target, float(GRID[0])), float(GRID[-1]))
-                errors[row] = curve_at(table, epsilon)
+                errors[row] = curve_at(self.curves_alone[row], epsilon)
+                if curve_at(table, epsilon) > errors[row] * (1 + 1e-9):  # together with others it needs more
+                    epsilon = math.exp(float(np.interp(-math.log(errors[row]), -np.log(table), np.log(GRID))))
                 kinds[slot], strengths[slot] = EXPONENTIAL, max(epsilon, float(strengths[slot]))
             elif len(own):
                 errors[row], kind, wanted = self._alone(row, own, share * target, share * delta)

@@ -65,6 +65,10 @@ class PlannedOutput(Protocol):
         """Variance of each cell when the one slot is measured with this epsilon."""
         ...
 
+    def alone_curve(self, epsilon: float) -> NDArray[np.float64]:
+        """The same if the slot were measured for it alone."""
+        ...
+
     @property
     def condition(self) -> str:
         """What its predicted error rests on, as "if ..."; empty where it follows from the noise alone."""

@@ -203,8 +203,8 @@ class QuantileSlot(Slot):
 
     @property
     def facts(self) -> list[Any]:
-        """Also how rows around the choice are counted: earlier versions did so in other ways, or not at all."""
-        return [*super().facts, "surroundings", str(CHOICE_SHARE), str(GROWTH)]
+        """Also how points are chosen and the rows around them counted: earlier versions did so in other ways."""
+        return [*super().facts, "tree", str(CHOICE_SHARE), str(GROWTH)]
 
     def mechanism(self, noise: Noise) -> QuantileSurroundings:
         """The choice among the points and the counts around it, with this epsilon for everything together."""
@@ -220,7 +220,7 @@ class QuantileSlot(Slot):
         )
 
     def event(self, noise: Noise) -> Event:
-        """One choice for each probability and one noise, however many groups there are."""
+        """One choice for each level of probabilities and one noise, however many groups there are."""
         return self.mechanism(noise).event
 
     def scale(self, noise: Noise) -> float:
@@ -380,6 +380,10 @@ class Output(ABC):
     def variance_curve(self, epsilon: float) -> Floats:
         """The variance of every cell when the output's one slot is measured with this epsilon."""
         raise AssertionError(f"{self.name!r} is linear in its measurements")
+
+    def alone_curve(self, epsilon: float) -> Floats:
+        """The same, if the slot were measured for this output alone."""
+        return self.variance_curve(epsilon)
 
     @property
     def depends_on(self) -> str:

@@ -17,18 +17,18 @@ from planner_designs import HandDesign, choice
 
 
 def design() -> object:
-    table = pyarrow.table({"x": [1.0], "person": [1]})
-    people = ft.dataset(table, schema={"x": (0.0, 9.0)}, unit="person", max_rows=3)
-    return design_of([ft.median("x"), ft.quantiles("x", [0.1, 0.9])], people)
+    table = pyarrow.table({"x": [1.0], "y": [1.0], "person": [1]})
+    people = ft.dataset(table, schema={"x": (0.0, 9.0), "y": (0.0, 9.0)}, unit="person", max_rows=3)
+    return design_of([ft.median("x"), ft.quantiles("y", [0.1, 0.9])], people)
 
 
 def test_a_choice_is_shares_of_choosing_and_of_noise_that_moves_by_the_rows_of_a_unit() -> None:
     model = Model.of(design())  # type: ignore[arg-type]
     assert model.parts.tolist() == [1.0, 2.0]
-    assert model.chosen.tolist() == pytest.approx([0.6, 0.6]) and model.beside.tolist() == [3.0, 3.0]
+    assert model.chosen.tolist() == pytest.approx([0.75, 0.75]) and model.beside.tolist() == [3.0, 3.0]
     losses = model.losses(np.full(2, EXPONENTIAL), np.array([0.4, 0.8]))
-    assert losses.ranges.tolist() == pytest.approx([0.24, 0.24]) and losses.counts.tolist() == [1.0, 2.0]
-    assert losses.laplace.tolist() == pytest.approx([0.16, 0.32]) and losses.steps.tolist() == [3.0, 3.0]
+    assert losses.ranges.tolist() == pytest.approx([0.3, 0.3]) and losses.counts.tolist() == [1.0, 2.0]
+    assert losses.laplace.tolist() == pytest.approx([0.1, 0.2]) and losses.steps.tolist() == [3.0, 3.0]
 
 
 def test_the_search_prices_it_as_the_accountant_does() -> None:

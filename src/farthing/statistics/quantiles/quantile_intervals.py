@@ -17,6 +17,8 @@ from farthing.statistics.statistic import Statistic
 
 _PULLS = np.geomspace(0.01, 1e10, 385)  # 32 in a decade; a weaker pull is none, all points are alike
 _SAMPLES = np.array([NormalDist().inv_cdf((k + 0.5) / 33) for k in range(33)])
+_MIXED = (10 * np.arange(33)) % 33  # so that samples and what is passed on do not rise together
+_DRIFTS = 9
 _ENOUGH = 2048
 _NEGLIGIBLE = 40.0  # weights below e^-40 of the best are left out of windows
 
@@ -27,7 +29,9 @@ class QuantileDistribution:
 
     `whole`: rows lie on the points themselves, so the true quantile is one of them. Otherwise they lie anywhere within
     half a step. `known` is the true quantile where the expected rows are listed one by one: then `shares` are theirs,
-    and nothing is averaged over samples.
+    and nothing is averaged over samples. `passed` says how much of the misses of other choices it has, as multiples of
+    its own scale; `cut`: others are chosen beside it, so it is a place in a point, and a point weighs the mean of its
+    places.
     """
 
     values: Floats
@@ -36,6 +40,8 @@ class QuantileDistribution:
     step: float
     whole: bool
     known: float | None = None
+    passed: tuple[float, ...] = ()
+    cut: bool = False
 
     @cached_property
     def upto(self) -> Floats:
@@ -66,18 +72,22 @@ class QuantileDistribution:
         return max(float(self.shares[around].mean()), 1e-9) / self.step
 
     @cached_property
-    def _distances(self) -> Floats:
-        return self._distances_at(0.0, slice(None))
-
-    @cached_property
     def _squares(self) -> Floats:
         """The mean squared error of an answer at each point."""
         blur = 0.0 if self.whole or self.known is not None else self.step**2 / 12
         return np.asarray((self.values - self.quantile) ** 2 + blur)
 
-    def _distances_at(self, shift: float, window: slice) -> Floats:
+    def _weights(self, shift: float, pull: float, window: slice) -> Floats:
+        """How likely points are, when the rank that is chosen by is off by `shift`; they add up to 1."""
         rank = min(max(self.probability + shift, 0.0), 1.0)
-        return np.maximum(np.maximum(self.below[window] - rank, rank - self.upto[window]), 0.0)
+        low, high = pull * (self.below[window] - rank), pull * (self.upto[window] - rank)
+        near = np.maximum(np.maximum(low, -high), 0.0)
+        weights = np.exp(-(near - near.min()))
+        if self.cut:
+            width = np.maximum(high - low, 1e-9)
+            one_side, both = -np.expm1(-width), -np.expm1(np.minimum(low, 0.0)) - np.expm1(-np.maximum(high, 0.0))
+            weights *= np.where((low < 0) & (high > 0), both, one_side) / width
+        return np.asarray(weights / weights.sum())
 
     def _quantiles(self, shifts: Floats) -> Floats:
         ranks = np.clip(self.probability + shifts, 0.0, 1.0)
@@ -106,24 +116,25 @@ class QuantileDistribution:
     def _sampled(self, pull: float, rows: float) -> tuple[Floats, Floats]:
         """Errors and their probabilities over the likely samples, flattened."""
         shifts = self._spread(rows) * _SAMPLES
-        window = self._window(float(shifts[-1]) + _NEGLIGIBLE / pull)
+        passed = np.resize(drifts(self.passed, len(_SAMPLES)), len(_SAMPLES))[_MIXED] / pull
+        window = self._window(float(np.abs(shifts + passed).max()) + _NEGLIGIBLE / pull)
         errors = self.values[window] - self._quantiles(shifts)[:, None]
-        weights = np.exp(-pull * np.stack([self._distances_at(float(shift), window) for shift in shifts]))
-        weights /= weights.sum(axis=1, keepdims=True) * len(shifts)
+        chosen_by = (shifts + passed).tolist()
+        weights = np.stack([self._weights(shift, pull, window) for shift in chosen_by]) / len(shifts)
         return errors.reshape(-1), weights.reshape(-1)
 
-    def _plain(self, pull: float) -> tuple[slice, Floats]:
-        """The points that matter and their probabilities, when ranks are exactly as expected."""
-        window = self._window(_NEGLIGIBLE / pull)
-        weights = np.exp(-pull * self._distances[window])
-        return window, weights / weights.sum()
+    def _plain(self, pull: float, enough: int = 0) -> tuple[slice, Floats]:
+        """The points that matter (`enough` of them) and their probabilities, when ranks are exactly as expected."""
+        passed = drifts(self.passed, _DRIFTS) / pull
+        window = self._window(float(np.abs(passed).max()) + _NEGLIGIBLE / pull)
+        if enough:
+            window = slice(window.start, window.stop, max(1, (window.stop - window.start) // enough))
+        return window, np.mean([self._weights(shift, pull, window) for shift in passed.tolist()], axis=0)
 
     def _plain_variance(self, pull: float) -> float:
-        window = self._window(_NEGLIGIBLE / pull)
         # Where thousands of points matter their weights change slowly: a thousand of them tell as much.
-        window = slice(window.start, window.stop, max(1, (window.stop - window.start) // _ENOUGH))
-        weights = np.exp(-pull * self._distances[window])
-        return float(weights @ self._squares[window] / weights.sum())
+        window, weights = self._plain(pull, _ENOUGH)
+        return float(weights @ self._squares[window])
 
     @cached_property
     def _plain_table(self) -> Floats:
@@ -154,6 +165,28 @@ class QuantileDistribution:
         window, weights = self._plain(pull)
         reached = (np.arange(count) + 0.5) / count
         return np.asarray(np.searchsorted(np.cumsum(weights), reached) + window.start, dtype=np.int64)
+
+
+@lru_cache(maxsize=1024)
+def drifts(passed: tuple[float, ...], count: int) -> Floats:
+    """Points that stand for a sum of multiples of standard Laplace noises, evenly by probability; its variance is kept.
+
+    >>> bool(np.isclose(np.mean(drifts((0.5, 0.25), 9) ** 2), 2 * (0.5**2 + 0.25**2)))
+    True
+    """
+    if not passed:
+        return np.zeros(1)
+    even = (2 * np.arange(count) + 1) / count - 1
+    single = -np.sign(even) * np.log1p(-np.abs(even))
+    total = sum(
+        size * single[(stride * np.arange(count)) % count] for size, stride in zip(passed, _STRIDES, strict=False)
+    )
+    spread = np.sort(np.asarray(total))
+    spread = (spread - spread[::-1]) / 2
+    return np.asarray(spread * np.sqrt(2 * np.sum(np.square(passed)) / np.mean(spread**2)))
+
+
+_STRIDES = (1, 2, 4, 5, 7, 8, 10, 13, 14, 16, 17, 19, 20)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -18,6 +18,8 @@ from farthing.data.aggregates.aggregate import MOST_CELLS, domain_of
 from farthing.inference import Answer, ErrorDistribution, StatedDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
+from farthing.mechanisms.quantile_tree import best_order, misses
+from farthing.mechanisms.quantiles import decimal
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
 from farthing.statistics.disjoint_conditions import disjoint_sets
@@ -50,12 +52,14 @@ class QuantileOutput(Output):
 
     slot: QuantileSlot
     grid: QuantileGrid
-    distributions: tuple[QuantileDistribution, ...]  # one for each probability
+    distributions: tuple[QuantileDistribution, ...]  # one for each probability of the slot
+    columns: tuple[int, ...]  # which of the slot's probabilities are asked for
     rows: Floats  # expected, in every group
     rows_per_unit: int = 1
     assumed: bool = False  # nothing was expected of the column
     whole_numbers: bool = False  # the column is declared to have nothing else
     start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
+    by_itself: QuantileOutput | None = None  # what it would be if the slot were asked for nothing else
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
     _reaches: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False, repr=False)
 
@@ -89,15 +93,19 @@ class QuantileOutput(Output):
         variances = self._curves.get(epsilon)
         if variances is None:
             pulls = self._pulls(epsilon)[None, :] * self.rows[:, None]
-            variances = np.empty_like(pulls)
-            for place, curves in enumerate(self._tables):
+            variances = np.empty((len(self.rows), len(self.columns)))
+            for number, (place, curves) in enumerate(zip(self.columns, self._tables, strict=True)):
                 for rows, curve in curves.items():
                     own = self._like == rows
-                    variances[own, place] = curve.at(pulls[own, place])
+                    variances[own, number] = curve.at(pulls[own, place])
             if len(self._curves) > 4096:
                 self._curves.clear()
             variances = self._curves[epsilon] = variances.reshape(-1)
         return variances
+
+    def alone_curve(self, epsilon: float) -> Floats:
+        """The same, if the statistic had a slot of its own."""
+        return (self.by_itself or self).variance_curve(epsilon)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The standard error of the value and the reach of its interval, if values are spread as expected."""
@@ -111,7 +119,7 @@ class QuantileOutput(Output):
         mechanism = self.slot.mechanism(noise)
         parts = mechanism.parts(measured[self.slot.name])[self.start : self.start + len(self.rows)]
         places = np.stack([group for group, _, _ in parts])
-        chosen = self.grid.values[places]
+        chosen = self.grid.values[places[:, self.columns]]
         values = np.round(chosen) if self.statistic.rounded else chosen
         scale = mechanism.counting().scale
         spread = float(self.rows_per_unit) if self.statistic.for_population else 0.0
@@ -122,7 +130,7 @@ class QuantileOutput(Output):
                 [self._ends(one, group, level) for one, group in zip(ranks, places, strict=True)],
                 dtype=np.int64,
             )
-            low, high = in_order(*self._in_values(ends[:, :, 0], ends[:, :, 1]))
+            low, high = in_order(*self._in_values(ends[:, self.columns, 0], ends[:, self.columns, 1]))
             return low.reshape(-1), high.reshape(-1)
 
         low, high = interval(confidence)
@@ -164,7 +172,7 @@ class QuantileOutput(Output):
         if key not in self._reaches:
             mechanism = self.slot.mechanism(noise)
             pulls = self._pulls(noise.parameter)
-            reaches = np.empty((len(self.rows), len(self.distributions)))
+            reaches = np.empty((len(self.rows), len(self.columns)))
             for rows in set(self._like.tolist()):
                 reaches[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
             if len(self._reaches) > 4096:
@@ -188,16 +196,16 @@ class QuantileOutput(Output):
         )
         chosen = chosen.T[_SHUFFLED]
         spread = self.rows_per_unit * rows if self.statistic.for_population else 0.0
-        total = np.zeros(len(self.distributions))
-        for number, places in enumerate(chosen):
+        total = np.zeros(len(self.columns))
+        for turn, places in enumerate(chosen):
             last = mechanism.last_points(places)
             cells = len(last)
-            noises = scale * _noise_table(cells, number)
+            noises = scale * _noise_table(cells, turn)
             counts = np.diff(rows * self.distributions[0].upto[last], prepend=0.0) + noises
             below = np.cumsum(counts, axis=1)[:, :-1]
             every = np.arange(1, cells)
-            for place, distribution in enumerate(self.distributions):
-                q = distribution.probability
+            for number, place in enumerate(self.columns):
+                q = self.distributions[place].probability
                 ranks = below - q * counts.sum(axis=1, keepdims=True)
                 variance = 2 * scale**2 * (every * (1 - q) ** 2 + (cells - every) * q**2) + spread * q * (1 - q)
                 errors = normal * np.sqrt(variance)
@@ -211,7 +219,7 @@ class QuantileOutput(Output):
                 low, high = self._in_values(starts, last[final])
                 value = self.grid.values[places[place]]
                 reach = np.maximum(np.maximum(high - value, value - low), 0.0)
-                total[place] += float(np.sqrt(reach).mean())
+                total[number] += float(np.sqrt(reach).mean())
         return np.asarray((total / len(chosen)) ** 2)
 
     def _deviations(self, epsilon: float) -> Floats:
@@ -219,9 +227,8 @@ class QuantileOutput(Output):
 
     @cached_property
     def _tables(self) -> list[dict[float, Any]]:
-        return [
-            {rows: distribution.curve(rows) for rows in set(self._like.tolist())} for distribution in self.distributions
-        ]
+        asked = [self.distributions[place] for place in self.columns]
+        return [{rows: distribution.curve(rows) for rows in set(self._like.tolist())} for distribution in asked]
 
     @cached_property
     def _like(self) -> Floats:
@@ -243,8 +250,7 @@ class QuantileOutput(Output):
     @cached_property
     def _rates(self) -> list[float]:
         """Rates are in proportion to epsilon; these are for 1."""
-        choosing = self.slot.mechanism(Noise("exponential", 1.0)).choosing
-        return [float(choice.rate) for choice in choosing.choices]
+        return [float(rate) for rate in self.slot.mechanism(Noise("exponential", 1.0)).choosing.rates]
 
     @cached_property
     def _sampling_variance(self) -> Floats:
@@ -256,7 +262,7 @@ class QuantileOutput(Output):
             return np.zeros(len(self.reference))
         each = [
             distribution.probability * (1 - distribution.probability) / distribution.density**2
-            for distribution in self.distributions
+            for distribution in (self.distributions[place] for place in self.columns)
         ]
         clustered = self.rows_per_unit * np.array(each)[None, :]
         return np.asarray((clustered / self.rows[:, None]).reshape(-1))
@@ -286,25 +292,65 @@ def outputs_of(
 ) -> tuple[list[Slot], list[Output], dict[str, Any], list[Assumption]]:
     """Slots, outputs, columns to derive and assumptions of quantiles."""
     together: dict[tuple[Any, ...], dict[str, list[Statistic]]] = {}
-    for statistic in statistics:
-        conditions = together.setdefault((statistic.column, statistic.by, statistic.probabilities), {})
-        conditions.setdefault(_condition(statistic), []).append(statistic)
+    for asked in _shared_choices(statistics):  # two names for the same quantile are chosen once
+        probabilities = tuple(sorted({q for each in asked for q in each.probabilities}))
+        together.setdefault((asked[0].column, asked[0].by, probabilities), {})[_condition(asked[0])] = asked
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
     derived = DerivedColumns(facts.schema, "point")
-    for conditions in together.values():
-        asked = list(conditions.values())  # two names for the same quantile are chosen once
-        groups = labels_of(group_axes(asked[0][0].by, facts.schema))
-        wheres = [statistics[0].where for statistics in asked]
-        for places in disjoint_sets(wheres, facts.schema, _most(asked[0][0], facts, max(1, len(groups)))):
-            slot, grid = _slot([asked[place][0] for place in places], facts, max(1, len(groups)), derived)
+    for (_, by, probabilities), conditions in together.items():
+        asked_under = list(conditions.values())
+        groups = labels_of(group_axes(by, facts.schema))
+        wheres = [asked[0].where for asked in asked_under]
+        for places in disjoint_sets(wheres, facts.schema, _most(asked_under[0][0], facts, max(1, len(groups)))):
+            firsts = [asked_under[place][0] for place in places]
+            slot, grid = _slot(firsts, probabilities, facts, max(1, len(groups)), derived)
             slots.append(slot)
             for number, place in enumerate(places):
-                for statistic in asked[place]:
+                for statistic in asked_under[place]:
                     outputs[statistic.name] = _output(statistic, facts, grid, groups, slot, number)
     assumptions = [line for each in statistics for line in assumptions_of(facts, [each.column])]
     assumptions = list(dict.fromkeys([*assumptions, *spread_assumptions(statistics, facts)]))
     return slots, [outputs[each.name] for each in statistics], derived.expressions, assumptions
+
+
+def _shared_choices(statistics: Sequence[Statistic]) -> list[list[Statistic]]:
+    """Quantiles of the same rows that are chosen together: those that then miss by no more than each by itself.
+
+    Together they have the epsilon of all. Of quartiles and a median the tree of the quartiles is enough; a median
+    would lose beside a long list of quantiles, whose tree is deep.
+    """
+    found: list[list[Statistic]] = []
+    for statistic in statistics:
+        for asked in found:
+            first = asked[0]
+            same = (first.column, first.by, _condition(first)) == (
+                statistic.column,
+                statistic.by,
+                _condition(statistic),
+            )
+            if same and _no_worse([*asked, statistic]):
+                asked.append(statistic)
+                break
+        else:
+            found.append([statistic])
+    return found
+
+
+def _rows_of(statistic: Statistic) -> tuple[Any, ...]:
+    return statistic.column, statistic.by, _condition(statistic)
+
+
+def _no_worse(together: Sequence[Statistic]) -> bool:
+    sets = list(dict.fromkeys(each.probabilities for each in together))
+    shared = _misses(tuple(sorted({q for each in sets for q in each})))
+    return all(shared[q] <= (1 + 1e-9) * len(sets) * miss for each in sets for q, miss in _misses(each).items())
+
+
+@lru_cache(maxsize=1024)
+def _misses(probabilities: tuple[float, ...]) -> dict[float, float]:
+    places = [decimal(q) for q in probabilities]
+    return dict(zip(probabilities, misses(places, best_order(places)).tolist(), strict=True))
 
 
 def _condition(statistic: Statistic) -> str:
@@ -318,7 +364,11 @@ def _most(statistic: Statistic, facts: Facts, groups: int) -> int:
 
 
 def _slot(
-    statistics: Sequence[Statistic], facts: Facts, groups: int, columns: DerivedColumns
+    statistics: Sequence[Statistic],
+    probabilities: tuple[float, ...],
+    facts: Facts,
+    groups: int,
+    columns: DerivedColumns,
 ) -> tuple[QuantileSlot, QuantileGrid]:
     """One choice for each group, under each of disjoint conditions."""
     first = statistics[0]
@@ -327,14 +377,14 @@ def _slot(
     grid = QuantileGrid.of(first.column, domain_of(first.column, facts.schema), groups)
     counted = first.column if grid.text is None else columns.named(grid.derived)
     aggregate = CellCounts([*cells.by, counted], where=cells.where)
-    places = ", ".join(f"{q!r}" for q in first.probabilities)
+    places = ", ".join(f"{q!r}" for q in probabilities)
     slot = QuantileSlot(
         name=f"choice of the {places} quantile of {column_text(first.column)}{cells.subject}",
         aggregate=aggregate,
         sensitivity=facts.sensitivity(aggregate, columns.expressions or None),
-        cells=groups * len(first.probabilities),
+        cells=groups * len(probabilities),
         kinds=("exponential",),
-        probabilities=first.probabilities,
+        probabilities=probabilities,
         points=grid.points,
         groups=groups,
         max_rows=facts.dataset.stability().rows,
@@ -357,15 +407,32 @@ def _output(
     rows = np.maximum(asked * facts.present(statistic.column), 1.0)  # a row without a value has no rank
     listed = None if on_points else _listed_rows(statistic, facts, float(rows[0]))
     shares = _shares(grid, model, facts, statistic.column) if listed is None else _expected_shares(grid, listed)
+    mechanism = slot.mechanism(Noise("exponential", 1.0)).choosing
+    rates = np.array([float(rate) for rate in mechanism.rates])
+    passed = mechanism.passed_on * rates[:, None] / rates[None, :]
     distributions = tuple(
-        QuantileDistribution(grid.values, shares, q, float(grid.step), on_points, _expected_quantile(listed, q, grid))
-        for q in statistic.probabilities
+        QuantileDistribution(
+            grid.values,
+            shares,
+            q,
+            float(grid.step),
+            on_points,
+            _expected_quantile(listed, q, grid),
+            tuple(float(part) for other, part in enumerate(passed[place]) if part and other != place),
+            mechanism.followed[place],
+        )
+        for place, q in enumerate(slot.probabilities)
     )
+    columns = tuple(slot.probabilities.index(q) for q in statistic.probabilities)
     spread = math.sqrt(max(model.variance, 1e-12 * (grid.upper - grid.lower) ** 2))
-    reference = np.tile([max(abs(distribution.quantile), spread) for distribution in distributions], len(rows))
+    reference = np.tile([max(abs(distributions[place].quantile), spread) for place in columns], len(rows))
     labels: tuple[Any, ...] = groups
     if statistic.kind == "quantiles":
-        labels = tuple(_joined(group, q) for group, q in itertools.product(groups or (None,), slot.probabilities))
+        labels = tuple(_joined(group, q) for group, q in itertools.product(groups or (None,), statistic.probabilities))
+    by_itself = None
+    if len(columns) < len(slot.probabilities):
+        own = replace(slot, probabilities=statistic.probabilities)
+        by_itself = _output(statistic, facts, grid, groups, own, number)
     return QuantileOutput(
         statistic,
         labels,
@@ -374,11 +441,13 @@ def _output(
         slot=slot,
         grid=grid,
         distributions=distributions,
+        columns=columns,
         rows=rows,
         rows_per_unit=facts.dataset.rows_per_unit,
         assumed=model.assumed,
         whole_numbers=isinstance(facts.schema[statistic.column], Integers),
         start=number * len(rows),
+        by_itself=by_itself,
     )
 
 

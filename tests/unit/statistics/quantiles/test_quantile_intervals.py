@@ -183,7 +183,7 @@ def test_smooth_columns_are_held_by_96_to_98_of_100_intervals(probability: float
     mechanism = QuantileSurroundings((probability,), epsilon, points)
     upto = np.cumsum(np.arange(points) % 5 == 0)
     truth, scale = int(np.searchsorted(upto, probability * upto[-1])), mechanism.counting().scale
-    rate = float(mechanism.choosing.choices[0].rate)
+    rate = float(mechanism.choosing.rates[0])
     losses = np.maximum(np.append(0, upto[:-1]) - probability * upto[-1], probability * upto[-1] - upto)
     weights = np.exp(-rate * np.maximum(losses, 0.0))
     held = 0

@@ -88,20 +88,47 @@ def test_whole_numbers_are_counted_as_they_are() -> None:
     assert slots[0].aggregate.by == ("age",)
 
 
-def test_two_quantiles_of_one_column_share_its_points_and_equal_ones_their_choice() -> None:
-    asked = [median("bmi"), quantile("bmi", 0.9), median("bmi", name="again")]
+def test_quantiles_of_one_column_share_a_choice_where_none_loses_by_it() -> None:
+    asked = [median("bmi"), quantiles("bmi", [0.25, 0.5, 0.75]), median("bmi", name="again")]
     slots, outputs, derived, _ = outputs_of(asked, Facts(people()))
-    assert [len(slots), len(outputs), len(derived)] == [2, 3, 1]
-    assert outputs[0].slots == outputs[2].slots
+    assert [len(slots), len(outputs), len(derived)] == [1, 3, 1]
+    assert [output.columns for output in outputs] == [(1,), (0, 1, 2), (1,)]  # type: ignore[attr-defined]
+    alone = output_of(asked[0], people())
+    for epsilon in (0.1, 1.0):  # with the epsilon of both a median is as good as by itself, and quartiles are better
+        assert outputs[0].variance_curve(2 * epsilon) == pytest.approx(alone.variance_curve(epsilon), rel=1e-2)
+        assert outputs[0].alone_curve(epsilon) == pytest.approx(alone.variance_curve(epsilon))
+        assert (outputs[1].variance_curve(2 * epsilon) < outputs[1].alone_curve(epsilon)).all()
+    deciles = quantiles("bmi", [k / 10 for k in range(1, 10)])
+    for others, many in (
+        ([deciles], 2),  # their tree is deep: a median would lose
+        ([median("bmi", by="sex")], 2),
+        ([median("bmi", where="age > 30")], 2),
+        ([median("age")], 2),
+        ([quantile("bmi", 0.99)], 1),
+        ([quantile("bmi", 0.51)], 1),
+    ):
+        assert len(outputs_of([median("bmi"), *others], Facts(people()))[0]) == many
 
 
-def test_the_price_is_one_choice_for_each_probability_and_none_for_groups() -> None:
-    noise = Noise("exponential", 0.625)
+def test_answers_of_a_shared_choice_are_those_of_the_probabilities_asked_for() -> None:
+    asked = [median("bmi"), quantiles("bmi", [0.25, 0.5, 0.75])]
+    (slot,), outputs, _, _ = outputs_of(asked, Facts(people()))
+    noises = {slot.name: Noise("exponential", 0.5)}
+    chosen = np.array([10_000, 20_000, 22_500])
+    counts = np.full(len(slot.mechanism(noises[slot.name]).last_points(chosen)), 10)
+    single, three = (output.answer({slot.name: np.append(chosen, counts)}, noises) for output in outputs)
+    assert (single.values, np.asarray(three.values).tolist()) == (20.0, [15.0, 20.0, 21.25])
+    assert (single.lower, single.upper) == (np.asarray(three.lower)[1], np.asarray(three.upper)[1])
+    assert three.labels == (0.25, 0.5, 0.75)
+
+
+def test_the_price_is_one_choice_for_each_level_of_probabilities_and_none_for_groups() -> None:
+    noise = Noise("exponential", 1.0)
     data = people()
     counts = (DiscreteLaplaceNoise(4.0, 1), 1)  # around the choice
-    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(((BoundedRange(0.375), 1), counts))
-    quartiles = output_of(quantiles("bmi", [0.25, 0.75], by="sex"), data).slot
-    assert quartiles.event(noise) == Composed(((BoundedRange(0.1875), 2), counts))
+    assert output_of(median("bmi", by="sex"), data).slot.event(noise) == Composed(((BoundedRange(0.75), 1), counts))
+    quartiles = output_of(quantiles("bmi", [0.25, 0.5, 0.75], by="sex"), data).slot
+    assert quartiles.event(noise) == Composed(((BoundedRange(0.375), 2), counts))
     with pytest.raises(InvalidValue, match=r"must be exponential"):
         quartiles.event(Noise("laplace", 0.5))
 
@@ -110,11 +137,11 @@ def test_the_choice_is_the_mechanism_with_the_rows_a_unit_has_and_its_neighbours
     data = people(unit="person", max_rows=2, neighbours="replace").group_privacy(3)
     slot = output_of(quantile("bmi", 0.9), data).slot
     assert (slot.max_rows, slot.neighbours) == (6, "replace")
-    mechanism = slot.mechanism(Noise("exponential", 1.25))
-    (choice,) = mechanism.choosing.choices
+    mechanism = slot.mechanism(Noise("exponential", 1.0))
+    (rate,) = mechanism.choosing.rates
     assert mechanism.l1_sensitivity == 12
     alone = Quantile(0.9, 0.75, 10.0, 60.0, 0.0005, max_rows=6, neighbours="replace")
-    assert choice.rate == alone.rate
+    assert rate == alone.rate
 
 
 def test_answers_rise_with_the_probability_and_stay_in_the_bounds() -> None:
@@ -244,7 +271,7 @@ def test_the_error_on_listed_rows_is_that_of_the_mechanism_on_just_these_rows(up
     points = np.rint(values / float(grid.step)).astype(int) - grid.first
     upto = np.searchsorted(points, np.arange(grid.points), "right")
     before = np.searchsorted(points, np.arange(grid.points), "left")
-    weights = np.exp(-0.6 * epsilon * np.maximum(np.maximum(before - 1_000, 1_000 - upto), 0))
+    weights = np.exp(-0.75 * epsilon * np.maximum(np.maximum(before - 1_000, 1_000 - upto), 0))
     exact = np.sqrt(weights @ (grid.values - truth) ** 2 / weights.sum())
     distribution = output.predicted({output.slot.name: Noise("exponential", epsilon)})
     assert distribution.standard_error == pytest.approx(exact, rel=0.02)
