@@ -61,11 +61,11 @@ def test_choice_and_counts_together_stay_within_epsilon(probability: float, neig
         for others in changed:
             found = max(found, joint_loss(mechanism, rows, others))
     assert found <= number(0.8) + SLACK
-    assert found >= number(0.8) * 0.5  # the counts alone reach a quarter
+    assert found >= number(0.8) * 0.4  # the counts alone reach a fifth
 
 
 def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
-    mechanism = QuantileSurroundings((0.5,), 8.0, points=20_001)
+    mechanism = QuantileSurroundings((0.5,), 10.0, points=20_001)
     counts, source = np.zeros(20_001, dtype=np.int64), Seeded(3)
     drawn: Counter[int] = Counter()
     for _ in range(500):  # of an empty column: about 22 noises each
@@ -77,9 +77,9 @@ def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
 
 
 def test_the_event_is_a_choice_for_each_level_and_one_noise() -> None:
-    quartiles = QuantileSurroundings((0.25, 0.5, 0.75), 2.0, points=9, max_rows=3, l1_sensitivity=3)
-    assert quartiles.event == Composed(((BoundedRange(0.75), 2), (DiscreteLaplaceNoise(2.0, 3), 1)))
-    assert quartiles.choosing == CountedQuantiles((0.25, 0.5, 0.75), 1.5, 9, max_rows=3)
+    quartiles = QuantileSurroundings((0.25, 0.5, 0.75), 2.5, points=9, max_rows=3, l1_sensitivity=3)
+    assert quartiles.event == Composed(((BoundedRange(1.0), 2), (DiscreteLaplaceNoise(2.0, 3), 1)))
+    assert quartiles.choosing == CountedQuantiles((0.25, 0.5, 0.75), 2.0, 9, max_rows=3)
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 7, 111, 20_001])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
 from farthing.mechanisms.mechanism import SATURATION, Mechanism, checked_integers
-from farthing.mechanisms.quantile_tree import Node, best_order, moved_in, passed_on, place_in
+from farthing.mechanisms.quantile_tree import Node, best_order, moved_in, passed_on, place_in, shares_of
 from farthing.mechanisms.quantiles import NeighboringRelation, checked_share, decimal, positive_count
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.ranked_intervals import SPLITS, RankedPoints, drawn_point_of_counts
@@ -20,7 +21,7 @@ from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.selection_scores import checked_confidence, least_gap
 from farthing.mechanisms.weighted_choice import event_of_bounded_range
 from farthing.numerics.bounds import rounded_down, rounded_up
-from farthing.privacy import Event
+from farthing.privacy import Composed, Event
 from farthing.privacy.events import checked_mechanism_epsilon
 
 _MOST_POINTS = 2**40
@@ -112,13 +113,14 @@ class CountedQuantiles(Mechanism):
         row to the left and 1 - u to the right. It is chosen with weight exp(-rate |F - q' M|), where F is the number
         of rows between the left bound and the place, M that between both bounds, and
         q' = (q - q_left) / (q_right - q_left). A choice that none follows is a point, as `CountedQuantile` chooses it
-        from the rows between its bounds. With rate (epsilon / L) / (2 max_rows s), s = max(q', 1 - q'), the whole is
-        the adaptive composition of L mechanisms, each (epsilon / L)-bounded-range. Where rows are replaced, s is
+        from the rows between its bounds. Levels share epsilon by `weights` (evenly if there are none). With rate
+        e / (2 max_rows s) on a level of epsilon e, s = max(q', 1 - q'), the whole is the adaptive composition of L
+        mechanisms, each e-bounded-range for the e of its level. Where rows are replaced, s is
         1 for choices from all rows of the only group, and 2 max(q', 1 - q') for all others.
     Source: Kaplan, Schnapp & Stemmer, arXiv:2110.05429, Algorithm 1. Given the answers above it, a choice depends on
         the parts of rows between its two bounds. If a row joins with the part w of it there, F moves by some
         a in [0, w] and F - q' M by a - q' w, which lies in [-q' w, (1 - q') w]; so every loss moves by at most w s up
-        or down, and the length of the interval of the privacy loss grows by at most w epsilon / (L max_rows). The
+        or down, and the length of the interval of the privacy loss grows by at most w e / max_rows. The
         parts of a row on one level add up to at most 1, those of a unit to max_rows; the losses of choices of one
         level add up, and with them the lengths.
     Departs from source: rows with equal values could not be split there; here they are, by the place in a point.
@@ -140,6 +142,7 @@ class CountedQuantiles(Mechanism):
     groups: int = 1
     max_rows: int = 1
     neighbours: NeighboringRelation = "add-remove"
+    weights: tuple[int, ...] = ()
     nodes: tuple[Node, ...] = field(init=False, repr=False, compare=False)
     wanted: tuple[Fraction, ...] = field(init=False, repr=False, compare=False)  # of each node, within its rows
     rates: tuple[Fraction, ...] = field(init=False, repr=False, compare=False)  # of each probability
@@ -158,6 +161,8 @@ class CountedQuantiles(Mechanism):
             raise InvalidValue("probabilities", self.probabilities, "must be increasing")
         nodes = best_order(self._decimals)
         object.__setattr__(self, "nodes", nodes)
+        if self.weights and not (len(self.weights) == self.levels and all(weight >= 1 for weight in self.weights)):
+            raise InvalidValue("weights", self.weights, f"must be {self.levels} whole numbers >= 1, one for each level")
         object.__setattr__(self, "wanted", tuple(place_in(self._decimals, node) for node in nodes))
         rates = {node.middle: self._rate(node) for node in nodes}
         object.__setattr__(self, "rates", tuple(rates[place] for place in range(len(places))))
@@ -172,14 +177,17 @@ class CountedQuantiles(Mechanism):
         return len({node.depth for node in self.nodes})
 
     @property
-    def level_epsilon(self) -> float:
-        """The epsilon of one level."""
-        return rounded_down(Fraction(self.epsilon) / self.levels)
+    def epsilons(self) -> tuple[float, ...]:
+        """The epsilon of each level."""
+        return tuple(rounded_down(Fraction(self.epsilon) * share) for share in shares_of(self.nodes, self.weights))
 
     @property
     def event(self) -> Event:
         """A composition of the levels."""
-        return event_of_bounded_range(Fraction(self.level_epsilon), self.levels)
+        counts = Counter(self.epsilons)
+        if len(counts) == 1:
+            return event_of_bounded_range(Fraction(self.epsilons[0]), self.levels)
+        return Composed(tuple((event_of_bounded_range(Fraction(own)), count) for own, count in counts.items()))
 
     def _rate(self, node: Node) -> Fraction:
         """What one row of distance in rank costs a choice, in the exponent."""
@@ -187,7 +195,7 @@ class CountedQuantiles(Mechanism):
         if self.neighbours == "replace":
             whole = node.left < 0 and node.right == len(self.probabilities) and self.groups == 1
             moved = Fraction(1) if whole else 2 * moved
-        return Fraction(self.level_epsilon) / (2 * self.max_rows * moved)
+        return Fraction(self.epsilons[node.depth]) / (2 * self.max_rows * moved)
 
     @property
     def followed(self) -> tuple[bool, ...]:

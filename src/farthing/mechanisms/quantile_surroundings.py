@@ -19,7 +19,7 @@ from farthing.numerics.bounds import rounded_down
 from farthing.privacy import Composed, Event
 from farthing.privacy.events import checked_mechanism_epsilon
 
-CHOICE_SHARE = Fraction(3, 4)
+CHOICE_SHARE = Fraction(4, 5)
 """Of epsilon, what goes to choosing; the rest counts rows. The value is what is read first, and it is compared."""
 
 GROWTH = Fraction(5, 2)
@@ -34,8 +34,8 @@ class QuantileSurroundings(Mechanism):
     points are `last_points` of the group's own points.
 
     Statement:
-        Choosing with 3/4 of epsilon as `CountedQuantiles` does and then adding discrete Laplace noise of scale
-        l1 / (epsilon / 4) to the counts of rows in the cells that the chosen points cut each group's grid into is
+        Choosing with 4/5 of epsilon as `CountedQuantiles` does and then adding discrete Laplace noise of scale
+        l1 / (epsilon / 5) to the counts of rows in the cells that the chosen points cut each group's grid into is
         epsilon-DP; as an event it is the composition of both.
     Source: adaptive composition of two mechanisms whose parameters are fixed in advance (dominating pairs compose: Zhu,
         Dong & Wang, arXiv:2106.08567, Theorem 10). Given the points the cells are fixed and disjoint, each a union
@@ -60,12 +60,15 @@ class QuantileSurroundings(Mechanism):
     max_rows: int = 1
     neighbours: NeighboringRelation = "add-remove"
     l1_sensitivity: int = 1
+    weights: tuple[int, ...] = ()  # of the levels that are chosen
     choosing: CountedQuantiles = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         total = Fraction(checked_mechanism_epsilon(self.epsilon))
         share = rounded_down(total * CHOICE_SHARE)
-        choosing = CountedQuantiles(self.probabilities, share, self.points, self.groups, self.max_rows, self.neighbours)
+        choosing = CountedQuantiles(
+            self.probabilities, share, self.points, self.groups, self.max_rows, self.neighbours, self.weights
+        )
         object.__setattr__(self, "choosing", choosing)
 
     def counting(self, cells: int = 1) -> DiscreteLaplace:

@@ -77,17 +77,17 @@ def passed_on(probabilities: Sequence[Fraction], nodes: Sequence[Node]) -> NDArr
     of the right one, because its rank lies between theirs in proportion.
     """
     many = len(probabilities)
-    found = np.zeros((many + 2, many))  # the ends, last, miss nothing
+    passed = np.zeros((many + 2, many))  # the ends, last, miss nothing
     for node in nodes:
         place = float(place_in(probabilities, node))
         left, right = node.left if node.left >= 0 else many, node.right if node.right < many else many + 1
-        found[node.middle] = (1 - place) * found[left] + place * found[right]
-        found[node.middle, node.middle] += 1.0
-    return np.asarray(found[:many])
+        passed[node.middle] = (1 - place) * passed[left] + place * passed[right]
+        passed[node.middle, node.middle] += 1.0
+    return np.asarray(passed[:many])
 
 
 def best_order(probabilities: Sequence[Fraction]) -> tuple[Node, ...]:
-    """The tree, unless choices from all rows, each with an equal share of epsilon, miss by less in geometric mean.
+    """The tree, unless choices from all rows miss by less in geometric mean, with equal shares of epsilon.
 
     That is so for quantiles close to each other: what bounds a choice then has most of its miss.
 
@@ -100,13 +100,36 @@ def best_order(probabilities: Sequence[Fraction]) -> tuple[Node, ...]:
     return min((tree, apart), key=lambda nodes: float(np.log(misses(probabilities, nodes)).sum()))
 
 
-def misses(probabilities: Sequence[Fraction], nodes: Sequence[Node]) -> NDArray[np.float64]:
+def misses(
+    probabilities: Sequence[Fraction], nodes: Sequence[Node], weights: Sequence[int] = ()
+) -> NDArray[np.float64]:
     """Standard deviations of the ranks of smoothly spread rows at epsilon = 1, in rows, if each unit has one.
 
-    A choice by exponential weights of rate r misses by r^-1 with either sign, exponentially: a variance of 2 / r^2.
+    Levels share epsilon by their weights, or evenly. A choice by exponential weights of rate r misses by r^-1 with
+    either sign, exponentially: a variance of 2 / r^2.
     """
-    levels = len({node.depth for node in nodes})
+    shares = shares_of(nodes, weights)
     scales = np.empty(len(probabilities))
     for node in nodes:
-        scales[node.middle] = 2 * float(moved_in(probabilities, node)) * levels
+        scales[node.middle] = 2 * float(moved_in(probabilities, node) / shares[node.depth])
     return np.sqrt(2 * (passed_on(probabilities, nodes) ** 2) @ scales**2)
+
+
+def shares_of(nodes: Sequence[Node], weights: Sequence[int] = ()) -> list[Fraction]:
+    """The share of epsilon that each level has."""
+    levels = len({node.depth for node in nodes})
+    given = list(weights) or [1] * levels
+    return [Fraction(weight, sum(given)) for weight in given]
+
+
+def weights_of(nodes: Sequence[Node], sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Of each level, how many of several sets of places have one there: what more of them ask for gets more.
+
+    A median and quartiles: both have the first level, quartiles alone the second.
+
+    >>> weights_of(tree_of([Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]), [[1], [0, 1, 2]])
+    (2, 1)
+    """
+    depth = {node.middle: node.depth for node in nodes}
+    reached = [{depth[place] for place in places} for places in sets]
+    return tuple(sum(level in own for own in reached) for level in sorted({node.depth for node in nodes}))

@@ -91,7 +91,7 @@ class RankedPoints:
         return cls(distinct, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[distinct])]))
 
     def rank_at(self, place: int) -> int:
-        """Rows below a place."""
+        """How many rows lie below a place, in SPLITS-ths of a row."""
         point, k = divmod(place, SPLITS)
         at = int(np.searchsorted(self.distinct, point))
         there = at < len(self.distinct) and int(self.distinct[at]) == point
@@ -122,9 +122,9 @@ class RankedPoints:
 
         def groups(limit: int) -> tuple[list[Group], int]:
             near = self._runs_near(target, b, limit + least, low, last, runs)
-            found = [(gap - least, count, at, step) for gap, count, at, step in near if gap - least <= limit]
-            found.sort(key=itemgetter(0, 2))
-            return found, last - low + 1 - sum(count for _, count, *_ in found)
+            inside = [(gap - least, count, at, step) for gap, count, at, step in near if gap - least <= limit]
+            inside.sort(key=itemgetter(0, 2))
+            return inside, last - low + 1 - sum(count for _, count, *_ in inside)
 
         label = choose_label(rate / (b * SPLITS), groups, last - low + 1, bits)
         direction, count, step = runs[label]
@@ -139,17 +139,17 @@ class RankedPoints:
         points = self.distinct[start:stop].tolist()
         ranks = self.ranks[start : start + len(points) + 1].tolist()
         free = low if start == 0 else max((int(self.distinct[start - 1]) + 1) * SPLITS, low)
-        found: list[Group] = []
+        near: list[Group] = []
         for point, below, upto in zip(points, ranks[:-1], ranks[1:], strict=True):
             own, step = point * SPLITS, b * (upto - below)
-            found += _runs(free, min(own - 1, last), unit * below - target, 0, runs)
+            near += _runs(free, min(own - 1, last), unit * below - target, 0, runs)
             first = max(own, low)
             offset = unit * below - target + step * (first - own)
-            found += _runs(first, min(own + SPLITS - 1, last), offset, step, runs)
+            near += _runs(first, min(own + SPLITS - 1, last), offset, step, runs)
             free = max(own + SPLITS, low)
         if stop >= len(self.distinct):
-            found += _runs(free, last, unit * ranks[-1] - target, 0, runs)
-        return found
+            near += _runs(free, last, unit * ranks[-1] - target, 0, runs)
+        return near
 
 
 Runs = dict[int, tuple[int, int, int]]
@@ -162,11 +162,11 @@ def _runs(first: int, last: int, offset: int, step: int, runs: Runs) -> list[Gro
         return []
     count = last - first + 1
     below = 0 if offset >= 0 else count if not step else min(count, -(offset // step))
-    found: list[Group] = []
+    near: list[Group] = []
     if below:  # from the target downward
         runs[first + below - 1] = (-1, below, step)
-        found.append((-(offset + step * (below - 1)), below, first + below - 1, step))
+        near.append((-(offset + step * (below - 1)), below, first + below - 1, step))
     if below < count:
         runs[first + below] = (1, count - below, step)
-        found.append((offset + step * below, count - below, first + below, step))
-    return found
+        near.append((offset + step * below, count - below, first + below, step))
+    return near

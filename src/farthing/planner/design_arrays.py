@@ -328,17 +328,22 @@ def _gaussian_multiplier(event: Event) -> float:
 
 
 def _choices(event: Event, epsilon: float) -> tuple[float, float, float]:
-    """How many equal choices of bounded range, with which share of epsilon, and the steps of the noise beside them."""
-    total, spent, beside = 0, 0.0, 0.0
+    """How many equal choices of bounded range, with which share of epsilon, and the steps of the noise beside them.
+
+    Choices that differ count as so many equal ones with the same sum and the same sum of squares.
+    """
+    spent, squares, beside = 0.0, 0.0, 0.0
     for part, count in _parts(event):
         match part:
             case BoundedRange(epsilon=own):
-                total, spent = total + count, spent + count * own
+                spent, squares = spent + count * own, squares + count * own**2
             case DiscreteLaplaceNoise() if beside == 0 and count == 1:
                 beside = _laplace_steps(part)
             case _:
                 raise InvalidValue("event", event, "must be choices of bounded range for noise of that kind")
-    return float(total), spent / epsilon if beside > 0 else 1.0, beside
+    parts = spent**2 / squares
+    parts = float(round(parts)) if abs(parts - round(parts)) < 1e-9 else parts
+    return parts, spent / epsilon if beside > 0 else 1.0, beside
 
 
 def _limits(facts: Floats) -> tuple[Floats, Floats]:

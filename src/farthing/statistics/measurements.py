@@ -200,11 +200,12 @@ class QuantileSlot(Slot):
     groups: int = 1
     max_rows: int = 1
     neighbours: str = "add-remove"
+    weights: tuple[int, ...] = ()  # of the levels that are chosen
 
     @property
     def facts(self) -> list[Any]:
         """Also how points are chosen and the rows around them counted: earlier versions did so in other ways."""
-        return [*super().facts, "tree", str(CHOICE_SHARE), str(GROWTH)]
+        return [*super().facts, "tree", list(self.weights), str(CHOICE_SHARE), str(GROWTH)]
 
     def mechanism(self, noise: Noise) -> QuantileSurroundings:
         """The choice among the points and the counts around it, with this epsilon for everything together."""
@@ -217,6 +218,7 @@ class QuantileSlot(Slot):
             self.max_rows,
             cast(NeighboringRelation, self.neighbours),
             self.sensitivity.l1,
+            self.weights,
         )
 
     def event(self, noise: Noise) -> Event:

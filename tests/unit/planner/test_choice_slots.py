@@ -25,10 +25,10 @@ def design() -> object:
 def test_a_choice_is_shares_of_choosing_and_of_noise_that_moves_by_the_rows_of_a_unit() -> None:
     model = Model.of(design())  # type: ignore[arg-type]
     assert model.parts.tolist() == [1.0, 2.0]
-    assert model.chosen.tolist() == pytest.approx([0.75, 0.75]) and model.beside.tolist() == [3.0, 3.0]
-    losses = model.losses(np.full(2, EXPONENTIAL), np.array([0.4, 0.8]))
+    assert model.chosen.tolist() == pytest.approx([0.8, 0.8]) and model.beside.tolist() == [3.0, 3.0]
+    losses = model.losses(np.full(2, EXPONENTIAL), np.array([0.375, 0.75]))
     assert losses.ranges.tolist() == pytest.approx([0.3, 0.3]) and losses.counts.tolist() == [1.0, 2.0]
-    assert losses.laplace.tolist() == pytest.approx([0.1, 0.2]) and losses.steps.tolist() == [3.0, 3.0]
+    assert losses.laplace.tolist() == pytest.approx([0.075, 0.15]) and losses.steps.tolist() == [3.0, 3.0]
 
 
 def test_the_search_prices_it_as_the_accountant_does() -> None:
@@ -49,3 +49,14 @@ def test_a_plan_spends_all_of_its_budget_and_no_more() -> None:
 def test_a_choice_without_noise_is_still_a_choice() -> None:
     model = Model.of(HandDesign((choice("c", 2),), ()))
     assert (model.parts.tolist(), model.chosen.tolist(), model.beside.tolist()) == ([2.0], [1.0], [0.0])
+
+
+def test_choices_that_differ_are_priced_as_so_many_equal_ones() -> None:
+    table = pyarrow.table({"x": [1.0]})
+    people = ft.dataset(table, schema={"x": (0.0, 9.0)})
+    model = Model.of(design_of([ft.median("x"), ft.quantiles("x", [0.25, 0.5, 0.75])], people))
+    assert model.parts.tolist() == pytest.approx([1.8])  # two levels, 2 to 1
+    for strength in (0.2, 1.0):
+        searched = saddle_cost(model.losses(np.array([EXPONENTIAL]), np.array([strength])), 1e-6)[0]
+        exact = compose([model.slots[0].event(Noise("exponential", strength))]).epsilon_at(1e-6).upper
+        assert searched == pytest.approx(exact, rel=0.05)

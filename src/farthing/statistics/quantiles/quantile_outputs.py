@@ -18,7 +18,7 @@ from farthing.data.aggregates.aggregate import MOST_CELLS, domain_of
 from farthing.inference import Answer, ErrorDistribution, StatedDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
-from farthing.mechanisms.quantile_tree import best_order, misses
+from farthing.mechanisms.quantile_tree import best_order, misses, weights_of
 from farthing.mechanisms.quantiles import decimal
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
@@ -293,18 +293,18 @@ def outputs_of(
     """Slots, outputs, columns to derive and assumptions of quantiles."""
     together: dict[tuple[Any, ...], dict[str, list[Statistic]]] = {}
     for asked in _shared_choices(statistics):  # two names for the same quantile are chosen once
-        probabilities = tuple(sorted({q for each in asked for q in each.probabilities}))
-        together.setdefault((asked[0].column, asked[0].by, probabilities), {})[_condition(asked[0])] = asked
+        levels = _levels(list(dict.fromkeys(each.probabilities for each in asked)))
+        together.setdefault((asked[0].column, asked[0].by, levels), {})[_condition(asked[0])] = asked
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
     derived = DerivedColumns(facts.schema, "point")
-    for (_, by, probabilities), conditions in together.items():
+    for (_, by, levels), conditions in together.items():
         asked_under = list(conditions.values())
         groups = labels_of(group_axes(by, facts.schema))
         wheres = [asked[0].where for asked in asked_under]
         for places in disjoint_sets(wheres, facts.schema, _most(asked_under[0][0], facts, max(1, len(groups)))):
             firsts = [asked_under[place][0] for place in places]
-            slot, grid = _slot(firsts, probabilities, facts, max(1, len(groups)), derived)
+            slot, grid = _slot(firsts, levels, facts, max(1, len(groups)), derived)
             slots.append(slot)
             for number, place in enumerate(places):
                 for statistic in asked_under[place]:
@@ -320,9 +320,9 @@ def _shared_choices(statistics: Sequence[Statistic]) -> list[list[Statistic]]:
     Together they have the epsilon of all. Of quartiles and a median the tree of the quartiles is enough; a median
     would lose beside a long list of quantiles, whose tree is deep.
     """
-    found: list[list[Statistic]] = []
+    shared: list[list[Statistic]] = []
     for statistic in statistics:
-        for asked in found:
+        for asked in shared:
             first = asked[0]
             same = (first.column, first.by, _condition(first)) == (
                 statistic.column,
@@ -333,8 +333,8 @@ def _shared_choices(statistics: Sequence[Statistic]) -> list[list[Statistic]]:
                 asked.append(statistic)
                 break
         else:
-            found.append([statistic])
-    return found
+            shared.append([statistic])
+    return shared
 
 
 def _rows_of(statistic: Statistic) -> tuple[Any, ...]:
@@ -343,14 +343,24 @@ def _rows_of(statistic: Statistic) -> tuple[Any, ...]:
 
 def _no_worse(together: Sequence[Statistic]) -> bool:
     sets = list(dict.fromkeys(each.probabilities for each in together))
-    shared = _misses(tuple(sorted({q for each in sets for q in each})))
-    return all(shared[q] <= (1 + 1e-9) * len(sets) * miss for each in sets for q, miss in _misses(each).items())
+    shared = _misses(*_levels(sets))
+    return all(
+        shared[q] <= (1 + 1e-9) * len(sets) * miss for each in sets for q, miss in _misses(*_levels([each])).items()
+    )
+
+
+def _levels(sets: Sequence[tuple[float, ...]]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """All probabilities of several sets, and how much of epsilon the levels of their choice have of each other."""
+    union = tuple(sorted({q for each in sets for q in each}))
+    nodes = best_order([decimal(q) for q in union])
+    weights = weights_of(nodes, [[union.index(q) for q in each] for each in sets])
+    return union, () if len(set(weights)) == 1 else weights
 
 
 @lru_cache(maxsize=1024)
-def _misses(probabilities: tuple[float, ...]) -> dict[float, float]:
+def _misses(probabilities: tuple[float, ...], weights: tuple[int, ...]) -> dict[float, float]:
     places = [decimal(q) for q in probabilities]
-    return dict(zip(probabilities, misses(places, best_order(places)).tolist(), strict=True))
+    return dict(zip(probabilities, misses(places, best_order(places), weights).tolist(), strict=True))
 
 
 def _condition(statistic: Statistic) -> str:
@@ -365,13 +375,13 @@ def _most(statistic: Statistic, facts: Facts, groups: int) -> int:
 
 def _slot(
     statistics: Sequence[Statistic],
-    probabilities: tuple[float, ...],
+    levels: tuple[tuple[float, ...], tuple[int, ...]],
     facts: Facts,
     groups: int,
     columns: DerivedColumns,
 ) -> tuple[QuantileSlot, QuantileGrid]:
     """One choice for each group, under each of disjoint conditions."""
-    first = statistics[0]
+    first, (probabilities, weights) = statistics[0], levels
     cells = Cells.of(statistics, facts.schema, columns)
     groups *= cells.conditions
     grid = QuantileGrid.of(first.column, domain_of(first.column, facts.schema), groups)
@@ -389,6 +399,7 @@ def _slot(
         groups=groups,
         max_rows=facts.dataset.stability().rows,
         neighbours=facts.dataset.neighbours,
+        weights=weights,
     )
     return slot, grid
 
@@ -431,7 +442,7 @@ def _output(
         labels = tuple(_joined(group, q) for group, q in itertools.product(groups or (None,), statistic.probabilities))
     by_itself = None
     if len(columns) < len(slot.probabilities):
-        own = replace(slot, probabilities=statistic.probabilities)
+        own = replace(slot, probabilities=statistic.probabilities, weights=())
         by_itself = _output(statistic, facts, grid, groups, own, number)
     return QuantileOutput(
         statistic,
