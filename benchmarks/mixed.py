@@ -8,7 +8,7 @@ an even share of epsilon and delta. Everybody releases the same set many times, 
   other half, both ways: the least of seven noisy numbers would look better than it is;
 - ratio: farthing's RMSE over the best peer's, below 1 where farthing is better. A set has the geometric mean of its
   ratios, and the geometric mean over the one tool that is best in the whole set. A ratio is off by chance by about its
-  `spread`, and a promise counts as missed beyond two of them;
+  `spread`: a promise is met where the figure is within it, missed beyond two of them, else in doubt;
 - predicted over measured, and coverage: what farthing's plan says of itself.
 
 A peer that is slow gets as many releases as fit into its time, which `--cap` sets; the number is shown. One that is
@@ -316,12 +316,23 @@ def mixed_targets(outcomes: Sequence[Outcome]) -> list[Target]:
         if setting.questions == "twelve":
             limit = MOST_MEAN if known == ROWS else MOST_TOLD
         what = f"{setting.title}: {contender} over the best peer"
-        rows.append(Target(what, f"<= {limit:g}", f"{middle:.2f} ({rival})", middle <= limit * (1 + doubt)))
+        rows.append(_judged(what, f"<= {limit:g}", f"{middle:.2f} ({rival})", middle / limit - 1, doubt))
         name = max(found, key=lambda one: found[one][0])
         worst, _ = found[name]
-        met = all(ratio <= MOST_RATIO * (1 + 2 * own) for ratio, own in found.values())
-        rows.append(Target(f"{what}, worst statistic", f"<= {MOST_RATIO:g}", f"{worst:.2f} ({name})", met))
+        beyond = max(ratio / MOST_RATIO - 1 - 2 * own for ratio, own in found.values())
+        doubt = worst / MOST_RATIO - 1 - beyond
+        text = f"{worst:.2f} ({name})"
+        rows.append(_judged(f"{what}, worst statistic", f"<= {MOST_RATIO:g}", text, worst / MOST_RATIO - 1, doubt))
     return rows + [row for one in outcomes if one.ours and one.errors for row in _of_itself(one)]
+
+
+def _judged(what: str, promise: str, measured: str, beyond: float, doubt: float) -> Target:
+    """Met where the figure is within its limit, missed where it is beyond by more than chance, else in doubt."""
+    if beyond <= 0:
+        return Target(what, promise, measured, True)
+    return Target(
+        what, promise, measured if beyond > doubt else f"{measured}, in doubt", None if beyond <= doubt else False
+    )
 
 
 def _of_itself(one: Outcome) -> list[Target]:
@@ -329,19 +340,18 @@ def _of_itself(one: Outcome) -> list[Target]:
     said = {name: one.predicted[name] / error.rmse for name, error in one.errors.items() if error.rmse > 0}
     if not said:
         return []
-    worst = max(said, key=lambda name: abs(math.log(said[name])))
-    right = all(
-        (1 - OFF) * (1 - 2 * one.errors[name].spread) <= ratio <= (1 + OFF) * (1 + 2 * one.errors[name].spread)
-        for name, ratio in said.items()
-    )
+    off = {name: max(ratio / (1 + OFF), (1 - OFF) / ratio) - 1 for name, ratio in said.items()}
+    worst = max(off, key=lambda name: off[name])
+    doubt = off[worst] - max(off[name] - 2 * one.errors[name].spread for name in off)
     covered = sorted(one.coverage, key=lambda name: one.coverage[name])
-    room = [2 * (limit * (1 - limit) / max(1, one.releases)) ** 0.5 for limit in (LEAST, MOST)]
-    held = one.coverage[covered[0]] >= LEAST - room[0] and one.coverage[covered[-1]] <= MOST + room[1]
+    low, high = LEAST - one.coverage[covered[0]], one.coverage[covered[-1]] - MOST
+    limit = LEAST if low >= high else MOST
+    room = 2 * (limit * (1 - limit) / max(1, one.releases)) ** 0.5
     what = f"{one.setting.title}: {one.contender}"
     ends = " to ".join(f"{one.coverage[name]:.1%}" for name in (covered[0], covered[-1]))
     return [
-        Target(f"{what}, predicted over measured", "0.9 to 1.1", f"{said[worst]:.2f} ({worst})", right),
-        Target(f"{what}, coverage", f"{LEAST:.0%} to {MOST:.0%}", ends, held),
+        _judged(f"{what}, predicted over measured", "0.9 to 1.1", f"{said[worst]:.2f} ({worst})", off[worst], doubt),
+        _judged(f"{what}, coverage", f"{LEAST:.0%} to {MOST:.0%}", ends, max(low, high), room),
     ]
 
 
