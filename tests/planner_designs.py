@@ -39,6 +39,7 @@ class HandOutput:
     coefficients: Mapping[str, Any]
     step: float = 0.0
     condition = depends_on = limitless = assumed_column = ""
+    links = None
 
     @property
     def alone(self) -> Mapping[str, Any]:
@@ -61,6 +62,7 @@ class ChoiceOutput:
     spread: float
     coefficients: Mapping[str, Any] = field(default_factory=dict)
     condition = depends_on = limitless = assumed_column = ""
+    links = None
 
     @property
     def alone(self) -> Mapping[str, Any]:

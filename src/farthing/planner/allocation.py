@@ -29,10 +29,11 @@ from farthing.planner.allocation_search import (
     below,
     merit,
     objective,
-    polished,
     search_of,
 )
-from farthing.planner.design_arrays import GAUSSIAN, Model, gaussian_delta, noises_of
+from farthing.planner.design_arrays import GAUSSIAN, Model, noises_of
+from farthing.planner.division_polish import polished
+from farthing.planner.gaussian_release import gaussian_delta
 from farthing.planner.offers import Lacks, Offers, exact_text, unreachable
 from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
@@ -328,6 +329,19 @@ class Allocation:
         ratios = np.sqrt(np.where(known, np.maximum(even, NOTHING) / np.maximum(errors, NOTHING), 1.0))
         return dict(zip(self.model.outputs, ratios.tolist(), strict=True))
 
+    def error_of(self, name: str) -> dict[str, float]:
+        """The mean squared relative error of a statistic that other slots say something about; else nothing.
+
+        Args:
+            name: The statistic.
+
+        Returns:
+            Its error by its name.
+        """
+        row = self.model.outputs.index(name)
+        errors = self.model.errors(self.division.shares.kinds, self.division.shares.strengths)
+        return {name: float(errors[row])} if row in self.model.linked else {}
+
     @property
     def fits(self) -> bool:
         """Whether the cost is proven and within the budget, in whole billionths as ledgers keep them."""
@@ -498,7 +512,7 @@ def _divided(requirements: Requirements, before: Division | None) -> tuple[Divis
     try:
         if before is not None and not problem.requirements:
             return search.rescaled(before, search.target), False
-        division = best_division(search)
+        division = search.reweighted(best_division(search))
     except Unaffordable as refused:
         raise _too_dear(problem, refused.least) from None
     if not problem.requirements:
@@ -597,6 +611,7 @@ def _near(problem: Problem, search: Search, start: Allocation) -> Division:
         raise Unaffordable(math.inf)
     alike = replace(search, divider=replace(divider, kinds=kinds), rough=True)
     if not problem.requirements:
+        alike = alike.at(start.division.shares)
         return alike.below_ceilings(alike.divided())
     same = [name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked]
     return Requirements(problem, start.model, alike).met_near(start.division, same)
@@ -610,7 +625,7 @@ def _model(problem: Problem, start: Allocation | None) -> Model:
 def _made(problem: Problem, model: Model, division: Division) -> Allocation:
     noises = noises_of(model, division.shares, problem.held)
     cost = outer_epsilon(problem, division.cost) - problem.reserved
-    return Allocation(problem, noises, division.saddle + 1, cost, division, model)
+    return Allocation(problem, noises, division.saddle + 1, cost, division, model.at(division.shares))
 
 
 def _too_dear(problem: Problem, cost: float) -> Infeasible:

@@ -38,6 +38,8 @@ _BALANCED = 1e-2  # a gap between them, in logarithms, that moves errors by a fe
 _STRIDE = 2.4  # times the gap between weights and errors: 2 is best for Gaussian noise, 3 for Laplace noise
 _OVER = 0.02  # an error so little above its ceiling is left there
 _LEVEL = 1 + 1.5 * _OVER  # times its ceiling, where errors count as below
+_REWEIGHTINGS = 2  # of linked outputs
+_AGREED = 0.02  # how far squared errors may be from what the weights say
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _CLOSE = 1e-3
@@ -85,6 +87,11 @@ class Search:
     ceilings: Floats
     even: Shares
     rough: bool = False
+
+    def at(self, shares: Shares) -> Search:
+        """The search with what outputs weigh at these noises: where they are linked, weights follow noises."""
+        model = self.divider.model.at(shares)
+        return self if model is self.divider.model else replace(self, divider=replace(self.divider, model=model))
 
     # --- the least that limits cost -----------------------------------------------------------------------------
 
@@ -223,6 +230,22 @@ class Search:
         with suppress(Unaffordable):
             # What comes down may take another one up.
             return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
+        return division
+
+    def reweighted(self, division: Division) -> Division:
+        """The division after the weights of linked outputs and the noises have followed each other.
+
+        Each step only improves it: see `Model.at`.
+        """
+        search = self
+        for _ in range(_REWEIGHTINGS if self.divider.model.linked else 0):
+            following = search.at(division.shares)
+            old, new = (each._errors(division.shares) for each in (search, following))
+            if (np.abs(new - old) <= _AGREED * old).all():
+                break
+            search = following
+            other = search.below_ceilings(search.divided(division))
+            division = min(division, other, key=lambda each: merit(following, each))
         return division
 
     def evenly(self) -> Division:
@@ -468,8 +491,16 @@ def search_of(problem: Problem, model: Model) -> Search:
     floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), NOTHING)
     # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
     bound = known & (share > NOTHING) & (not problem.requirements and not problem.held)
-    ceilings = np.where(bound, share, math.inf)
-    divider = Divider(model, held, free, pure)
+    kept = np.array([problem.kept.get(name, math.inf) for name in model.outputs])
+    ceilings = np.minimum(np.where(bound, share, math.inf), kept)
+    first = even
+    if problem.kept:  # what others say about them is kept from a plan in which these had a share
+        first = model.shares_alone(problem.target, problem.inner_delta, np.full(len(own), 1 / len(own)))[1]
+    even, first = (
+        Shares(np.where(free, each.kinds, held.kinds), np.where(free, each.strengths, held.strengths))
+        for each in (even, first)
+    )
+    divider = Divider(model.at(first), held, free, pure)
     return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, even)
 
 
@@ -478,25 +509,16 @@ def _summed(losses: Losses) -> float:
     return losses.pure / (1 - PURE_MARGIN) + PURE_MARGIN
 
 
-MOST_SLOTS = 6
-LEAST_DELTA = 1e-6
-"""Below, so few slots (almost) add up, and the search alone was within a thousandth of the best."""
-
-_STEP = 0.01
-_POLISH_ROUNDS = 4
-_WORTHWHILE = 1e-4  # of the sum of pure epsilons: where composing saves less, the cube-root law is the answer already
-
-
 def objective(search: Search, division: Division) -> float:
     """The weighted sum of the logarithms of mean squared relative errors, none counted as below its floor."""
-    return _summed_logarithms(search, search.divider.model.errors(division.shares.kinds, division.shares.strengths))
+    return summed_logarithms(search, search.divider.model.errors(division.shares.kinds, division.shares.strengths))
 
 
 def merit(search: Search, division: Division) -> tuple[float, float]:
     """What divisions are compared by, less is better: how far errors are above their ceilings, then the objective."""
     errors = search.divider.model.errors(division.shares.kinds, division.shares.strengths)
     over = float(np.max(errors / search.ceilings, initial=0.0))
-    return max(over, _LEVEL), _summed_logarithms(search, errors)
+    return max(over, _LEVEL), summed_logarithms(search, errors)
 
 
 def below(search: Search, division: Division) -> bool:
@@ -504,55 +526,6 @@ def below(search: Search, division: Division) -> bool:
     return merit(search, division)[0] <= _LEVEL
 
 
-def _summed_logarithms(search: Search, errors: Floats) -> float:
+def summed_logarithms(search: Search, errors: Floats) -> float:
+    """The objective at these errors."""
     return float(search.weights @ np.log(np.maximum(errors + search.floors, 1e-280)))
-
-
-def polished(search: Search, division: Division) -> Division:
-    """`division`, or something better close to it."""
-    divider = search.divider
-    # A cost so little beside delta that the estimate is lost in rounding is nothing to compare by.
-    if search.delta < LEAST_DELTA or int(divider.free.sum()) > MOST_SLOTS or not division.cost > 0:
-        return division
-    pure = divider.model.losses(division.shares.kinds, division.shares.strengths).pure
-    if division.cost > pure * (1 - _WORTHWHILE):
-        return division
-    for place in np.flatnonzero(divider.free & (divider.model.allowed.sum(axis=1) > 1)).tolist():
-        for kind in np.flatnonzero(divider.model.allowed[place]).tolist():
-            kinds = division.shares.kinds.copy()
-            kinds[place] = kind
-            if kind != division.shares.kinds[place]:
-                with suppress(Unaffordable):  # beside what is held, not every kind fits
-                    other = replace(search, divider=replace(divider, kinds=kinds)).divided()
-                    division = min(division, other, key=lambda each: merit(search, each))
-    return _equalised(search, division)
-
-
-def _equalised(search: Search, division: Division) -> Division:
-    """Strengths moved until every slot buys as much exactness for the same cost."""
-    model, free = search.divider.model, np.flatnonzero(search.divider.free)
-    best = now = division
-    for _ in range(_POLISH_ROUNDS):
-        kinds, strengths = now.shares.kinds, now.shares.strengths
-        cost = composed_cost(model.losses(kinds, strengths), search.delta, now.saddle).epsilon
-        if not cost > 0:
-            break
-        before = objective(search, now)
-        bought, paid = np.empty(len(free)), np.empty(len(free))
-        for number, place in enumerate(free.tolist()):
-            more = strengths.copy()
-            more[place] *= 1 + _STEP
-            bought[number] = before - _summed_logarithms(search, model.errors(kinds, more))
-            dearer = composed_cost(model.losses(kinds, more), search.delta, now.saddle).epsilon
-            paid[number] = max(dearer / cost - 1, 1e-12)
-        if not (bought > 0).all():
-            break
-        uneven = np.log(bought / paid)
-        # What a percent of strength buys stays the same; what it costs rises with a power of about 1.5.
-        moved = strengths.copy()
-        moved[free] *= np.exp(np.clip((uneven - uneven.mean()) / 1.5, -0.5, 0.5))
-        now = search.rescaled(replace(now, shares=Shares(kinds, moved)), search.target)
-        best = min(best, now, key=lambda each: merit(search, each))
-        if float(np.abs(uneven - uneven.mean()).max()) < 1e-3:
-            break
-    return best

@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accounting.event_price import REAL_LAPLACE, Losses, laplace_log_moment, range_log_moment
 from farthing.errors import InvalidValue
-from farthing.planner.planning_problem import Design
+from farthing.planner.gaussian_release import gaussian_strength
+from farthing.planner.planning_problem import Design, PlannedOutput
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,
@@ -52,7 +53,9 @@ class Model:
     of slot s, and `driving` the same with a floor: to first order a mean does not depend on its count where the
     expected sum is 0, but it does to second. `curves[i]` is (slot, the same mean on GRID) for an output that is not
     linear. `alone` and `curves_alone` are `linear` and `curves` as they would be if every output had its measurements
-    to itself. The strength of a slot is
+    to itself, and `own` is `linear` when every output reads its own slots alone; `read` says which these are. Outputs
+    in `linked` weigh other slots, too, by how much noise these have: `linear` is then right at one choice of noises
+    (see `at`). The strength of a slot is
     epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer. A choice has `parts`
     equal ones, which share `chosen` of its strength; the rest goes to Laplace noise on numbers that move by `beside`
     steps.
@@ -64,7 +67,9 @@ class Model:
     allowed: NDArray[np.bool_]
     linear: Floats
     alone: Floats
-    driving: Floats
+    own: Floats
+    read: NDArray[np.bool_]
+    linked: Mapping[int, PlannedOutput]
     curves: Mapping[int, tuple[int, Floats]]
     curves_alone: Mapping[int, Floats]
     l1: Floats
@@ -104,8 +109,6 @@ class Model:
         facts = np.array([_facts(slot) for slot in slots])
         allowed = np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
         least, most = _limits(facts)
-        squares = facts[:, 0] ** 2
-        floor = _FAINTEST * (linear * squares).max(axis=1, keepdims=True) * read / squares
         return cls(
             slots,
             names,
@@ -113,7 +116,9 @@ class Model:
             allowed,
             linear,
             alone,
-            np.maximum(linear, floor),
+            linear,
+            read,
+            {row: output for row, output in enumerate(design.outputs) if output.links is not None},
             curves,
             curves_alone,
             facts[:, 0],
@@ -128,9 +133,36 @@ class Model:
             most,
         )
 
+    @cached_property
+    def driving(self) -> Floats:
+        """`linear` with a floor for the slots that an output reads."""
+        squares = self.l1**2
+        floor = _FAINTEST * (self.linear * squares).max(axis=1, keepdims=True) * self.read / squares
+        return np.asarray(np.maximum(self.linear, floor))
+
+    def at(self, shares: Shares) -> Model:
+        """The same with the weights that linked outputs have at these noises.
+
+        With fixed weights errors are linear in variances; with the best ones they are concave, and no larger. So a
+        division that is better by the former is better by the latter: weights and noises are improved in turn.
+        """
+        if not self.linked:
+            return self
+        variances = dict(zip(self.names, self.variances(shares.kinds, shares.strengths).tolist(), strict=True))
+        links = next(iter(self.linked.values())).links
+        assert links is not None
+        names, slopes = links.slopes(list(self.linked.values()), variances)
+        linear = self.own.copy()
+        linear[list(self.linked)] = 0.0
+        linear[np.ix_(list(self.linked), [self.names.index(name) for name in names])] = slopes
+        alone = [row for place, row in enumerate(self.linked) if not slopes[place].any()]
+        linear[alone] = self.own[alone]
+        return replace(self, linear=linear)
+
     def slots_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which slots the outputs in `rows` are made from."""
-        slots: NDArray[np.bool_] = np.asarray(np.any(self.driving[rows] > 0, axis=0))
+        there = (self.own[rows] > 0).any(axis=1, keepdims=True)
+        slots: NDArray[np.bool_] = np.asarray(np.any(self.read[rows] & there, axis=0))
         for row, (slot, _) in self.curves.items():
             slots[slot] |= bool(rows[row])
         return slots
@@ -187,7 +219,7 @@ class Model:
         strengths = self.least[np.arange(len(kinds)), kinds].copy()
         variances = np.full(len(kinds), math.inf)
         for row, share in enumerate(shares.tolist()):
-            own = np.flatnonzero(self.driving[row] > 0)
+            own = np.flatnonzero(self.read[row] & (self.own[row] > 0).any())
             if row in self.curves:
                 slot, table = self.curves[row]
                 epsilon = min(max(share * target, float(GRID[0])), float(GRID[-1]))
@@ -198,9 +230,9 @@ class Model:
             elif len(own):
                 errors[row], kind, wanted = self._alone(row, own, share * target, share * delta)
                 # A merged slot needs less noise, by the root of how many cells each of the output's own is cut into.
-                both = (self.linear[row, own] > 0) & (self.alone[row, own] > 0)
+                both = (self.own[row, own] > 0) & (self.alone[row, own] > 0)
                 wanted = wanted * np.sqrt(
-                    np.divide(self.linear[row, own], self.alone[row, own], where=both, out=np.ones(len(own)))
+                    np.divide(self.own[row, own], self.alone[row, own], where=both, out=np.ones(len(own)))
                 )
                 wanted = np.clip(wanted, self.least[own, kind], self.most[own, kind])
                 left = (self.l1[own] / wanted) ** 2 * 2 if kind == LAPLACE else (self.l2[own] / wanted) ** 2
@@ -249,31 +281,6 @@ class Model:
         sigma = noise.parameter * l2
         rest = sigma**2 - (float(self.narrowing[place]) if sigma >= self.wide[place] else 0.0)
         return kind, l2 / math.sqrt(rest) if rest > 0 else math.inf
-
-
-@lru_cache(maxsize=4096)
-def gaussian_strength(epsilon: float, delta: float) -> float:
-    """The l2 sensitivity over sigma of one Gaussian release that costs (epsilon, delta), in doubles.
-
-    >>> round(gaussian_strength(1.0, 1e-9), 3)
-    0.182
-    """
-
-    low, high = 1e-12, 100.0
-    while high > low * (1 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if gaussian_delta(epsilon, middle) <= delta else (low, middle)
-    return low
-
-
-def gaussian_delta(epsilon: float, mu: float) -> float:
-    """What one Gaussian release of l2 sensitivity / sigma = mu leaks at epsilon, in doubles.
-
-    Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu): Balle & Wang, arXiv:1805.06530, Theorem 8.
-    """
-    below = 0.5 * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2))
-    above = 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2))
-    return above - (math.exp(min(epsilon, 700.0)) * below if below > 0 else 0.0)
 
 
 def curve_at(table: Floats, epsilon: float) -> float:

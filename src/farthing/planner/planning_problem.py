@@ -33,6 +33,16 @@ class Distribution(Protocol):
         ...
 
 
+class Links(Protocol):
+    """Slots that say something about each other's numbers: outputs weigh all of them by how much noise they have."""
+
+    def slopes(
+        self, outputs: Sequence[Any], variances: Mapping[str, float]
+    ) -> tuple[Sequence[str], NDArray[np.float64]]:
+        """The slots that are weighed, and for each output its mean squared relative error per variance of each."""
+        ...
+
+
 class PlannedOutput(Protocol):
     """What the planner asks of an output (`farthing.statistics.measurements.Output`)."""
 
@@ -59,6 +69,11 @@ class PlannedOutput(Protocol):
     @property
     def alone(self) -> Mapping[str, NDArray[np.float64]]:
         """The same if it shared its measurements with no other output."""
+        ...
+
+    @property
+    def links(self) -> Links | None:
+        """What it is estimated from beyond its own slots; None where it reads these alone."""
         ...
 
     def variance_curve(self, epsilon: float) -> NDArray[np.float64]:
@@ -160,6 +175,8 @@ class Problem:
             budget that it has with 1, and so about half the error.
         requirements: What error a statistic must not exceed.
         held: Slots whose noise stays as it is.
+        kept: Statistics whose mean squared relative error is to stay at or below a number: those whose slots are held,
+            where other slots say something about them, too.
         reserved: The part of epsilon that is left unspent.
         sampling_rate: The probability with which each unit of the population came into the table, if the rows are a
             secret Poisson sample; (epsilon, delta) is then the cost for the population.
@@ -174,6 +191,7 @@ class Problem:
     weights: Mapping[str, float] = field(default_factory=dict)
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
     held: Mapping[str, Noise] = field(default_factory=dict)
+    kept: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     reserved: float = 0.0
     sampling_rate: float | None = None
 

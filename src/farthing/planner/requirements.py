@@ -130,17 +130,17 @@ class Requirements:
         if all(errors[name] <= asked.within for name, asked in self.problem.requirements.items()):
             return first
         cheapest, brackets = self._cheapest()
-        squares = self.model.errors(cheapest.shares.kinds, cheapest.shares.strengths)
+        squares = self._squares(cheapest.shares)
         known = {name: float(squares[row]) for name, row in self._rows.items()}
         limits = self._limited(known)
         if not cheapest.cost < self.search.target * (1 - 2 * MARGIN):
             raise Unmet(cheapest.cost, self.limits_of(cheapest))
 
         def solve(limits: Floats, start: Division) -> Division:
-            return replace(self.search, limits=limits).divided(start)
+            return self._at(limits, start).divided(start)
 
         try:
-            division = solve(limits, replace(self.search, limits=limits).beside(cheapest))
+            division = solve(limits, self._at(limits, cheapest).beside(cheapest))
         except Unaffordable as refused:
             raise Unmet(refused.least, limits) from None
         return self._closed(division, solve, known, brackets)
@@ -148,13 +148,11 @@ class Requirements:
     def met_near(self, start: Division, same: Iterable[str]) -> Division:
         """The same from a division at which the requirements `same` are met already: their limits are near."""
         self._check_limits()
-        squares = self.model.errors(start.shares.kinds, start.shares.strengths)
+        squares = self._squares(start.shares)
         known = {name: float(squares[self._rows[name]]) for name in same}
         limits = self._limited(known)
         first = replace(self.search, limits=limits).divided(start if known else None)
-        return self._closed(
-            first, lambda limits, noises: replace(self.search, limits=limits).divided(noises), known, self._brackets()
-        )
+        return self._closed(first, lambda limits, near: self._at(limits, near).divided(near), known, self._brackets())
 
     def least(self) -> Division:
         """The cheapest division that meets them all, which must speak of every measurement."""
@@ -181,7 +179,7 @@ class Requirements:
         brackets = self._brackets()
         division = self._closed(
             first,
-            lambda limits, noises: replace(self.search, limits=limits).least(noises),
+            lambda limits, near: self._at(limits, near).least(near),
             start,
             brackets,
             widen=False,
@@ -191,6 +189,14 @@ class Requirements:
 
     def _brackets(self) -> dict[str, _Bracket]:
         return {name: _Bracket(requirement.within) for name, requirement in self.problem.requirements.items()}
+
+    def _at(self, limits: Floats, division: Division) -> Search:
+        """The search under limits, with what outputs weigh at the noises of a division."""
+        return replace(self.search.at(division.shares), limits=limits)
+
+    def _squares(self, shares: Shares) -> Floats:
+        """The mean squared relative error of every output, with the weights that belong to these noises."""
+        return self.model.at(shares).errors(shares.kinds, shares.strengths)
 
     def _closed(
         self,
@@ -205,7 +211,7 @@ class Requirements:
         drawn_near = not widen
         for _ in range(_ROUNDS):
             errors = self.errors(division.shares)
-            squares = self.model.errors(division.shares.kinds, division.shares.strengths)
+            squares = self._squares(division.shares)
             done = True
             for name, row in self._rows.items():
                 bracket, binding = brackets[name], math.isfinite(limits[row])
@@ -251,7 +257,7 @@ class Requirements:
             }
             if not missed:
                 return division
-            squares = self.model.errors(division.shares.kinds, division.shares.strengths)
+            squares = self._squares(division.shares)
             for name, row in missed.items():
                 ratio = max(self.problem.requirements[name].within / errors[name], 0.1)
                 limits[row] = min(float(squares[row]), limits[row]) * min(ratio, 1.0) ** 2 * (1 - 1e-3 * 1.3**turn)
@@ -352,7 +358,7 @@ class Requirements:
         It may leave a statistic better off than required, for the sake of another one that reads the same slot.
         """
         limits = np.full(len(self.model.outputs), math.inf)
-        squares = self.model.errors(division.shares.kinds, division.shares.strengths)
+        squares = self._squares(division.shares)
         errors = self.errors(division.shares)
         for name, row in self._rows.items():
             square = float(squares[row])

@@ -22,6 +22,7 @@ from farthing.statistics.cells.statistic_cells import cut_of
 from farthing.statistics.counts import count_design as counting
 from farthing.statistics.counts.count_queries import group_axes, refuse_too_many
 from farthing.statistics.counts.expected_shares import category_shares
+from farthing.statistics.counts.slot_combination import linked_outputs
 from farthing.statistics.marginals import marginal_outputs
 from farthing.statistics.measurements import Measurements, Noise, Output, Slot
 from farthing.statistics.public_facts import Assumption, Counted, Facts, checked_expectation
@@ -275,6 +276,7 @@ def design_of(
         outputs.update((output.name, output) for output in parts[1])
         derived.update(parts[2])
         assumptions.extend(parts[3])
+    outputs = linked_outputs(outputs, slots, dataset.schema)
     ordered = tuple(outputs[statistic.name] for statistic in asked)
     return Design(
         tuple(slots),

@@ -12,7 +12,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -35,6 +35,7 @@ from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, GROWTH, Quan
 from farthing.mechanisms.quantiles import NeighboringRelation
 from farthing.privacy import ApproxDP, Composed, Event
 from farthing.privacy.events import checked_delta, checked_real
+from farthing.statistics.cells.common_cells import Partition
 from farthing.statistics.public_facts import DerivedColumns
 from farthing.statistics.statistic import Statistic, column_text, text_of
 
@@ -75,6 +76,19 @@ WIDE_SIGMA = 30.0
 """From so many steps on, Gaussian noise on one number is priced by continuous noise."""
 
 
+@dataclass(frozen=True, eq=False)
+class RowCounts:
+    """How the numbers of a slot count all rows: `cells` is the cell of `partition` that every number belongs to.
+
+    The numbers of one cell add up to the rows in it over `unit`, whatever the data. Slots that say so are linked with
+    each other: sums that two partitions have in common are estimated from both.
+    """
+
+    partition: Partition
+    cells: Integers
+    unit: float = 1.0
+
+
 @dataclass(frozen=True)
 class Slot:
     """A vector of whole numbers that an engine adds up, and how far one unit moves it.
@@ -91,6 +105,7 @@ class Slot:
     step: float = 1.0
     kinds: tuple[Kind, ...] = ("laplace", "gaussian")
     merge: tuple[int, ...] | None = None
+    row_counts: RowCounts | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def aggregates(self) -> Mapping[str, Aggregate]:
@@ -346,6 +361,15 @@ class Output(ABC):
     def alone(self) -> Mapping[str, Floats]:
         """`coefficients` as they would be if the output shared its measurements with no other: for an even share."""
         return self.coefficients
+
+    @property
+    def links(self) -> Any:
+        """The combination of slots that it is estimated from, beyond its own; None where it reads its own alone."""
+        return None
+
+    def linked(self, combination: Any) -> Output:
+        """The same output, reading what other slots say about its numbers, too; itself where they say nothing."""
+        return self
 
     @property
     def most(self) -> float:

@@ -632,7 +632,8 @@ class Plan:
             return {"weights": {**self.problem.weights, name: numbers[0]}}
         if word == "require":
             return {"requirements": {**self.problem.requirements, name: Requirement(*numbers)}}
-        return {"held": {**self.problem.held, **self._held_noises(name)}}
+        held = {**self.problem.held, **self._held_noises(name)}
+        return {"held": held, "kept": {**self.problem.kept, **self.allocation.error_of(name)}}
 
     def _held_noises(self, name: str) -> dict[str, Noise]:
         slots = self.named(name).output.slots

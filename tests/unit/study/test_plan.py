@@ -87,7 +87,10 @@ def test_a_refusal_names_what_its_own_errors_rest_on_and_nothing_else(make_study
 def test_a_held_statistic_keeps_its_noise(plan: Plan) -> None:
     held = plan.hold("count by sex").weight("histogram of age", 1000)
     assert held["count by sex"].noise == plan["count by sex"].noise
-    assert held["count by sex"].error() == plan["count by sex"].error()
+    # Its error is no larger: what is known of the others may say more about it, and never less.
+    assert held["count by sex"].error() <= plan["count by sex"].error()
+    less = plan.hold("count by sex").weight("histogram of age", 0.001)
+    assert less["count by sex"].error() <= plan["count by sex"].error() * 1.02
     assert held["histogram of age"].error() < plan["histogram of age"].error()
 
 
@@ -101,7 +104,7 @@ def test_a_hold_that_stands_in_the_way_is_named(plan: Plan) -> None:
 def test_holding_all_but_one_changes_nothing_and_holding_everything_is_refused(make_study: Make, delta: float) -> None:
     plan = make_study(delta=delta).plan(ft.count(by="sex"), ft.histogram("age", bins=5), ft.mean("income"))
     most = plan.hold("count by sex").hold("histogram of age")
-    assert most["mean of income"].error() == pytest.approx(plan["mean of income"].error(), rel=1e-3)
+    assert most["mean of income"].error() == pytest.approx(plan["mean of income"].error(), rel=1e-2)
     with pytest.raises(InvalidValue, match="release the plan as it is, or hold fewer"):
         most.hold("mean of income")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,8 @@ from farthing.statistics.counts.cell_partitions import Group, RefinedQuestion, g
 from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
 from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
-from farthing.statistics.counts.expected_shares import assumptions_of, shares_expected
-from farthing.statistics.counts.slot_combination import Combination, CombinedOutput, combinations_of
-from farthing.statistics.measurements import Output, Slot
+from farthing.statistics.counts.expected_shares import assumptions_of, completed, shares_expected
+from farthing.statistics.measurements import Output, RowCounts, Slot
 from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.statistic import Statistic
 
@@ -33,11 +33,11 @@ def outputs_of(
     measured = [each for each in asked if each.question.statistic.name not in known]
     groups = groups_of(facts, measured)
     outputs: dict[str, Output] = {output.name: output for output in exact}
+    if len(groups) > 1 or facts.asked > len(statistics):
+        groups = tuple(_completed(facts, group) for group in groups)
     slots = [_slot(facts, group, number) for number, group in enumerate(groups, start=1)]
-    combinations = combinations_of(groups, slots)
     for group, slot in zip(groups, slots, strict=True):
-        shared = next((each for each in combinations if slot in each.slots), None)
-        outputs.update((output.name, output) for output in _outputs(facts, group, slot, shared))
+        outputs.update((output.name, output) for output in _outputs(facts, group, slot))
     columns = dict.fromkeys(
         name
         for each in measured
@@ -47,13 +47,31 @@ def outputs_of(
     return tuple(slots), tuple(outputs[statistic.name] for statistic in statistics), {}, assumed
 
 
+def _completed(facts: Facts, group: Group) -> Group:
+    """The group with cells for all other rows, where these cost nothing: then others say something about its counts.
+
+    A row lies in one cell either way. But where rows are replaced, one cell alone moves by 1 and two cells by 2.
+    """
+    whole = completed(group.refinement)
+    if whole is None or facts.sensitivity(whole.aggregate()) != facts.sensitivity(group.refinement.aggregate()):
+        return group
+    return replace(group, refinement=whole)
+
+
 def _slot(facts: Facts, group: Group, number: int) -> Slot:
-    aggregate = group.refinement.aggregate()
+    refinement = group.refinement
+    aggregate = refinement.aggregate()
     what = ", ".join(sorted(group.sources)) or "all rows"
-    return Slot(f"counts {number} ({what})", aggregate, facts.sensitivity(aggregate), group.refinement.cells)
+    return Slot(
+        f"counts {number} ({what})",
+        aggregate,
+        facts.sensitivity(aggregate),
+        refinement.cells,
+        row_counts=RowCounts(refinement.partition, np.arange(refinement.cells)) if refinement.is_complete else None,
+    )
 
 
-def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None) -> Iterator[Output]:
+def _outputs(facts: Facts, group: Group, slot: Slot) -> Iterator[Output]:
     together = tuple(
         places
         for asked, places in zip(group.asked, group.refinement.members, strict=True)
@@ -72,20 +90,7 @@ def _outputs(facts: Facts, group: Group, slot: Slot, shared: Combination | None)
             "expected": asked.expected,
             "rows_per_unit": units,
         }
-        if shared is None:
-            yield CountOutput(statistic, asked.question.labels, (slot,), asked.reference, **known)
-            continue
-        cells = shared.members[shared.slots.index(slot)]
-        places = np.where(cells >= 0, members[cells], -1)
-        yield CombinedOutput(
-            statistic,
-            asked.question.labels,
-            (slot,),
-            asked.reference,
-            combination=shared,
-            places=places,
-            **known,
-        )
+        yield CountOutput(statistic, asked.question.labels, (slot,), asked.reference, **known)
 
 
 def _public(facts: Facts, asked: RefinedQuestion) -> Output | None:

@@ -27,11 +27,14 @@ Places = NDArray[np.int64]
 NEAR = 2.0
 """Cells up to this many standard deviations of their noise are near zero, and move alike."""
 
-_LARGEST = 2**45
+LARGEST = 2**45
+"""Counts from here on are not made whole: doubles are too coarse for it."""
 
 
-def consistent_cells(cells: NDArray[np.int64], members: Sequence[Places], deviation: float) -> NDArray[np.int64]:
+def consistent_cells(cells: NDArray[Any], members: Sequence[Places], deviation: float) -> NDArray[Any]:
     """The cells of a slot, moved so that no count that is a sum of them is negative and totals stay what they are.
+
+    Whole numbers stay whole; estimates, which are not, need not become so.
 
     `members` is, for each statistic, the place of every cell in it, -1 for none. Statistics without a negative count
     keep all of their counts, unless even their cells near zero are negative together; the others keep their total.
@@ -42,7 +45,8 @@ def consistent_cells(cells: NDArray[np.int64], members: Sequence[Places], deviat
     >>> consistent_cells(np.array([500, 4, -9, -2]), [by_age], 2.0)
     array([493,   0,   0,   0])
     """
-    plain = np.clip(cells, -(2**53), 2**53).astype(np.int64)  # noise without a limit may leave 64 bits
+    near = np.clip(cells, -(2**53), 2**53)  # noise without a limit may leave 64 bits
+    plain: NDArray[Any] = near if near.dtype.kind == "f" else near.astype(np.int64)
     negative = [bool((_sums(plain, places) < 0).any()) for places in members]
     if not any(negative):
         return plain
@@ -53,27 +57,29 @@ def consistent_cells(cells: NDArray[np.int64], members: Sequence[Places], deviat
     settled = plain.copy()
     for whole in _blocks(moving, wholes):
         parts = _blocks(whole, kept)
-        sums = np.array([plain[part].sum() for part in parts], dtype=np.int64)
+        sums = np.array([plain[part].sum() for part in parts], dtype=plain.dtype)
         if (sums < 0).any():
             sizes = np.sqrt([float(len(part)) for part in parts])
-            sums = whole_counts(sums, max(0, int(sums.sum())), deviation * sizes)
+            sums = settled_counts(sums, max(0, sums.sum()), deviation * sizes)
         for part, total in zip(parts, sums.tolist(), strict=True):
-            settled[part] = whole_counts(plain[part], total, np.full(len(part), deviation))
+            settled[part] = settled_counts(plain[part], total, np.full(len(part), deviation))
     return settled
 
 
-def whole_counts(values: NDArray[np.int64], total: int, deviations: Floats) -> NDArray[np.int64]:
-    """Whole numbers >= 0 with the given total, near to `values`; see `counts_of_total`.
+def settled_counts(values: NDArray[Any], total: float, deviations: Floats) -> NDArray[Any]:
+    """Numbers >= 0 with the given total, near to `values`, whole where these are; see `counts_of_total`.
 
-    >>> whole_counts(np.array([4, 3, -2]), 5, np.full(3, 2.0))
+    >>> settled_counts(np.array([4, 3, -2]), 5, np.full(3, 2.0))
     array([3, 2, 0])
     """
-    if total == int(values.sum()) and not (values < 0).any():
+    if bool(total == values.sum()) and not (values < 0).any():
         return values
+    if values.dtype.kind == "f":
+        return np.asarray(counts_of_total(values, float(total), deviations))
     # So much noise that doubles are whole steps: what has been paid for is not refused.
-    if not total < _LARGEST:
-        return np.maximum(values, 0)
-    return rounded(counts_of_total(values.astype(np.float64), float(total), deviations), total)
+    if not total < LARGEST:
+        return np.asarray(np.maximum(values, 0))
+    return rounded(counts_of_total(values.astype(np.float64), float(total), deviations), int(total))
 
 
 def counts_of_total(values: Floats, total: float, deviations: Floats) -> Floats:
@@ -110,9 +116,9 @@ def moved_note(plain: Floats, values: Floats, deviations: Floats) -> str:
     )
 
 
-def _sums(cells: NDArray[np.int64], places: Places) -> NDArray[np.int64]:
+def _sums(cells: NDArray[Any], places: Places) -> NDArray[Any]:
     inside = places >= 0
-    sums = np.zeros(int(places.max(initial=-1)) + 1, dtype=np.int64)
+    sums = np.zeros(int(places.max(initial=-1)) + 1, dtype=cells.dtype)
     np.add.at(sums, places[inside], cells[inside])
     return sums
 
@@ -292,7 +298,7 @@ class CountOutput(Output):
             note=moved_note(plain, values, deviation * np.sqrt(np.maximum(self.parts, 1))),
         )
 
-    def _sums(self, cells: NDArray[np.int64]) -> Floats:
+    def _sums(self, cells: NDArray[Any]) -> Floats:
         inside = self.members >= 0
         return np.bincount(
             self.members[inside], weights=cells[inside].astype(np.float64), minlength=len(self.reference)

@@ -20,6 +20,7 @@ from farthing.statistics.cells.column_pieces import (
     pieces_of,
     pieces_of_condition,
 )
+from farthing.statistics.cells.common_cells import Partition
 from farthing.statistics.cells.predicates import TRUE, Atom, Truths
 from farthing.statistics.counts.count_queries import Question, question_of
 from farthing.statistics.counts.piece_counts import PieceCounts
@@ -57,6 +58,17 @@ class Refinement:
     def aggregate(self) -> PieceCounts:
         """What the engine adds up."""
         return PieceCounts(self.axes, tuple(self.merge.tolist()), self.cells, self.where)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row lies in one of its cells, rows without values included."""
+        pieces = all(axis.missing >= 0 for axis in self.axes)
+        return not self.by_itself and pieces and not (self.merge < 0).any()
+
+    @property
+    def partition(self) -> Partition:
+        """Its cells as cells of all rows."""
+        return Partition(self.axes, self.merge, self.cells)
 
     @property
     def by_itself(self) -> bool:
@@ -111,6 +123,41 @@ def joined(one: Refinement, other: Refinement) -> Refinement | None:
     merge, first = _numbered((left + 1) * (other.cells + 1) + right + 1, (one.cells + 1) * (other.cells + 1))
     members = [*_members(one, left[first]), *_members(other, right[first])]
     return Refinement((*one.questions, *other.questions), axes, merge, tuple(members))
+
+
+_FEW_OUTSIDE = 32  # cells of rows that no question asks for, where the questions' own are fewer
+
+
+def completed(refinement: Refinement) -> Refinement | None:
+    """The same with further cells for the rows that no question looks at, so that every row lies in exactly one.
+
+    Rows outside are told apart by the pieces of every column that questions tell apart: then the sums over one column
+    of a table include its rows without a value in another, and agree with what counts the column alone. Too many such
+    cells are one. None where a condition is tried row by row, or the product has too many cells.
+    """
+    if refinement.by_itself:
+        return None
+    joint = [joined_axis(axis, None, None) for axis in refinement.axes]
+    axes = tuple(axis for axis, _, _ in joint)
+    shape = tuple(axis.size for axis in axes)
+    if math.prod(shape) > MOST_CELLS:
+        return None
+    inside = _carried(refinement, axes, [(place, kept) for place, (_, kept, _) in enumerate(joint)]).reshape(shape)
+    outside: Any = np.zeros((1,) * len(shape), dtype=np.int64)
+    for place, size in enumerate(shape):
+        along = np.moveaxis(inside, place, 0).reshape(size, -1)
+        known: dict[bytes, int] = {}
+        alike = np.array([known.setdefault(row.tobytes(), len(known)) for row in along])
+        outside = outside * size + alike.reshape([-1 if n == place else 1 for n in range(len(shape))])
+    flat = inside.reshape(-1)
+    rest, numbers = np.unique(np.broadcast_to(outside, shape).reshape(-1)[flat < 0], return_inverse=True)
+    count = len(rest)
+    if count > max(_FEW_OUTSIDE, 2 * refinement.cells):
+        count, numbers = 1, np.zeros_like(numbers)
+    merge = flat.copy()
+    merge[flat < 0] = refinement.cells + numbers
+    members = tuple(np.append(places, np.full(count, -1)) for places in refinement.members)
+    return Refinement(refinement.questions, axes, merge, members)
 
 
 def _members(refinement: Refinement, cells: Places) -> list[Places]:

@@ -1,97 +1,277 @@
-"""Slots whose counts say something about each other: the best linear estimate from all of them.
+"""Slots that count the same rows in different ways: every count is estimated from all of them.
 
-Two partitions that were better measured apart may still overlap: two tables of the same columns, cut differently, have
-the same total. Then every count is estimated from both by least squares, and its error shrinks, by a few percent as a
-rule. Most slots have nothing in common, as a row without a value is in one of them and not in the other; they are left
-as they are, and so are large ones, whose estimates would take longer than they gain.
+A slot whose cells hold every row has sums in common with every other such slot: at least their total, and with columns
+in common their margins. Least squares under these relations makes all counts agree, a total with the sum of its parts,
+and no count worse than from its own slot alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorDistribution, LeastSquares, Term, rounded
-from farthing.inference.least_squares import sums_matrix
-from farthing.statistics.counts.cell_partitions import Group
+from farthing.data.schema import Schema
+from farthing.inference import Answer, ErrorDistribution, Term, rounded
+from farthing.inference.linked_counts import Link, LinkedCounts, LinkedEstimate
+from farthing.statistics.cells.common_cells import common_cells
 from farthing.statistics.counts.count_outputs import (
+    LARGEST,
     WIDE,
     CountOutput,
-    counts_of_total,
+    consistent_cells,
     moved_note,
     smooth_factor,
     smooth_noise,
 )
-from farthing.statistics.counts.expected_shares import Places, joined
-from farthing.statistics.measurements import Integers, Noise, Slot
+from farthing.statistics.measurements import Integers, Noise, Output, RowCounts, Slot
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
-MOST_COMMON_CELLS = 64
-_MOST_GROUPS = 24
 _LEAST = 1e-9  # variance of noise that is next to none: estimates need some
+_FAINT = 1e7  # times the least variance: a slot with so much noise says nothing about the others
+_MOST_SLOTS = 64  # that are compared pair by pair
+_MOST_SUMS = 400  # relations in all
+_LARGE = 20_000  # cells of a slot that is linked by its total alone
+
+
+@dataclass(frozen=True, eq=False)
+class Crossed:
+    """Linear functions F of a vector's numbers, as relations see them: F C', and the diagonal of F F'."""
+
+    vector: int
+    relations: Floats
+    squares: Floats
+
+
+class LinkedOutput(Protocol):
+    """An output that is estimated from a combination."""
+
+    @property
+    def reference(self) -> Floats:
+        """What relative error is relative to, for each cell."""
+        ...
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        """The slots that it would be made from if there were no others."""
+        ...
+
+    def crossed(self, vectors: Mapping[str, int], linked: LinkedCounts) -> Crossed:
+        """Its cells as linear functions of the numbers of its own slot."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """The cells of many outputs, alike ones once: their relations, and what they weigh in the mean of their output."""
+
+    vectors: Places
+    relations: Floats
+    squares: Floats
+    weights: Floats
+    outputs: Places
 
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """Slots and their common refinement: for each slot, the cell of it that every common cell lies in, or -1."""
+    """Slots that count all rows, and the sums that each pair of them has in common; `whole` is their total."""
 
     slots: tuple[Slot, ...]
-    members: tuple[Places, ...]
-    _known: dict[tuple[Noise, ...], LeastSquares] = field(default_factory=dict, repr=False)
+    schema: Schema = field(repr=False)
+    _estimates: dict[tuple[float, ...], LinkedEstimate] = field(default_factory=dict, repr=False)
+    _linked: dict[tuple[int, ...], LinkedCounts] = field(default_factory=dict, repr=False)
+    _stacks: dict[tuple[int, ...], _Stacked] = field(default_factory=dict, repr=False)
 
-    def squares(self, noises: Mapping[str, Noise]) -> LeastSquares:
-        """The estimate under these noises; the last one is kept, as all outputs ask for it."""
-        key = tuple(noises[slot.name] for slot in self.slots)
-        if key not in self._known:
-            self._known.clear()
-            variances = tuple(max(slot.variance(noise), _LEAST) for slot, noise in zip(self.slots, key, strict=True))
-            self._known[key] = LeastSquares(self.members, variances)
-        return self._known[key]
+    @classmethod
+    def of(cls, slots: Sequence[Slot], schema: Schema) -> Combination | None:
+        """The slots that say how they count rows; None if they are fewer than two."""
+        own = tuple(slot for slot in slots if slot.row_counts is not None)
+        return cls(own, schema) if len(own) > 1 else None
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The number of every slot by its name."""
+        return {slot.name: place for place, slot in enumerate(self.slots)}
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int, Places, Places, int]]:
+        """Pairs of slots with more in common than their total; those with the fewest sums first."""
+        counts = [_row_counts(slot) for slot in self.slots]
+        few = [place for place, slot in enumerate(self.slots) if slot.cells <= _LARGE][:_MOST_SLOTS]
+        pairs = []
+        for number, one in enumerate(few):
+            for other in few[number + 1 :]:
+                left, right, sums = common_cells(counts[one].partition, counts[other].partition, self.schema)
+                if sums > 1:
+                    pairs.append((one, other, left[counts[one].cells], right[counts[other].cells], sums))
+        return sorted(pairs, key=lambda pair: pair[4])
+
+    def over(self, active: tuple[int, ...]) -> LinkedCounts:
+        """The relations between some of the slots, without those that follow from others already there."""
+        if active not in self._linked:
+            number = {place: vector for vector, place in enumerate(active)}
+            sizes = tuple(self.slots[place].cells for place in active)
+            links = [
+                Link((0, vector), (np.zeros(sizes[0], dtype=np.int64), np.zeros(sizes[vector], dtype=np.int64)), 1)
+                for vector in range(1, len(active))
+            ]
+            room = _MOST_SUMS - len(links)
+            groups: dict[tuple[int, bytes], int] = {}
+            for one, other, left, right, sums in self._pairs:
+                if one not in number or other not in number or sums - 1 > room:
+                    continue
+                # Partitions of two slots into the same sums are the same: a chain of them needs no further links.
+                ends = [(one, _canonical(left)), (other, _canonical(right))]
+                for end in ends:
+                    groups.setdefault(end, len(groups))
+                if groups[ends[0]] == groups[ends[1]]:
+                    continue
+                old, new = groups[ends[1]], groups[ends[0]]
+                groups = {end: new if group == old else group for end, group in groups.items()}
+                labels = tuple(np.where(each < sums - 1, each, -1) for each in (left, right))  # the last follows
+                links.append(Link((number[one], number[other]), (labels[0], labels[1]), sums - 1))
+                room -= sums - 1
+            units = tuple(_row_counts(self.slots[place]).unit for place in active)
+            self._linked[active] = LinkedCounts(sizes, tuple(links), units)
+        return self._linked[active]
+
+    def at(self, variances: Mapping[str, float]) -> tuple[dict[str, int], LinkedEstimate]:
+        """The slots that say something about each other under these variances of their noise, and the estimate.
+
+        The last few estimates are kept, as all outputs ask for the same.
+        """
+        own = [max(variances[slot.name], _LEAST) for slot in self.slots]
+        least = min(value * _row_counts(slot).unit ** 2 for slot, value in zip(self.slots, own, strict=True))
+        active = tuple(
+            place
+            for place, (slot, value) in enumerate(zip(self.slots, own, strict=True))
+            if value * _row_counts(slot).unit ** 2 <= _FAINT * least
+        )
+        key = (*active, *(own[place] for place in active))
+        if key not in self._estimates:
+            if len(self._estimates) > 3:
+                self._estimates.pop(next(iter(self._estimates)))
+            self._estimates[key] = self.over(active).at([own[place] for place in active])
+        return {self.slots[place].name: vector for vector, place in enumerate(active)}, self._estimates[key]
+
+    def slopes(self, outputs: Sequence[LinkedOutput], variances: Mapping[str, float]) -> tuple[tuple[str, ...], Floats]:
+        """The mean squared relative error of every output per variance of each slot, at these variances.
+
+        The variance of a best linear estimate is concave in the variances of its measurements, and these are its
+        slopes: their sum of products is the variance there, and no less than it anywhere else.
+        """
+        vectors, estimate = self.at(variances)
+        key = (id(estimate.linked), *map(id, outputs))
+        if key not in self._stacks:
+            self._stacks[key] = _stacked(outputs, vectors, estimate.linked)
+        stack = self._stacks[key]
+        sums = estimate.square_weights(stack.vectors, stack.relations, stack.squares)
+        slopes = np.zeros((len(outputs), len(vectors)))
+        np.add.at(slopes, stack.outputs, stack.weights[:, None] * sums)
+        return tuple(vectors), slopes
+
+    def under(self, noises: Mapping[str, Noise]) -> tuple[dict[str, int], LinkedEstimate]:
+        """The same under these noises."""
+        return self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots})
+
+    def estimates(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> dict[str, Floats]:
+        """The numbers of every slot, with all sums that they have in common brought to agree."""
+        vectors, estimate = self.under(noises)
+        numbers = {slot.name: np.asarray(measured[slot.name], dtype=np.float64).reshape(-1) for slot in self.slots}
+        return numbers | dict(zip(vectors, estimate.estimate([numbers[name] for name in vectors]), strict=True))
+
+
+def _stacked(outputs: Sequence[LinkedOutput], vectors: Mapping[str, int], linked: LinkedCounts) -> _Stacked:
+    """The cells of outputs that the relations say something about."""
+    parts: list[tuple[int, Floats, Floats, int]] = []
+    for number, output in enumerate(outputs):
+        if output.slots[0].name in vectors:
+            own = output.crossed(vectors, linked)
+            rows = np.column_stack((own.relations, own.squares))
+            known, place = np.unique(rows, axis=0, return_inverse=True)
+            share = 1.0 / np.asarray(output.reference, dtype=float) ** 2 / len(rows)
+            parts.append((own.vector, known, np.bincount(place.reshape(-1), weights=share).astype(np.float64), number))
+    rows = np.concatenate([known for _, known, _, _ in parts] or [np.zeros((0, len(linked.kept) + 1))])
+    return _Stacked(
+        np.concatenate([np.full(len(known), vector) for vector, known, _, _ in parts] or [np.zeros(0, dtype=int)]),
+        np.ascontiguousarray(rows[:, :-1]),
+        rows[:, -1],
+        np.concatenate([weights for _, _, weights, _ in parts] or [np.zeros(0)]),
+        np.concatenate([np.full(len(known), number) for _, known, _, number in parts] or [np.zeros(0, dtype=int)]),
+    )
+
+
+def _row_counts(slot: Slot) -> RowCounts:
+    assert slot.row_counts is not None
+    return slot.row_counts
+
+
+def _canonical(labels: Places) -> bytes:
+    """A partition of a slot's numbers, whatever its sums are called."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse], dtype=np.int64).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedOutput(CountOutput):
-    """Counts estimated from several slots; `places` is the count that every common cell belongs to, or -1."""
+    """Counts estimated from all slots of a combination."""
 
     combination: Combination = field(kw_only=True)
-    places: Places = field(kw_only=True)
+    _crossings: dict[int, Crossed] = field(default_factory=dict, kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, output: CountOutput, combination: Combination) -> CombinedOutput:
+        """The output, reading the other slots of the combination, too."""
+        known = {each.name: getattr(output, each.name) for each in fields(CountOutput)}
+        return cls(**known, combination=combination)
 
     @property
     def independent(self) -> bool:
         """One measured number is part of several estimates."""
         return False
 
-    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
-        """The exact distribution of the linear estimate."""
-        return self._combined_distribution(noises, self.expected)
+    @property
+    def links(self) -> Combination:
+        """Every slot of the combination has a weight."""
+        return self.combination
 
-    def _combined_distribution(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorDistribution:
-        coefficients = self.weights(noises)
-        terms: list[Term] = []
-        start = 0
-        for slot in self.combination.slots:
-            own = coefficients[:, start : start + slot.cells]
-            terms.extend(_terms(slot, noises[slot.name], own[:, np.any(own, axis=0)]))
-            start += slot.cells
+    def crossed(self, vectors: Mapping[str, int], linked: LinkedCounts) -> Crossed:
+        """Its counts as sums of the numbers of its slot."""
+        if id(linked) not in self._crossings:
+            vector = vectors[self.slots[0].name]
+            crossed = linked.crossed(vector, self.members, len(self.reference))
+            self._crossings[id(linked)] = Crossed(vector, crossed, self.parts.astype(np.float64))
+        return self._crossings[id(linked)]
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The distribution of the linear estimate."""
+        return self._distribution(noises, self.expected)
+
+    def _distribution(self, noises: Mapping[str, Noise], counts: Floats) -> ErrorDistribution:
+        vectors, estimate = self.combination.under(noises)
+        if self.slots[0].name not in vectors:
+            return super()._distribution(noises, counts)
+        crossed = self.crossed(vectors, estimate.linked).relations
+        slots = {name: self.combination.slots[self.combination.places[name]] for name in vectors}
+        terms = _terms(vectors, slots, noises, estimate, self.slots[0].name, crossed, self.parts)
         return ErrorDistribution([*terms, *self._sampling(counts)], len(self.reference))
 
-    def weights(self, noises: Mapping[str, Noise]) -> Floats:
-        """By how much every measured number of the combination enters into each count."""
-        weights = np.zeros((len(self.reference), sum(slot.cells for slot in self.combination.slots)))
-        own = self.combination.squares(noises).coefficients_of(self.places)
-        weights[: len(own)] = np.where(np.abs(own) > 1e-12, own.round(12), 0.0)
-        return weights
-
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
-        """The least-squares estimates, none of them below zero, whole where that was asked for."""
-        numbers = [np.asarray(measured[slot.name], dtype=np.float64) for slot in self.combination.slots]
-        plain = self.weights(noises) @ np.concatenate(numbers)
-        values = self._counts_of(plain, noises)
-        distribution = self._combined_distribution(noises, values)
+        """The estimates, made into counts; whole where that was asked for. The interval is that of the estimates."""
+        (slot,) = self.slots
+        cells = self.combination.estimates(measured, noises)[slot.name]
+        deviation = float(np.sqrt(slot.variance(noises[slot.name])))
+        plain = self._sums(cells)
+        whole = self.statistic.rounded and float(np.abs(cells).sum()) < LARGEST
+        settled = consistent_cells(rounded(cells) if whole else cells, self.together, deviation)
+        values = self._sums(settled)
+        distribution = self._distribution(noises, values)
         return Answer.around(
             self.name,
             values,
@@ -100,73 +280,79 @@ class CombinedOutput(CountOutput):
             confidence=confidence,
             centre=plain,
             least=0.0,
-            note=moved_note(plain, values, distribution.standard_errors),
+            note=moved_note(plain, values, np.maximum(distribution.standard_errors, 1e-9)),
         )
 
-    def _counts_of(self, plain: Floats, noises: Mapping[str, Noise]) -> Floats:
-        """The estimates without negative ones, with the same total; whole where that was asked for."""
-        total = max(0.0, float(plain.sum()))
-        if (plain < 0).any():
-            deviations = self._combined_distribution(noises, plain).standard_errors
-            plain = counts_of_total(plain, total, np.maximum(deviations, 1e-9))
-        if not self.statistic.rounded or not total < 2**45:
-            return np.maximum(plain, 0.0)
-        return rounded(np.maximum(plain, 0.0), round(total)).astype(np.float64)
+
+_MANY = 200  # equal Laplace noises that are as good as one normal one: their excess kurtosis is 3 / 200
+_MINOR = 0.005  # of an estimate's variance: Laplace noise of less is as good as normal
+_FEW = 3  # kinds of numbers of a slot that are told apart
 
 
-def _terms(slot: Slot, noise: Noise, coefficients: Floats) -> list[Term]:
-    """One term for each cell of a slot. Estimates are on no grid, so that wide noise may as well be smooth."""
+def _terms(
+    vectors: Mapping[str, int],
+    slots: Mapping[str, Slot],
+    noises: Mapping[str, Noise],
+    estimate: LinkedEstimate,
+    name: str,
+    crossed: Floats,
+    parts: Places,
+) -> list[Term]:
+    """The noise in estimated counts: their own numbers, and for each slot what is spread over its others.
+
+    Standard errors are exact. So are Gaussian noises, whose sums are Gaussian. Small Laplace noises of one slot count
+    as so many equal ones that their variance is the same and their fourth moment no less: tails come out a hair too
+    wide, not too narrow. Where they are many, or next to nothing beside the rest, they count as normal.
+    """
+    own = vectors[name]
+    taken = estimate.multipliers(own, crossed)
+    kept = np.maximum(parts, 1)
+    weight = 1.0 - np.einsum("ij,ij->i", taken, crossed) / kept
+    sums = estimate.square_weights(own, crossed, parts.astype(np.float64))
+    sums[:, own] = np.maximum(sums[:, own] - parts * weight**2, 0.0)
+    total = np.maximum(sums @ estimate.variances + parts * weight**2 * estimate.variances[own], 1e-300)
+    terms = [_term(slots[name], noises[name], weight, parts)]
+    normal = np.zeros(len(parts))
+    for other, vector in vectors.items():
+        slot, noise = slots[other], noises[other]
+        spread = sums[:, vector] * estimate.variances[vector]
+        if noise.kind == "gaussian" or not (spread > _MINOR * total).any():
+            normal += spread
+            continue
+        numbers, alike = estimate.linked.signatures(vector)
+        weights = estimate.linked.spread(vector, taken)[:, numbers]
+        if len(numbers) <= _FEW and vector != own:
+            terms += [_term(slot, noise, weights[:, place], int(alike[place])) for place in range(len(numbers))]
+            continue
+        fourth = np.maximum(weights**4 @ alike, 1e-300)
+        count = np.floor(np.maximum((weights**2 @ alike) ** 2 / fourth * (1 + 1e-9), 1.0))
+        many = count > _MANY
+        normal += np.where(many, spread, 0.0)
+        count = np.where(many, 1.0, count)
+        share = np.where(many, 0.0, np.sqrt(sums[:, vector] / count))
+        terms.append(_term(slot, noise, share, count.astype(np.int64)))
+    return [*terms, Term("normal", 1.0, np.sqrt(normal).round(9))] if (normal > 0).any() else terms
+
+
+def _term(slot: Slot, noise: Noise, weight: Floats, count: Places | int) -> Term:
+    """So many noises of a slot. Estimates are on no grid, so that wide noise may as well be smooth."""
     assert noise.kind != "exponential"
+    digits = weight.round(10)  # cells that are alike stay alike
     if not slot.scale(noise) >= WIDE:
-        return [Term(noise.kind, slot.scale(noise), column) for column in coefficients.T]
-    factor = smooth_factor(slot, noise)
-    return [Term(*smooth_noise(noise.kind), column * factor) for column in coefficients.T]
+        return Term(noise.kind, slot.scale(noise), digits, count)
+    kind, scale = smooth_noise(noise.kind)
+    return Term(kind, scale, digits * smooth_factor(slot, noise), count)
 
 
-def combinations_of(groups: Sequence[Group], slots: Sequence[Slot]) -> list[Combination]:
-    """Groups that have sums in common, together; those that have none are in no combination."""
-    if not 2 <= len(groups) <= _MOST_GROUPS:
-        return []
-    sets: list[list[int]] = []
-    for number, group in enumerate(groups):
-        for together in sets:
-            if _have_sums_in_common([groups[other] for other in together], group):
-                together.append(number)
-                break
-        else:
-            sets.append([number])
-    combinations = []
-    for together in sets:
-        common = _common_cells([groups[number] for number in together])
-        if len(together) > 1 and common is not None:
-            combinations.append(Combination(tuple(slots[number] for number in together), common))
-    return combinations
+def linked_outputs(outputs: Mapping[str, Output], slots: Sequence[Slot], schema: Schema) -> dict[str, Output]:
+    """The outputs of a design, each reading every slot that says something about it."""
+    combination = Combination.of(slots, schema)
+    if combination is None:
+        return dict(outputs)
+    return {name: _linked(output, combination) for name, output in outputs.items()}
 
 
-def _have_sums_in_common(groups: Sequence[Group], other: Group) -> bool:
-    """Whether some sum of cells is measured by the groups and by the other one, too."""
-    if other.refinement.by_itself or any(group.refinement.by_itself for group in groups):
-        return False
-    common = _common_cells([*groups, other])
-    if common is None:
-        return False
-    matrices = [sums_matrix(places) for places in common]
-    alone = int(np.linalg.matrix_rank(np.vstack(matrices[:-1]))) + other.refinement.cells
-    return int(np.linalg.matrix_rank(np.vstack(matrices))) < alone
-
-
-def _common_cells(groups: Sequence[Group]) -> tuple[Places, ...] | None:
-    """For each group, the cell of it that every cell of the common refinement lies in, or -1."""
-    own = [
-        replace(each, questions=each.questions[:1], members=(np.arange(each.cells),))
-        for each in (group.refinement for group in groups)
-    ]
-    common = own[0]
-    for refinement in own[1:]:
-        if max(common.cells, refinement.cells) > MOST_COMMON_CELLS:
-            return None
-        both = joined(common, refinement)
-        if both is None or both.cells > MOST_COMMON_CELLS:
-            return None
-        common = both
-    return common.members
+def _linked(output: Output, combination: Combination) -> Output:
+    if not isinstance(output, CountOutput):
+        return output.linked(combination)
+    return CombinedOutput.of(output, combination) if output.slots[0].name in combination.places else output
