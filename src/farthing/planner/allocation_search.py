@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.accounting import compose
 from farthing.accounting.event_price import Cost, Losses, composed_cost, saddle_cost
@@ -111,7 +112,7 @@ class Search:
     def least(self, start: Division | None = None) -> Division:
         """The cheapest shares within the limits; slots that no limit asks for get (next to) nothing."""
         active = np.isfinite(self.limits)
-        alone = replace(self, weights=np.zeros(len(self.weights)))
+        alone = replace(self if start else self._among(active), weights=np.zeros(len(self.weights)))
         weights = np.where(active, 1.0 if start is None else np.maximum(start.weights, 1e-280), 0.0)
         saddle = self._first_saddle() if start is None else start.saddle
         if start is not None:  # its weights were at its price
@@ -129,6 +130,13 @@ class Search:
                 break
         return Division(shares, weights, saddle, 1.0, self._true_cost(shares, saddle))
 
+    def _among(self, rows: NDArray[np.bool_]) -> Search:
+        """The search with what outputs weigh where slots that those in `rows` are not made from say nothing."""
+        model, kinds = self.divider.model, self.even.kinds
+        asked = model.slots_of(rows) | ~self.divider.free
+        least = model.least[np.arange(len(kinds)), kinds]
+        return self.at(Shares(kinds, np.where(asked, self.even.strengths, least)))
+
     def _without_unasked(self, shares: Shares) -> Shares:
         model = self.divider.model
         slots = model.slots_of(np.isfinite(self.limits))
@@ -138,9 +146,10 @@ class Search:
 
     def least_error_of(self, row: int) -> Division:
         """The least error of one output within the target and the limits of others, everything else given up."""
-        model, divider = self.divider.model, self.divider
         rows = np.isfinite(self.limits)
         rows[row] = True
+        divider = self._among(rows).divider
+        model = divider.model
         involved = model.slots_of(rows) | ~divider.free
         kinds = np.where(divider.free, np.argmax(model.allowed, axis=1), divider.held.kinds)
         least = model.least[np.arange(len(involved)), kinds]

@@ -40,7 +40,7 @@ def _required(plan: Any, wanted: dict[str, float]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("delta", "share"), [(0.0, 0.02), (0.0, 1e-6), (1e-6, 0.02)])
+@pytest.mark.parametrize(("delta", "share"), [(0.0, 0.02), (0.0, 1e-4), (1e-6, 0.02)])
 def test_beside_two_locks_every_offer_is_accepted(
     make_study: Callable[..., ft.Study], delta: float, share: float
 ) -> None:
@@ -58,7 +58,7 @@ def test_errors_in_whole_numbers_have_the_widest_noise_that_keeps_them(make_stud
     """The three were refused: noise that left an error of 6 was taken for the widest that does."""
     plan = make_study(1.0, 1e-6).plan(*ASKED[:3], ft.mean("age", by="sex"), expected={"rows": 1000})
     wanted = {name: plan[name].worst_error() for name in ("histogram of age", "mean of income")}
-    wanted["count by sex"] = 0.5 * plan["count by sex"].worst_error()
+    wanted["count by sex"] = 0.52 * plan["count by sex"].worst_error()
     met = _required(plan, wanted)
     assert all(met[name].worst_error() <= error for name, error in wanted.items())
 

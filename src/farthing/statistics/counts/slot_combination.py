@@ -33,8 +33,9 @@ from farthing.statistics.measurements import Integers, Noise, Output, RowCounts,
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_LEAST = 1e-9  # variance of noise that is next to none: estimates need some
-_FAINT = 1e7  # times the least variance: a slot with so much noise says nothing about the others
+_LEAST = 1e-2  # variance of noise, in squared rows, beside which a slot counts as exact
+_FAINT = 1e7  # times the least variance, or this one: a slot with so much noise says nothing about the others
+_EXACT = 1e-9  # of the largest variance: noise of less is weighed as if it were so much
 _MOST_SLOTS = 64  # that are compared pair by pair
 _MOST_SUMS = 400  # relations in all
 _LARGE = 20_000  # cells of a slot that is linked by its total alone
@@ -146,13 +147,14 @@ class Combination:
 
         The last few estimates are kept, as all outputs ask for the same.
         """
-        own = [max(variances[slot.name], _LEAST) for slot in self.slots]
-        least = min(value * _row_counts(slot).unit ** 2 for slot, value in zip(self.slots, own, strict=True))
-        active = tuple(
-            place
-            for place, (slot, value) in enumerate(zip(self.slots, own, strict=True))
-            if value * _row_counts(slot).unit ** 2 <= _FAINT * least
-        )
+        rows = [variances[slot.name] * _row_counts(slot).unit ** 2 for slot in self.slots]  # in squared rows
+        most = _FAINT * max(_LEAST, min(rows))
+        active = tuple(place for place, value in enumerate(rows) if value <= most)
+        least = _EXACT * max(rows[place] for place in active)
+        own = [
+            max(value, least, 1e-300) / _row_counts(slot).unit ** 2
+            for slot, value in zip(self.slots, rows, strict=True)
+        ]
         key = (*active, *(own[place] for place in active))
         if key not in self._estimates:
             if len(self._estimates) > 3:
@@ -308,14 +310,15 @@ def _terms(
     taken = estimate.multipliers(own, crossed)
     kept = np.maximum(parts, 1)
     weight = 1.0 - np.einsum("ij,ij->i", taken, crossed) / kept
+    variances = np.array([slots[each].variance(noises[each]) for each in vectors])
     sums = estimate.square_weights(own, crossed, parts.astype(np.float64))
     sums[:, own] = np.maximum(sums[:, own] - parts * weight**2, 0.0)
-    total = np.maximum(sums @ estimate.variances + parts * weight**2 * estimate.variances[own], 1e-300)
+    total = np.maximum(sums @ variances + parts * weight**2 * variances[own], 1e-300)
     terms = [_term(slots[name], noises[name], weight, parts)]
     normal = np.zeros(len(parts))
     for other, vector in vectors.items():
         slot, noise = slots[other], noises[other]
-        spread = sums[:, vector] * estimate.variances[vector]
+        spread = sums[:, vector] * variances[vector]
         if noise.kind == "gaussian" or not (spread > _MINOR * total).any():
             normal += spread
             continue
