@@ -105,7 +105,7 @@ class Slot:
     step: float = 1.0
     kinds: tuple[Kind, ...] = ("laplace", "gaussian")
     merge: tuple[int, ...] | None = None
-    row_sums: RowCounts | None = field(default=None, compare=False, repr=False, kw_only=True)
+    row_counts: RowCounts | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def aggregates(self) -> Mapping[str, Aggregate]:

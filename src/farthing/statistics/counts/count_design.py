@@ -67,7 +67,7 @@ def _slot(facts: Facts, group: Group, number: int) -> Slot:
         aggregate,
         facts.sensitivity(aggregate),
         refinement.cells,
-        row_sums=RowCounts(refinement.partition, np.arange(refinement.cells)) if refinement.is_complete else None,
+        row_counts=RowCounts(refinement.partition, np.arange(refinement.cells)) if refinement.is_complete else None,
     )
 
 

@@ -92,7 +92,7 @@ class Combination:
     @classmethod
     def of(cls, slots: Sequence[Slot], schema: Schema) -> Combination | None:
         """The slots that say how they count rows; None if they are fewer than two."""
-        own = tuple(slot for slot in slots if slot.row_sums is not None)
+        own = tuple(slot for slot in slots if slot.row_counts is not None)
         return cls(own, schema) if len(own) > 1 else None
 
     @cached_property
@@ -103,7 +103,7 @@ class Combination:
     @cached_property
     def _pairs(self) -> list[tuple[int, int, Places, Places, int]]:
         """Pairs of slots with more in common than their total; those with the fewest sums first."""
-        counts = [_row_sums(slot) for slot in self.slots]
+        counts = [_row_counts(slot) for slot in self.slots]
         few = [place for place, slot in enumerate(self.slots) if slot.cells <= _LARGE][:_MOST_SLOTS]
         pairs = []
         for number, one in enumerate(few):
@@ -138,7 +138,7 @@ class Combination:
                 labels = tuple(np.where(each < sums - 1, each, -1) for each in (left, right))  # the last follows
                 links.append(Link((number[one], number[other]), (labels[0], labels[1]), sums - 1))
                 room -= sums - 1
-            units = tuple(_row_sums(self.slots[place]).unit for place in active)
+            units = tuple(_row_counts(self.slots[place]).unit for place in active)
             self._linked[active] = LinkedCounts(sizes, tuple(links), units)
         return self._linked[active]
 
@@ -147,12 +147,13 @@ class Combination:
 
         The last few estimates are kept, as all outputs ask for the same.
         """
-        rows = [variances[slot.name] * _row_sums(slot).unit ** 2 for slot in self.slots]  # in squared rows
+        rows = [variances[slot.name] * _row_counts(slot).unit ** 2 for slot in self.slots]  # in squared rows
         most = _FAINT * max(_LEAST, min(rows))
         active = tuple(place for place, value in enumerate(rows) if value <= most)
         least = _EXACT * max(rows[place] for place in active)
         own = [
-            max(value, least, 1e-300) / _row_sums(slot).unit ** 2 for slot, value in zip(self.slots, rows, strict=True)
+            max(value, least, 1e-300) / _row_counts(slot).unit ** 2
+            for slot, value in zip(self.slots, rows, strict=True)
         ]
         key = (*active, *(own[place] for place in active))
         if key not in self._estimates:
@@ -208,9 +209,9 @@ def _stacked(outputs: Sequence[LinkedOutput], vectors: Mapping[str, int], linked
     )
 
 
-def _row_sums(slot: Slot) -> RowCounts:
-    assert slot.row_sums is not None
-    return slot.row_sums
+def _row_counts(slot: Slot) -> RowCounts:
+    assert slot.row_counts is not None
+    return slot.row_counts
 
 
 def _canonical(labels: Places) -> bytes:

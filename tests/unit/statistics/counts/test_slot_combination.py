@@ -121,8 +121,8 @@ def test_cells_for_other_rows_never_raise_a_sensitivity(monkeypatch: pytest.Monk
         whole = _apart(monkeypatch, statistics, people)
         alone = [_apart(monkeypatch, [statistic], people).slots[0] for statistic in statistics]
         assert [slot.sensitivity for slot in whole.slots] == [slot.sensitivity for slot in alone]
-        assert all(slot.row_sums is None for slot in alone if slot.cells == 1)
-    assert [slot.row_sums is None for slot in whole.slots] == [True, False, False]
+        assert all(slot.row_counts is None for slot in alone if slot.cells == 1)
+    assert [slot.row_counts is None for slot in whole.slots] == [True, False, False]
 
 
 def test_answers_of_different_statistics_agree(monkeypatch: pytest.MonkeyPatch) -> None:
