@@ -19,7 +19,7 @@ from farthing.statistics.constructors import median, quantile, quantiles
 from farthing.statistics.measurements import Measurements, Noise, QuantileSlot
 from farthing.statistics.public_facts import Facts
 from farthing.statistics.quantiles.quantile_grid import MOST_POINTS, QuantileGrid
-from farthing.statistics.quantiles.quantile_intervals import QuantileDistribution
+from farthing.statistics.quantiles.quantile_intervals import QuantileDistribution, drifts
 from farthing.statistics.quantiles.quantile_outputs import QuantileOutput, outputs_of
 from farthing.statistics.statistic import Statistic
 from sources import TestSource
@@ -183,6 +183,23 @@ def test_the_law_is_that_of_the_mechanism_on_the_expected_counts() -> None:
     assert held == pytest.approx(weights, abs=1e-3)
 
 
+def test_the_law_of_a_choice_that_others_follow_is_the_mean_over_the_places_of_a_point() -> None:
+    """Against weights place by place, and against shifts of the rank one by one."""
+    rows = np.array([3, 0, 5, 1, 1, 0, 7, 3])
+    shares, rate, wanted = rows / rows.sum(), 0.35, 0.3 * rows.sum()
+    cut = QuantileDistribution(np.arange(8.0), shares, 0.3, 1.0, whole=True, cut=True)
+    ranks = (np.cumsum(rows) - rows)[:, None] + rows[:, None] * (np.arange(4_000) + 0.5) / 4_000
+    weights = np.exp(-rate * np.abs(ranks - wanted)).mean(axis=1)
+    held = np.asarray(weights / weights.sum())
+    assert cut._plain(rate * 20)[1] == pytest.approx(held, rel=1e-5)
+    passed = QuantileDistribution(np.arange(8.0), shares, 0.3, 1.0, whole=True, passed=(0.5,))
+    plain = QuantileDistribution(np.arange(8.0), shares, 0.3, 1.0, whole=True)
+    shifts = drifts((0.5,), 9) / (rate * 20)
+    mean = np.mean([plain._weights(float(shift), rate * 20, slice(0, 8)) for shift in shifts], axis=0)
+    assert passed._plain(rate * 20)[1] == pytest.approx(mean)
+    assert shifts.mean() == pytest.approx(0) and np.mean(shifts**2) == pytest.approx(2 * (0.5 / (rate * 20)) ** 2)
+
+
 def test_look_ups_are_close_to_the_law_itself() -> None:
     output = output_of(quantile("bmi", 0.8), people(), rows=10_000, bmi=(27.0, 5.0))
     distribution = output.distributions[0]
@@ -259,6 +276,32 @@ def test_predicted_errors_of_whole_numbers_come_true_over_many_tables() -> None:
         output, 0.1, 1_000, lambda generator, rows: generator.integers(0, 111, rows), 20_000
     )
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(deviation, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("column", "rows"), [("bmi", 500), ("age", 2_000)])
+def test_predicted_errors_of_quartiles_and_a_median_beside_them_come_true(column: str, rows: int) -> None:
+    """In a tree the lower and the upper one inherit a part of the miss of the middle one."""
+
+    def draw(generator: np.random.Generator) -> np.ndarray[Any, Any]:
+        return normal(generator, rows) if column == "bmi" else generator.integers(0, 111, rows)
+
+    asked, expected = [quantiles(column, [0.25, 0.5, 0.75]), median(column)], {"rows": rows, "bmi": (27.0, 5.0)}
+    (slot,), (output, middle), _, _ = outputs_of(asked, Facts(people(), expected))
+    assert isinstance(output, QuantileOutput) and isinstance(slot, QuantileSlot)
+    noise, grid = Noise("exponential", 1.5), output.grid
+    choosing, source, generator = slot.mechanism(noise).choosing, TestSource(5), np.random.default_rng(5)
+    errors = []
+    for _ in range(500):
+        values = draw(generator)
+        points = np.clip(np.rint(values / float(grid.step)), grid.first, grid.last).astype(int) - grid.first
+        chosen = choosing._answer(np.bincount(points, minlength=grid.points), source)[0]
+        errors.append(grid.values[chosen] - np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf"))
+    found = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert found == pytest.approx(np.sqrt(output.variance_curve(1.5)), rel=0.15)
+    assert middle.variance_curve(1.5) == output.variance_curve(1.5)[1:2]
+    for factor in (0.7, 1.4):
+        assert found != pytest.approx(np.sqrt(output.variance_curve(1.5 * factor)), rel=0.15)
 
 
 @pytest.mark.parametrize("upper", [60.0, 60_000.0])
