@@ -11,9 +11,11 @@ import pytest
 
 from farthing.data import dataset
 from farthing.errors import FarthingError
+from farthing.matrix.strategies.marginals import plan_marginals
 from farthing.statistics.constructors import marginals
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.marginals.marginal_queries import MarginalQueries, restored_marginals
+from farthing.statistics.marginals.marginal_transforms import MarginalTransform
 from farthing.statistics.measurements import Noise
 
 ROWS = 1_500
@@ -199,3 +201,24 @@ def test_tables_without_negative_counts_keep_the_total_of_their_noise() -> None:
     answer = output.answer({slot.name: noisy}, {slot.name: Noise("laplace", 1.0)})
     assert np.min(answer.raw) < 0 <= np.min(answer.values)
     assert np.sum(answer.values) == pytest.approx(np.sum(answer.raw), rel=1e-6)
+
+
+def test_every_table_counts_the_same_whatever_its_size() -> None:
+    """Small tables are not left with the largest errors: the mean logarithm is less than if all cells were alike."""
+    design = design_of([marginals(["sex", "age", "region", "smoker"], way=2)], PEOPLE, {"rows": ROWS})
+    (output,) = design.outputs
+    for kind in ("laplace", "gaussian"):
+        transform = output.slots[0].transforms[kind]
+        subsets, lengths = output.cells.subsets, np.array(output.cells.lengths)
+        plain = plan_marginals(
+            output.cells.sizes, subsets, norm="l1" if kind == "laplace" else "l2", largest_table=1_000
+        )
+        alike = MarginalTransform.weighted(plain)
+        logarithms, means = [], []
+        for each in (transform, alike):
+            size = each.columns.l1 if kind == "laplace" else each.columns.l2_squared**0.5
+            variances = np.array([each.fit.variance_per_cell(subset) for subset in subsets]) * size**2
+            logarithms.append(float(np.log(variances).mean()))
+            means.append(float(variances @ lengths))
+        assert logarithms[0] < logarithms[1] - 0.05
+        assert means[0] >= means[1] * 0.999  # all cells alike is what the other one is best at
