@@ -196,9 +196,11 @@ def _stacked(outputs: Sequence[LinkedOutput], vectors: Mapping[str, int], linked
         if output.slots[0].name in vectors:
             own = output.crossed(vectors, linked)
             rows = np.column_stack((own.relations, own.squares))
-            known, place = np.unique(rows, axis=0, return_inverse=True)
+            places: dict[bytes, int] = {}
+            place = np.array([places.setdefault(row.tobytes(), len(places)) for row in rows])
+            known = rows[np.unique(place, return_index=True)[1]]
             share = 1.0 / np.asarray(output.reference, dtype=float) ** 2 / len(rows)
-            parts.append((own.vector, known, np.bincount(place.reshape(-1), weights=share).astype(np.float64), number))
+            parts.append((own.vector, known, np.bincount(place, weights=share).astype(np.float64), number))
     rows = np.concatenate([known for _, known, _, _ in parts] or [np.zeros((0, len(linked.kept) + 1))])
     return _Stacked(
         np.concatenate([np.full(len(known), vector) for vector, known, _, _ in parts] or [np.zeros(0, dtype=int)]),
