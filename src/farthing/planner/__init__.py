@@ -1,7 +1,9 @@
 """What-if: dividing a budget over the measurements of a design. Public facts only, never rows.
 
 planning_problem    a design, a budget, and what was asked of it: `Problem`, `Requirement`
-allocation          `allocate`, and `fit` for the least budget: `Allocation`, and its `TheoremPrices`
+allocation          `allocate`, and `fit` for the least budget: `Allocation`
+theorem_prices      the same noises under the composition theorems: `TheoremPrices`
+slot_facts          what a slot's events say: sensitivities, widths, the strongest noise
 design_arrays       the design as arrays, and every slot's best noise at one order and one price of privacy
 allocation_search   the composed cost, estimated; price, order and weights brought to agree
 requirements        errors that must not be exceeded
@@ -9,8 +11,9 @@ offers              what would do instead, where nothing does
 """
 
 from farthing.accounting.theorems import COMPARED
-from farthing.planner.allocation import Admits, Allocation, TheoremPrices, allocate, fit, own_epsilon
+from farthing.planner.allocation import Admits, Allocation, allocate, fit
 from farthing.planner.planning_problem import Problem, Requirement
+from farthing.planner.theorem_prices import TheoremPrices, own_epsilon
 
 Price = TheoremPrices  # deprecated: the name before 0.1, importable until 1.0
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from farthing.accounting import compose
 from farthing.accounting.event_price import Cost, Losses, composed_cost, saddle_cost
 from farthing.errors import InvalidValue
-from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Divider, Floats, Model, Shares
+from farthing.planner.design_arrays import Divider, Model, Shares
 from farthing.planner.planning_problem import Problem
+from farthing.planner.slot_facts import EXPONENTIAL, GAUSSIAN, LAPLACE, Floats
 
 MARGIN = 1e-6
 """How far below the budget the estimated cost is put, relatively, so that the proof lands within it."""

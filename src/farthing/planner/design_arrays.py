@@ -13,36 +13,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.event_price import REAL_LAPLACE, Losses, laplace_log_moment, range_log_moment
+from farthing.accounting.event_price import Losses, laplace_log_moment, range_log_moment
 from farthing.errors import InvalidValue
 from farthing.planner.gaussian_release import gaussian_strength
 from farthing.planner.planning_problem import Design, PlannedOutput
-from farthing.privacy import (
-    ApproxDP,
-    BoundedRange,
-    Composed,
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    Event,
-    GaussianNoise,
-    LaplaceNoise,
-)
-from farthing.statistics.measurements import KINDS, WIDE_SIGMA, Noise, Slot
-
-Floats = NDArray[np.float64]
-
-
-LAPLACE, GAUSSIAN, EXPONENTIAL = 0, 1, 2
-"""Places of the kinds in arrays, in the order of `farthing.statistics.measurements.KINDS`."""
+from farthing.planner.slot_facts import EXPONENTIAL, GAUSSIAN, LAPLACE, Floats, facts_of, limits_of
+from farthing.statistics.measurements import KINDS, Noise, Slot
 
 GRID = np.exp(np.linspace(math.log(1e-6), math.log(50.0), 321))
 """The epsilons at which the errors of choices by exponential weights are tabulated (between: cubic, in logarithms)."""
 
 _COARSE = GRID[::8]
 _FAINTEST = 1e-3  # a slot that an output reads matters at least this much of its slot that matters most
-_LARGEST_EPSILON = 50.0  # what mechanisms accept
-_STRONGEST = 8.0  # l2 sensitivity / sigma of a vector: beyond, the leak of its noise is not small
-_NARROWEST = 4.5  # least (sigma^2 - narrowing) of a vector of Gaussian noise, in squared steps: 8 is refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +88,9 @@ class Model:
                     for curve in (output.variance_curve, output.alone_curve)
                 ]
                 curves[row], curves_alone[row] = (place[output.slots[0].name], tables[0]), tables[1]
-        facts = np.array([_facts(slot) for slot in slots])
+        facts = np.array([facts_of(slot) for slot in slots])
         allowed = np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
-        least, most = _limits(facts)
+        least, most = limits_of(facts)
         return cls(
             slots,
             names,
@@ -286,83 +268,6 @@ class Model:
 def curve_at(table: Floats, epsilon: float) -> float:
     """A tabulated curve between its points."""
     return math.exp(float(np.interp(math.log(epsilon), np.log(GRID), np.log(table))))
-
-
-def _facts(slot: Slot) -> tuple[float, ...]:
-    """l1, steps of the Laplace loss, l2, narrowing of Gaussian noise and from which width on, and facts of a choice.
-
-    Read off the slot's events: sigma^2 - narrowing is the variance of the continuous noise it is priced by.
-    """
-    l1 = steps = l2 = parts = 1.0
-    narrowing = wide = beside = 0.0
-    chosen = 1.0
-    if "laplace" in slot.kinds:
-        l1, steps = float(slot.sensitivity.l1), _laplace_steps(slot.event(Noise("laplace", 0.5)))
-    if "gaussian" in slot.kinds:
-        l2 = float(slot.sensitivity.l2)
-        sigma = max(1000.0, l2)
-        inner = _gaussian_multiplier(slot.event(Noise("gaussian", sigma / l2)))
-        narrowing = max(0.0, sigma**2 - (inner * l2) ** 2)
-        narrowing = 0.0 if narrowing < 1e-6 * sigma else narrowing
-        wide = WIDE_SIGMA if slot.moves_one_number else 0.0
-    if "exponential" in slot.kinds:
-        parts, chosen, beside = _choices(slot.event(Noise("exponential", 0.5)), 0.5)
-    return l1, steps, l2, narrowing, wide, parts, chosen, beside
-
-
-def _parts(event: Event) -> tuple[tuple[Event, int], ...]:
-    return event.parts if isinstance(event, Composed) else ((event, 1),)
-
-
-def _laplace_steps(event: Event) -> float:
-    match event:
-        case DiscreteLaplaceNoise(l1_sensitivity=steps):
-            return float(steps)
-        case LaplaceNoise():
-            return REAL_LAPLACE
-    raise InvalidValue("event", event, "must be Laplace noise for noise of that kind")
-
-
-def _gaussian_multiplier(event: Event) -> float:
-    """The multiplier of the one Gaussian part; beside it there may be a leak too small to matter to a search."""
-    for part, _ in _parts(event):
-        match part:
-            case GaussianNoise(noise_multiplier=multiplier) | DiscreteGaussianNoise(noise_multiplier=multiplier):
-                return float(multiplier)
-            case ApproxDP(epsilon=0.0):
-                continue
-    raise InvalidValue("event", event, "must be Gaussian noise for noise of that kind")
-
-
-def _choices(event: Event, epsilon: float) -> tuple[float, float, float]:
-    """How many equal choices of bounded range, with which share of epsilon, and the steps of the noise beside them.
-
-    Choices that differ count as so many equal ones with the same sum and the same sum of squares.
-    """
-    spent, squares, beside = 0.0, 0.0, 0.0
-    for part, count in _parts(event):
-        match part:
-            case BoundedRange(epsilon=own):
-                spent, squares = spent + count * own, squares + count * own**2
-            case DiscreteLaplaceNoise() if beside == 0 and count == 1:
-                beside = _laplace_steps(part)
-            case _:
-                raise InvalidValue("event", event, "must be choices of bounded range for noise of that kind")
-    parts = spent**2 / squares
-    parts = float(round(parts)) if abs(parts - round(parts)) < 1e-9 else parts
-    return parts, spent / epsilon if beside > 0 else 1.0, beside
-
-
-def _limits(facts: Floats) -> tuple[Floats, Floats]:
-    """Least and largest strengths for each slot and kind: what the mechanisms accept, with a little room."""
-    l1, l2, vector = facts[:, 0], facts[:, 2], (facts[:, 3] > 0) & (facts[:, 4] == 0)
-    least = np.stack((np.maximum(l1 * 2.0**-55, 1e-12), np.maximum(l2 * 2.0**-55, 1e-11), np.full(len(l1), 1e-6)), 1)
-    most = np.full((len(l1), 3), _LARGEST_EPSILON)
-    # One number with noise so wide that it is made as that of a vector has the vector's limit.
-    wide = (facts[:, 3] > 0) & (l2 > _STRONGEST * facts[:, 4])
-    strongest = np.where(vector, np.minimum(l2 / math.sqrt(_NARROWEST), _STRONGEST), 90.0)
-    most[:, GAUSSIAN] = np.where(vector | ~wide, strongest, _STRONGEST)
-    return least, most
 
 
 def _smooth(coarse: Floats) -> Floats:

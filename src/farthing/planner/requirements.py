@@ -15,8 +15,9 @@ import numpy as np
 
 from farthing.errors import InvalidValue
 from farthing.planner.allocation_search import MARGIN, Division, Search, Unaffordable
-from farthing.planner.design_arrays import Floats, Kinds, Model, Shares, noises_of
+from farthing.planner.design_arrays import Kinds, Model, Shares, noises_of
 from farthing.planner.planning_problem import Problem
+from farthing.planner.slot_facts import Floats
 
 _TOLERANCE = 1e-3
 _JUMP = 4e-3  # an error in whole numbers jumps somewhere between two limits, which are brought so close to each other
