@@ -144,7 +144,12 @@ def _choices() -> list[BuiltIn]:
             moved,
             _EXACT // 2,
         ),
-        BuiltIn("quantile and counts around it", QuantileSurroundings((0.5,), 1.0, points=4), counted, _EXACT // 2),
+        BuiltIn(
+            "quantiles and counts around them",
+            QuantileSurroundings((0.25, 0.5, 0.75), 1.0, points=4, weights=(2, 1)),
+            counted,
+            _EXACT // 2,
+        ),
     ]
 
 
