@@ -275,7 +275,8 @@ def _proven(
         division, is_cheapest = _divided(replace(requirements, search=lower), division)
         made = _made(problem, model, division)
         if made.fits and (admits is None or admits(made.event)):
-            return made if below(search, division) else _at_least_even(made, search, admits)
+            seen = search.delta <= search.target or below(search, division)
+            return made if seen else _at_least_even(made, search, admits)
         if made.fits and is_cheapest:
             raise Unadmitted(division.cost, requirements.limits_of(division))
         over = made.cost.upper / limit if limit > 0 else math.inf
