@@ -50,7 +50,7 @@ def _batch(ledger: Any, many: int, present: int) -> int:
             rows.append((*fields, mac))
             tx.last = (fields[0], mac)
         store = ledger._store
-        store._writer.sqlalchemy.connection.cursor().executemany(store.sql(APPEND), rows)
+        store._writer.connection.connection.dbapi_connection.cursor().executemany(store.sql(APPEND), rows)
         # The last one goes the ledger's own way, which keeps the account; only the head moves further than usual.
         tx.append(
             "charge",

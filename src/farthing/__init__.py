@@ -21,45 +21,53 @@ ledger        append-only budgets, charges and answers
 study         plans and releases
 auditing      empirical lower bounds on epsilon
 plots         Altair charts (needs the extra `plots`)
+
+A name is imported when it is first used, so that a program loads no more than it needs.
 """
 
-from farthing import (
-    accounting,
-    adaptive,
-    data,
-    errors,
-    ledger,
-    matrix,
-    mechanisms,
-    privacy,
-    release,
-    statistics,
-    study,
-)
-from farthing.accounting import Composition, calibrate, compose
-from farthing.auditing import audit
-from farthing.client import Client
-from farthing.data import dataset
-from farthing.errors import FarthingError
-from farthing.ledger import open_ledger
-from farthing.numerics import Bounds
-from farthing.statistics import (
-    cdf,
-    contingency,
-    count,
-    histogram,
-    linear_regression,
-    marginals,
-    mean,
-    median,
-    quantile,
-    quantiles,
-    ranges,
-    std,
-    sum,
-    variance,
-)
-from farthing.study import Study
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farthing import (
+        accounting,
+        adaptive,
+        data,
+        errors,
+        ledger,
+        matrix,
+        mechanisms,
+        privacy,
+        release,
+        statistics,
+        study,
+    )
+    from farthing.accounting import Composition, calibrate, compose
+    from farthing.auditing import audit
+    from farthing.client import Client
+    from farthing.data import dataset
+    from farthing.errors import FarthingError
+    from farthing.ledger import open_ledger
+    from farthing.numerics import Bounds
+    from farthing.statistics import (
+        cdf,
+        contingency,
+        count,
+        histogram,
+        linear_regression,
+        marginals,
+        mean,
+        median,
+        quantile,
+        quantiles,
+        ranges,
+        std,
+        sum,
+        variance,
+    )
+    from farthing.study import Study
 
 __version__ = "0.1.0"
 
@@ -101,3 +109,36 @@ __all__ = [
     "sum",
     "variance",
 ]
+
+_HOMES = {
+    "accounting": ("Composition", "calibrate", "compose"),
+    "auditing": ("audit",),
+    "client": ("Client",),
+    "data": ("dataset",),
+    "errors": ("FarthingError",),
+    "ledger": ("open_ledger",),
+    "numerics": ("Bounds",),
+    "statistics": (
+        "cdf", "contingency", "count", "histogram", "linear_regression", "marginals", "mean", "median", "quantile",
+        "quantiles", "ranges", "std", "sum", "variance",
+    ),
+    "study": ("Study",),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # A public name, imported now and kept.
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"farthing.{home}"), name)
+            break
+    else:
+        if name not in __all__:
+            raise AttributeError(f"module 'farthing' has no attribute {name!r}")
+        value = importlib.import_module(f"farthing.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

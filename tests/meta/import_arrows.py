@@ -50,8 +50,9 @@ LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow
 
 
 _CALLS = ("import_module", "__import__")  # an import that is no statement
-# The one file that imports by a name it was given: the user's own module, to be audited.
-NAMED_AT_RUN_TIME = {("cli", "audit_command")}
+# The files that import by a name they were given: the user's own module, to be audited; and a public name, when it is
+# first used. What the latter may import stands in the file for type checkers, and is checked there.
+NAMED_AT_RUN_TIME = {("cli", "audit_command"), ("__init__",)}
 
 
 @dataclass(frozen=True)

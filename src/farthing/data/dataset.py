@@ -127,7 +127,7 @@ class Dataset:
     def source_columns(self) -> tuple[str, ...]:
         """The names of all columns of the source, declared or not."""
         source = self._base.source
-        return (*source.table.columns, *source.left_out)
+        return (*source.columns, *source.left_out)
 
     @property
     def neighbours(self) -> str:
@@ -137,7 +137,7 @@ class Dataset:
     @property
     def engine(self) -> str:
         """The name of the engine that holds the table."""
-        return self._base.source.engine.name
+        return "duckdb" if self._base.source.text_file else self._base.source.engine.name
 
     @property
     def rows(self) -> int | None:

@@ -15,8 +15,9 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from farthing.data.csv_files import (
     CSV,
@@ -30,7 +31,7 @@ from farthing.data.csv_files import (
     stamp,
 )
 from farthing.data.engines import Engine, engine_of
-from farthing.data.engines.duckdb import default_engine, private_folder
+from farthing.data.engines.duckdb import DuckDBEngine, default_engine, private_folder
 from farthing.data.engines.engine import rows_of
 from farthing.data.large_cells import refuse_large_cells
 from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
@@ -43,14 +44,19 @@ _copies: dict[int, str] = {}
 _looking = threading.Lock()
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table in its engine."""
+class Table(NamedTuple):
+    """An Ibis table and the engine that has it."""
 
-    name: str
     table: Any
     engine: Engine
-    csv: CsvFiles | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table in its engine; that of a text file is opened when a query is made, since a plan needs only its header."""
+
+    name: str
+    place: Table | CsvFiles
     left_out: tuple[str, ...] = ()  # columns of a frame that nobody declared
     files: tuple[str, ...] = ()
     earlier_names: tuple[str, ...] = ()  # what older versions may have called it, in a ledger
@@ -60,6 +66,26 @@ class Source:
     footer: tuple[Any, ...] = ()  # names and types of the columns of its Parquet files
     declared: str = ""  # what was opened: a path or pattern, a kind of frame, a table of an engine
     used: tuple[str, ...] = ()  # columns that are declared; all of a file where none are
+
+    @property
+    def table(self) -> Any:
+        """What queries are made of, from Ibis; a text file is opened for it."""
+        return self.place.table
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that has it."""
+        return self.place.engine
+
+    @property
+    def csv(self) -> CsvFiles | None:
+        """The text files that it consists of, if it does."""
+        return self.place if isinstance(self.place, CsvFiles) else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.table.columns) if self.csv is None else self.csv.names
 
     @property
     def text_file(self) -> bool:
@@ -93,12 +119,25 @@ class CsvFiles:
     def __init__(self, paths: list[str]) -> None:
         headers = {path: _header(path) for path in paths}
         _refuse_different(headers)
-        self.paths, (self._names, self._separator) = paths, headers[paths[0]]
-        self._engine, self._name = default_engine(), _fresh_name()
-        self._turn = threading.Lock()
+        self.paths, (self.names, self._separator) = paths, headers[paths[0]]
+        self._name = _fresh_name()
+        self._turn = threading.RLock()
         self._seen: dict[str, Stamp] = {}
         self._read = dict(zip(paths, paths, strict=True))
-        self.table = self._opened()
+        self._table: Any = None
+
+    @cached_property
+    def engine(self) -> DuckDBEngine:
+        """The DuckDB of this process."""
+        return default_engine()
+
+    @property
+    def table(self) -> Any:
+        """The view, made when it is first asked for."""
+        with self._turn:
+            if self._table is None:
+                self._table = self._opened()
+            return self._table
 
     def layouts(self) -> dict[str, Layout]:
         """How rows lie in each file. PRIVATE, for the steward."""
@@ -118,7 +157,7 @@ class CsvFiles:
             for path in self.paths:
                 if self._seen.get(path) == stamp(path):
                     continue
-                if _header(path) != (self._names, self._separator):
+                if _header(path) != (self.names, self._separator):
                     raise InvalidValue("source", path, "has other columns now", "make the dataset again")
                 now, scan = _layout_of(path)
                 refuse_broken(path, scan)
@@ -126,7 +165,7 @@ class CsvFiles:
                 self._read[path] = path if plain else self._copy(path)
                 self._seen[path] = now
             if self._read != before:
-                self._opened()
+                self._table = self._opened()
                 for old in set(before.values()) - set(self._read.values()) - set(self.paths):
                     _unlink(old)
 
@@ -135,7 +174,7 @@ class CsvFiles:
         with self._turn:
             changed = any(stamp(path) != self._seen.get(path) for path in self.paths)
         if changed:
-            raise EngineError(self._engine.name, "a file changed while it was read", "ask again when it is complete")
+            raise EngineError(self.engine.name, "a file changed while it was read", "ask again when it is complete")
 
     def _can_unpack(self, path: str) -> bool:
         """Whether DuckDB can, which knows fewer kinds of gzip than Python: none with a comment, or zeros at the end."""
@@ -148,7 +187,7 @@ class CsvFiles:
             f"max_line_size = {LONGEST_ROW}, buffer_size = {16 * LONGEST_ROW})"
         )
         with contextlib.suppress(EngineError):
-            return bool(rows_of(self._engine, lines))
+            return bool(rows_of(self.engine, lines))
         return False
 
     def _copy(self, path: str) -> str:
@@ -160,11 +199,11 @@ class CsvFiles:
     def _opened(self) -> Any:
         # Nothing is sniffed, and a malformed line is dropped instead of raising an error that quotes it. Short lines
         # are not padded: with that, DuckDB fails at the first line break inside a quoted cell.
-        return self._engine.open(
+        return self.engine.open(
             lambda backend: backend.read_csv(
                 list(map(glob.escape, self._read.values())),
                 table_name=self._name,
-                columns=dict.fromkeys(self._names, "VARCHAR"),
+                columns=dict.fromkeys(self.names, "VARCHAR"),
                 auto_detect=False,
                 header=True,
                 delim=self._separator,
@@ -254,29 +293,30 @@ def _files(source: Any, names: Sequence[str]) -> Source:
     endings = {path.lower().endswith(PARQUET) for path in paths}
     if len(endings) > 1:
         raise InvalidValue("source", source, "must be all CSV or all Parquet", "make two datasets and union them")
-    engine, real = default_engine(), [os.path.realpath(path) for path in paths]
-    csv = CsvFiles(paths) if endings == {False} else None
-    for path in paths if csv is None else ():
-        refuse_large_blocks(path, names)
-    table = engine.open(lambda backend: _parquet(backend, paths)) if csv is None else csv.table
+    real = [os.path.realpath(path) for path in paths]
+    place = CsvFiles(paths) if endings == {False} else _parquet(paths, names)
     name = declared_name(source)
     return Source(
         name,
-        table,
-        engine,
-        csv,
+        place,
         # With their links as they are: where one leads by the time that it is read, that file's people pay.
         files=tuple(map(os.path.abspath, paths)),
         earlier_names=tuple(dict.fromkeys(Path(path).name for path in (*paths, *real))),
-        footer=tuple(parquet_schema(paths[0])) if csv is None else (),
+        footer=tuple(parquet_schema(paths[0])) if isinstance(place, Table) else (),
         declared=name,
         used=tuple(names),
     )
 
 
-def _parquet(backend: Any, paths: list[str]) -> Any:
+def _parquet(paths: list[str], names: Sequence[str]) -> Table:
+    for path in paths:
+        refuse_large_blocks(path, names)
     _refuse_different({path: tuple(parquet_schema(path)) for path in paths})
-    return backend.read_parquet(list(map(glob.escape, paths)), table_name=_fresh_name(), hive_partitioning=False)
+    escaped, engine = list(map(glob.escape, paths)), default_engine()
+    table = engine.open(
+        lambda backend: backend.read_parquet(escaped, table_name=_fresh_name(), hive_partitioning=False)
+    )
+    return Table(table, engine)
 
 
 def _header(path: str) -> tuple[tuple[str, ...], str]:
@@ -356,8 +396,7 @@ def _frame(source: Any, left_out: tuple[str, ...], original: Any, called: str | 
         )
     opened_frame = Source(
         called or kind,
-        opened_table,
-        engine,
+        Table(opened_table, engine),
         left_out=left_out,
         frame=original,
         rows=table,
@@ -384,7 +423,7 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
     engine = engine_of(ibis.get_backend(table))
     _refuse_text_scan(table, engine)
     place = (operation.namespace.catalog, operation.namespace.database, operation.name)
-    source = Source(operation.name, table, engine, declared=".".join(filter(None, place)), used=names)
+    source = Source(operation.name, Table(table, engine), declared=".".join(filter(None, place)), used=names)
     source.prepare()
     return source
 

@@ -328,6 +328,8 @@ class Base:
     @property
     def unit_types(self) -> list[str]:
         """What the columns of the unit hold; neither the width nor the NOT NULL of a column matters."""
+        if self.source.text_file:
+            return ["string"] * len(self.unit)
         return [str(common_type(self.source.table.schema()[name])) for name in self.unit]
 
     def table(self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]) -> Any:
@@ -397,18 +399,27 @@ def opened_base(
     bound = _checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
     opened_source = open_source(source, list(dict.fromkeys([*units, *declared])), _checked_name(name))
-    kinds = dict(opened_source.table.schema().items())
     for name in declared:
         _refuse_absent(f"schema[{name!r}]", name, opened_source)
-        refuse_wrong_type(name, kinds[name], declared[name], text_file=opened_source.text_file)
     for name in units:
         _refuse_absent("unit", name, opened_source)
-        _refuse_wrong_unit(name, kinds[name])
-    text = any(_is_text(kinds[name]) for name in (*declared, *units))
-    padded = opened_source.engine.padded(opened_source.table) if text else frozenset()
-    lists = tuple(name for name in declared if kinds[name].is_array())
+    padded, lists = _checked_types(opened_source, declared, units)
     usable = Schema({name: declared[name] for name in declared if name not in lists})
     return Base(opened_source, units, bound, declared, neighbours, size, padded, usable, lists)
+
+
+def _checked_types(source: Source, declared: Schema, units: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The padded columns and the lists; refuses types that cannot hold what is declared."""
+    kinds = {} if source.text_file else dict(source.table.schema().items())  # a text file has text, and nothing else
+    for name in declared:
+        refuse_wrong_type(name, kinds.get(name), declared[name], text_file=source.text_file)
+    if source.text_file:
+        return frozenset(), ()
+    for name in units:
+        _refuse_wrong_unit(name, kinds[name])
+    text = any(_is_text(kinds[name]) for name in (*declared, *units))
+    padded = source.engine.padded(source.table) if text else frozenset()
+    return padded, tuple(name for name in declared if kinds[name].is_array())
 
 
 def _is_text(kind: Any) -> bool:
@@ -440,7 +451,7 @@ def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
 
 
 def _refuse_absent(argument: str, name: str, source: Source) -> None:
-    kinds = source.table.columns
+    kinds = source.columns
     if name not in kinds:
         import difflib
 

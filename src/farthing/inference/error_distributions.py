@@ -581,11 +581,11 @@ def noise_at(kind: str, scale: float, shares: Floats) -> Floats:
     >>> noise_at("laplace", 10.0, np.array([0.025, 0.5, 0.975]))
     array([-30.,   0.,  30.])
     """
-    from scipy.special import ndtri
-
     if kind == "laplace":
         away = shares - 0.5
         return np.asarray(np.rint(-scale * np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12))))
+    from scipy.special import ndtri
+
     return np.asarray(np.rint(scale * ndtri(shares)))
 
 

@@ -16,7 +16,7 @@ from farthing.ledger.entries import APPEND, ROLES, Entry, checked_choice, checke
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.ledger_change import Memory, entry_of
 from farthing.ledger.ledger_store import Link, Run, Store
-from farthing.ledger.ledger_tables import COLUMNS, ENTRIES, HEAD, TABLES, create_tables
+from farthing.ledger.ledger_tables import COLUMNS, ENTRIES, HEAD, TABLES
 from farthing.ledger.postgres_store import PostgresStore, public_address
 from farthing.ledger.sqlite_store import SQLiteStore
 from farthing.ledger.tamper_evidence import (
@@ -230,7 +230,7 @@ def _make_ledger(store: Store, secret: bytes | Path | None, actor: str) -> str:
         if isinstance(store, PostgresStore):
             _check_never_seen(store, link, place.parent)
         chain = Chain(secret if isinstance(secret, bytes) else made_key(place), ledger)
-        create_tables(link.sqlalchemy)
+        store.create_tables(link)
         _write_first(store, link.run, chain, actor)
     if isinstance(store, SQLiteStore):
         sync_directory(store.path.parent)

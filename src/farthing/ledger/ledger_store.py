@@ -106,10 +106,10 @@ Run = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A connection: the driver's `run` for the statements of every charge, SQLAlchemy's own for making tables."""
+    """A connection: the driver's `run` for every statement, and what closes it."""
 
     run: Run
-    sqlalchemy: Any
+    connection: Any
     messages: Any = None  # what sends several statements at once, where that saves journeys
     prepared: set[str] = field(default_factory=set)  # what this connection need not be told again
 
@@ -138,7 +138,18 @@ class Store(ABC):
 
     @abstractmethod
     def new_engine(self) -> Any:
-        """An SQLAlchemy engine without a pool, whose connections do nothing by themselves (AUTOCOMMIT)."""
+        """What connects, without a pool, and whose connections do nothing by themselves (AUTOCOMMIT).
+
+        An SQLAlchemy engine, or what has as much of one as is used here.
+        """
+
+    @abstractmethod
+    def driver_errors(self) -> tuple[type[Exception], ...]:
+        """What the driver raises, asked once there is an engine."""
+
+    @abstractmethod
+    def create_tables(self, link: Link) -> None:
+        """Make the tables of an empty database, inside the transaction that writes the first entry."""
 
     def link(self, connection: Any) -> Link:
         """The two ways into a connection."""
@@ -326,7 +337,7 @@ class Store(ABC):
                 with suppress(Exception):
                     link.run("ROLLBACK")
                 with suppress(Exception):
-                    link.sqlalchemy.close()
+                    link.connection.close()
         finally:
             self._readers.discard(reader)
 
@@ -413,20 +424,15 @@ class Store(ABC):
             raise translated(error) from None
 
     def _driver_errors(self) -> tuple[type[Exception], ...]:
-        if self._engine is None:
-            return ()
-        from sqlalchemy.exc import SQLAlchemyError
-
-        # SQLite quotes a damaged schema in its message, and Python fails to read that as text.
-        return (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, UnicodeDecodeError)
+        return () if self._engine is None else self.driver_errors()
 
     def _discard(self) -> None:
         link, self._writer = self._writer, None
         if link is not None:
             with suppress(Exception):
-                link.sqlalchemy.invalidate()
+                link.connection.invalidate()
             with suppress(Exception):
-                link.sqlalchemy.close()
+                link.connection.close()
 
     def _check_process(self) -> None:
         if self._closed:
@@ -435,8 +441,8 @@ class Store(ABC):
             return
         # In a child: the parent's connections must neither be used nor closed here, so they are leaked on purpose.
         if self._writer is not None:
-            _leak(self._writer.sqlalchemy)
-            _leak(self._writer.sqlalchemy.connection.dbapi_connection)
+            _leak(self._writer.connection)
+            _leak(self._writer.connection.connection.dbapi_connection)
         self._process = os.getpid()
         self._threads = threading.RLock()
         self._inside = None

@@ -16,24 +16,30 @@ COLUMNS = (
     "totals", "previous", "mac",
 )  # fmt: skip
 
-_SQLITE = """
-CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
-BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
-BEGIN SELECT RAISE(ABORT, 'append-only'); END;
-"""
-_POSTGRES_FUNCTION = """
+_PROTECTED = (ENTRIES, ANSWERS)
+SQLITE_GUARDS = [
+    f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table}\n"
+    "BEGIN SELECT RAISE(ABORT, 'append-only'); END;"
+    for table in _PROTECTED
+    for change in ("UPDATE", "DELETE")
+]
+POSTGRES_GUARDS = [
+    """
 CREATE FUNCTION farthing_append_only() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'append-only'; END $$
-"""
-_POSTGRES = """
+""",
+    *(
+        f"""
 CREATE TRIGGER {table}_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}
 FOR EACH STATEMENT EXECUTE FUNCTION farthing_append_only()
 """
+        for table in _PROTECTED
+    ),
+]
 
 
-def create_tables(connection: Any) -> None:
-    """Make the tables of an empty database, inside the transaction that writes the first entry."""
+def tables() -> Any:
+    """The tables as SQLAlchemy knows them, which is asked only when a ledger is made."""
     import sqlalchemy as sa
 
     metadata = sa.MetaData()
@@ -84,14 +90,4 @@ def create_tables(connection: Any) -> None:
         sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
         sa.Column("body", sa.Text, nullable=False),
     )
-    metadata.create_all(connection, checkfirst=False)
-    for statement in _guards(connection.dialect.name):
-        connection.exec_driver_sql(statement)
-
-
-def _guards(dialect: str) -> list[str]:
-    protected = (ENTRIES, ANSWERS)
-    if dialect == "sqlite":
-        both = [_SQLITE.format(table=table) for table in protected]
-        return [f"{part.strip()} END;" for text in both for part in text.split("END;") if part.strip()]
-    return [_POSTGRES_FUNCTION, *(_POSTGRES.format(table=table) for table in protected)]
+    return metadata

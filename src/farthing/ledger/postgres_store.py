@@ -10,7 +10,7 @@ from farthing.errors import LedgerTampered, LedgerUnavailable, MissingExtra
 from farthing.ledger.entries import Change
 from farthing.ledger.ledger_change import Question, Snapshot, is_taken, snapshot_in
 from farthing.ledger.ledger_store import Link, Run, Store
-from farthing.ledger.ledger_tables import HEAD, TABLES
+from farthing.ledger.ledger_tables import HEAD, POSTGRES_GUARDS, TABLES, tables
 from farthing.ledger.postgres_messages import (
     ASK_NAME,
     CONFIRM,
@@ -69,6 +69,16 @@ class PostgresStore(Store):
         """How long the server may be silent: longer than it waits for the lock, so that it can say who is to blame."""
         return 2 * self.timeout + 1
 
+    def driver_errors(self) -> tuple[type[Exception], ...]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        return (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error, UnicodeDecodeError)
+
+    def create_tables(self, link: Link) -> None:
+        tables().create_all(link.connection, checkfirst=False)
+        for statement in POSTGRES_GUARDS:
+            link.connection.exec_driver_sql(statement)
+
     def new_engine(self) -> Any:
         """An engine whose connections begin and end transactions only on request."""
         import sqlalchemy as sa
@@ -109,7 +119,7 @@ class PostgresStore(Store):
 
     def place(self, link: Link) -> str:
         """Where the ledger is, or would be made: another server, database or schema is another place."""
-        server = link.sqlalchemy.connection.dbapi_connection.info
+        server = link.connection.connection.dbapi_connection.info
         (schema,) = link.run(_SCHEMA).fetchone()
         return f"{server.host}:{server.port}/{server.dbname}/{schema}"
 
@@ -195,7 +205,7 @@ class PostgresStore(Store):
                 self._discard()
             return
         with suppress(Exception):
-            link.sqlalchemy.connection.dbapi_connection.close()
+            link.connection.connection.dbapi_connection.close()
         self._discard()
 
     def notes(self, run: Run) -> list[str]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from farthing.errors import LedgerUnavailable
-from farthing.ledger.ledger_store import Run, Store
-from farthing.ledger.ledger_tables import TABLES
+from farthing.ledger.ledger_store import Link, Run, Store
+from farthing.ledger.ledger_tables import SQLITE_GUARDS, TABLES, tables
 
 # Where SQLite keeps the locks of all who have the file open, and how many bytes.
 _SHARED = (
@@ -256,6 +256,53 @@ def _in_child() -> None:
     _in_parent()
 
 
+class FileEngine:
+    """Opens the file of a store, as an SQLAlchemy engine would; that takes longer to import than a plan to make."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+
+    def connect(self) -> FileConnection:
+        """A new connection, in which transactions begin and end by hand."""
+        import sqlite3
+
+        store = self._store
+        if is_inherited(store.path):
+            raise LedgerUnavailable(
+                "this process was forked while another thread had the ledger open",
+                'start processes with the method "spawn"',
+            )
+        store.check_place()
+        return FileConnection(
+            sqlite3.connect(
+                store.path.as_uri() + "?mode=rw",
+                uri=True,
+                timeout=store.timeout,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        )
+
+
+class FileConnection:
+    """A connection of SQLite where its user looks for it in one of SQLAlchemy."""
+
+    def __init__(self, dbapi_connection: Any) -> None:
+        self.dbapi_connection = dbapi_connection
+
+    @property
+    def connection(self) -> FileConnection:
+        """What has the driver's connection."""
+        return self
+
+    def invalidate(self) -> None:
+        """Close it, whatever state it is in."""
+        self.close()
+
+    def close(self) -> None:
+        self.dbapi_connection.close()
+
+
 # How long the log gets before it is brought into the file, which takes milliseconds and somebody has to wait for it:
 # a few hundred charges fit into it, so that fewer than one charge in a hundred waits.
 _LOG_PAGES = 2500
@@ -294,40 +341,31 @@ class SQLiteStore(Store):
         """The file, its log, and what farthing keeps beside it."""
         return Path(os.path.realpath(path)) in {self.beside(ending) for ending in _ENDINGS}
 
-    def new_engine(self) -> Any:
+    def new_engine(self) -> FileEngine:
         """An engine that opens the file and never makes one; making is `open_ledger`'s decision."""
+        return FileEngine(self)
+
+    def driver_errors(self) -> tuple[type[Exception], ...]:
         import sqlite3
 
+        # SQLite quotes a damaged schema in its message, and Python fails to read that as text.
+        return (sqlite3.Error, UnicodeDecodeError)
+
+    def create_tables(self, link: Link) -> None:
         import sqlalchemy as sa
-        from sqlalchemy.pool import NullPool
 
-        address = self.path.as_uri() + "?mode=rw"
-
-        def connect() -> sqlite3.Connection:
-            if is_inherited(self.path):
-                raise LedgerUnavailable(
-                    "this process was forked while another thread had the ledger open",
-                    'start processes with the method "spawn"',
-                )
-            self.check_place()
-            return sqlite3.connect(
-                address, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
-            )
-
-        return sa.create_engine(
-            "sqlite://",
-            creator=connect,
-            poolclass=NullPool,
-            pool_reset_on_return=None,  # transactions end by hand, and a failed reset would log the driver's text
-            isolation_level="AUTOCOMMIT",
-            hide_parameters=True,
+        words: Any = sa.create_mock_engine(
+            "sqlite://", lambda made, *_: link.run(str(made.compile(dialect=words.dialect)))
         )
+        tables().create_all(words, checkfirst=False)
+        for statement in SQLITE_GUARDS:
+            link.run(statement)
 
     def prepare(self, run: Run) -> None:
         """A write-ahead log, synced at every commit."""
         if run("PRAGMA journal_mode").fetchone()[0] != "wal":
-            tables = {name for (name,) in run(self.list_tables).fetchall()}
-            if tables and not tables & set(TABLES):  # the log would change a file that is not ours
+            present = {name for (name,) in run(self.list_tables).fetchall()}
+            if present and not present & set(TABLES):  # the log would change a file that is not ours
                 raise LedgerUnavailable(f"{self.name} is a database of something else", "choose another path")
             self._begin_log(run)
         run("PRAGMA synchronous=FULL")

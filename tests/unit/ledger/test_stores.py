@@ -51,7 +51,7 @@ def test_a_charge_that_is_broken_off_never_happened(
             raise kind
         return cursor
 
-    monkeypatch.setattr(ledger._store, "_writer", store.Link(run, genuine.sqlalchemy))
+    monkeypatch.setattr(ledger._store, "_writer", store.Link(run, genuine.connection))
     with pytest.raises(kind):
         ledger.charge("people", 0.5, request_id="r-1")
     monkeypatch.setattr(ledger._store, "_writer", genuine)
@@ -224,7 +224,7 @@ def test_what_was_asked_is_not_taken_for_an_old_state_because_another_thread_wen
 def test_a_question_that_fails_leaves_no_broken_connection_behind(ledger: Ledger) -> None:
     genuine = ledger._store._writer
     assert genuine is not None
-    genuine.sqlalchemy.connection.dbapi_connection.close()
+    genuine.connection.connection.dbapi_connection.close()
     with pytest.raises(LedgerUnavailable, match="lost"):
         ledger.budget("people")
     assert ledger.budget("people").count == 0

@@ -1,11 +1,13 @@
 """Conditions on cells, such as `10 <= age < 25`, as this package needs them: it works on arrays and has no parser.
 
 `farthing.statistics`, which knows the expressions of `farthing.data`, hands over how a column is written in a condition
-and how a question becomes one number for each cell. It does so when it is imported, and `import farthing` imports it.
+and how a question becomes one number for each cell. It does so when it is imported; if nobody has imported it, the
+first question gets it from `farthing` itself, which has every public name.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -43,4 +45,6 @@ def language() -> ConditionLanguage:
     >>> language().coefficients("2 <= age < 4", ("age",), (5,))
     array([0., 0., 1., 1., 0.])
     """
+    if not _languages:
+        _ = sys.modules["farthing"].statistics
     return _languages[0]
