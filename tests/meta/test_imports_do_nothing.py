@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,17 @@ def test_importing_prints_nothing_and_warns_of_nothing(told: tuple[dict[str, Any
 
 def test_importing_leaves_global_settings_alone(told: tuple[dict[str, Any], str]) -> None:
     assert told[0]["same"]
+
+
+def test_a_plan_of_a_text_file_loads_no_engine(tmp_path: Path) -> None:
+    """It sees the header of the file and nothing else."""
+    (tmp_path / "people.csv").write_text("age,sex\n30,F\n", encoding="utf-8")
+    program = """
+import sys, farthing as ft
+people = ft.dataset("people.csv", schema={"age": (0, 110), "sex": ["F", "M"]})
+study = ft.Study(people, epsilon=1.0, ledger="study.db")
+study.plan(ft.count(by="sex"), ft.mean("age")).statistics
+print(sorted({"ibis", "duckdb", "pyarrow"} & set(sys.modules)))
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stdout.splitlines()[-1:] == ["[]"], run.stderr

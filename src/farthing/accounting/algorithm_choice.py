@@ -138,6 +138,7 @@ def _exactly(leaks: Leaks, delta: float) -> Target | None:
 _GOAL = 1e-7  # width of the sandwich for generic epsilons, in epsilon
 _FINE_GOAL = 4.5e-10  # the same for decimals whose lattice is too fine to walk through
 _MOST_WORK = 2.6e9  # factor evaluations that a proof for such decimals may take, some seconds
+_QUICK_WORK = 2e7  # what a line does in no time
 _WANTED_WORK = 5e8  # where it would take more, the goal is so wide that it takes this, a second or so
 _TOP = 1e-13  # relative distance from the largest loss at which one atom decides
 
@@ -387,7 +388,8 @@ class Pricing:
         lowest = max(0.0, self.loss.top - margin * (self.loss.top - saddle.x))
         work = lattice_work(transform, lattice, lowest)
         furthest = min(math.pi / lattice.span, reach(_FINE_GOAL, saddle.c))
-        if not work <= min(_WANTED_WORK, 2 * sampling_work(transform, saddle, furthest)):
+        line_work = sampling_work(transform, saddle, furthest)
+        if line_work < _QUICK_WORK or not work <= min(_WANTED_WORK, 2 * line_work):
             return None
         return Atoms.on_lattice(transform, lattice, lowest)
 

@@ -12,9 +12,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from farthing.ledger.sqlite_store import FileConnection, FileEngine
 
 TEN_YEARS = 10 * 365 * 86_400
 NOBODY = 65_534
@@ -52,16 +53,16 @@ def files_stay_small(kilobytes: int) -> Iterator[None]:
 @contextmanager
 def pages_capped(pages: int) -> Iterator[None]:
     """Every SQLite connection that is opened in the block may hold so many pages."""
-    import sqlalchemy as sa
+    connect = FileEngine.connect
 
-    def cap(connection: Any, _: Any) -> None:
-        connection.execute(f"PRAGMA max_page_count = {pages}").close()
+    def capped(engine: FileEngine) -> FileConnection:
+        connection = connect(engine)
+        connection.dbapi_connection.execute(f"PRAGMA max_page_count = {pages}").close()
+        return connection
 
-    sa.event.listen(sa.Engine, "connect", cap)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FileEngine, "connect", capped)
         yield
-    finally:
-        sa.event.remove(sa.Engine, "connect", cap)
 
 
 @contextmanager
