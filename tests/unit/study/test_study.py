@@ -177,7 +177,7 @@ def test_fit_finds_the_least_epsilon(make_study: Make, monkeypatch: pytest.Monke
     assert 0 < plan.delta <= 1e-9 * plan.problem.epsilon * (1 + 1e-9)
     # A little less cannot be enough.
     less = study.plan(*statistics, epsilon=0.99 * plan.problem.epsilon, expected={"rows": 400})
-    monkeypatch.setattr("farthing.planner.offers._accepted", lambda least, lacks: None)  # no offers: each is a plan
+    monkeypatch.setattr("farthing.planner.offers._accepted", lambda *_: None)  # no offers: each is a plan
     with pytest.raises(Infeasible):
         less.require("count by sex", within=20.0).require("mean of age", within=8.0)
     release = plan.release()
