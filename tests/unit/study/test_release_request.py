@@ -221,14 +221,17 @@ def test_processes_that_run_the_same_script_at_once_pay_once(
         for study in (ours, theirs)
     )
     found: list[ft.study.Release] = []
-    charge, draw = Curator._charge, Measurements.run
+    charge, draw, charged = Curator._charge, Measurements.run, threading.Event()
 
     def after_them(curator: Curator, *words: Any) -> Any:
         if curator.ledger is ours.ledger:
             thread = threading.Thread(target=lambda: found.append(other.release()))
             thread.start()
-            thread.join() if not seconds else time.sleep(seconds / 2)
-        return charge(curator, *words)
+            thread.join() if not seconds else charged.wait()
+            return charge(curator, *words)
+        charge_of_theirs = charge(curator, *words)
+        charged.set()
+        return charge_of_theirs
 
     def slowly(*words: Any) -> Any:
         time.sleep(seconds)
