@@ -165,22 +165,3 @@ def test_sums_beyond_64_bits_are_whole() -> None:
     huge = 2**60
     people = dataset(pa.table({"a": [huge] * 20}), schema={"a": (0, huge)})
     assert people.exact({"parts": SoftPartition("a", huge)})["parts"].tolist() == [20 * huge, 0, 0]
-
-
-def test_rows_are_counted_as_the_slot_says_for_others() -> None:
-    """Every cell of the partition holds as many rows as its numbers say, rows without a group included."""
-    people = table_of(ROWS)
-    design = design_of([constructors.mean("bmi", by=["sex", "smoker"]), constructors.mean("age")], people)
-    exact = people.derive(**dict(design.derived)).exact({slot.name: slot.aggregate for slot in design.slots})
-    by_groups, whole = design.slots
-    for slot in (by_groups, whole):
-        assert slot.row_counts is not None
-        numbers = np.asarray(exact[slot.name]).reshape(-1)
-        rows = np.bincount(slot.row_counts.cells, numbers * slot.row_counts.unit, slot.row_counts.partition.cells)
-        assert rows.sum() == pytest.approx(len(ROWS))
-    counted = np.bincount(by_groups.row_counts.cells, np.asarray(exact[by_groups.name]).reshape(-1))  # type: ignore[union-attr]
-    wanted = [
-        sum(1 for row in ROWS if (row["sex"], row["smoker"]) == group)
-        for group in itertools.product("FM", (False, True))
-    ]
-    assert counted[:4] * by_groups.row_counts.unit == pytest.approx(wanted)  # type: ignore[union-attr]

@@ -35,15 +35,9 @@ from farthing.data.aggregates.aggregate import MOST_CELLS, Aggregate, domain_of
 from farthing.data.aggregates.soft_partitions import SoftPartition, completed_shape
 from farthing.data.schema import Domain, Flags
 from farthing.errors import InvalidValue
-from farthing.statistics.counts.count_queries import group_axes, labels_of, question_of
-from farthing.statistics.counts.expected_shares import (
-    category_shares,
-    completed,
-    expected_rows,
-    own_refinement,
-    sizes_expected,
-)
-from farthing.statistics.measurements import Cells, Noise, RowCounts, Slot
+from farthing.statistics.counts.count_queries import group_axes, labels_of
+from farthing.statistics.counts.expected_shares import category_shares, expected_rows, sizes_expected
+from farthing.statistics.measurements import Cells, Noise, Slot
 from farthing.statistics.measurements import Integers as WholeNumbers
 from farthing.statistics.public_facts import DerivedColumns, Facts, without_missing
 from farthing.statistics.statistic import Statistic, column_text
@@ -462,7 +456,6 @@ class _Maker:
             groups=math.prod(whole if complete else groups),
             parts=width,
             total=shares.total,
-            row_counts=self._row_counts(width, shares.total) if complete else None,
         )
         flag = self.centred.thirds is self.centred.halves  # z^2 is 1
         signs = (
@@ -473,28 +466,6 @@ class _Maker:
             for place, (sign, square) in enumerate(signs)
         )
         return parts, self._members(groups, whole if complete else groups)
-
-    def _row_counts(self, width: int, total: int) -> RowCounts | None:
-        """How the numbers of all groups count all rows, for other slots that do; nothing where a condition is asked."""
-        by = self.cells.by
-        if self.facts.asked == 1 or self.cells.where is not None or self.cells.conditions > 1:
-            return None
-        refinement = completed(own_refinement(question_of(Statistic("count", by=by), self.facts.schema)))
-        if refinement is None:
-            return None
-        if not by:
-            return RowCounts(refinement.partition, np.zeros(width, dtype=np.int64), 1 / total)
-        shape = tuple(axis.size for axis in refinement.axes)
-        inside = refinement.members[0][refinement.merge]
-        elements = np.flatnonzero(inside >= 0)
-        places, pieces = np.unravel_index(inside[elements], self.shape), np.unravel_index(elements, shape)
-        element: Any = np.zeros((1,) * len(shape), dtype=np.int64)
-        for number, axis in enumerate(refinement.axes):
-            own = np.full(self.shape[number] + 1, axis.missing)
-            own[places[number]] = pieces[number]
-            element = element * axis.size + own.reshape([-1 if n == number else 1 for n in range(len(shape))])
-        cells = refinement.merge[np.broadcast_to(element, completed_shape(self.shape)).reshape(-1)]
-        return RowCounts(refinement.partition, np.repeat(cells, width), 1 / total)
 
     def _members(self, groups: tuple[int, ...], whole: tuple[int, ...]) -> list[Places]:
         """For each condition, the cell of every group of a slot whose axes have as many places as `whole` says."""
