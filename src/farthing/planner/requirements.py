@@ -210,13 +210,16 @@ class Requirements:
         """Move the limits until every requirement is met, and tight where it binds."""
         limits = self._limited(known)
         drawn_near = not widen
+        weighed: Model | None = None  # what the limits were about: weights follow the noises, and errors fall with that
         for _ in range(_ROUNDS):
             errors = self.errors(division.shares)
             squares = self._squares(division.shares)
+            limited = squares if weighed is None else weighed.errors(division.shares.kinds, division.shares.strengths)
             done = True
             for name, row in self._rows.items():
                 bracket, binding = brackets[name], math.isfinite(limits[row])
-                slack = binding and squares[row] < limits[row] * (1 - 1e-5)
+                slack = binding and limited[row] < limits[row] * (1 - 1e-5)
+                slack &= weighed is not None or not self.model.linked
                 # An output may be better than its limit for the sake of another, or because there is enough for all.
                 if errors[name] <= bracket.within and (not binding or slack):
                     continue
@@ -228,6 +231,7 @@ class Requirements:
             if done:
                 return division
             try:
+                weighed = self.model.at(division.shares)
                 division = solve(limits, division)
             except Unaffordable as refused:
                 nearer = None if drawn_near else self._between_limits(limits, division, solve, brackets)

@@ -12,7 +12,7 @@ import pytest
 from farthing.data import dataset
 from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
-from farthing.statistics import count
+from farthing.statistics import count, histogram
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
@@ -43,6 +43,20 @@ def test_a_requirement_is_met_to_a_thousandth_and_paid_by_the_others(name: str, 
     others = [output.name for output in problem.design.outputs if output.name != name]
     # Whoever shares a slot with it gains; somebody else pays.
     assert any(_error(found, other) > _error(free, other) * 1.001 for other in others)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("count by sex", 1.2), ("histogram of age", 0.8), ("count by edu and sex", 1.2)]
+)
+def test_counts_that_are_estimated_together_are_no_better_than_required(name: str, share: float) -> None:
+    """Their weights follow the noises, and errors fall with that: the limits follow too."""
+    schema = {"sex": ["F", "M"], "edu": list("abcdefgh"), "age": (17, 90)}
+    people = dataset(pyarrow.table({"sex": ["F"], "edu": ["a"], "age": [40]}), schema=schema, rows=20_000)
+    asked = [count(), count(by="sex"), count(by=["edu", "sex"]), histogram("age", bins=10)]
+    problem = Problem(design_of(asked, people), 0.2, 1e-9)
+    free = allocate(problem)
+    required = Requirement(share * _error(free, name))
+    assert _tight(allocate(replace(problem, requirements={name: required}), free))
 
 
 def test_several_requirements_are_met_at_once_and_stay_so_when_weights_move() -> None:
