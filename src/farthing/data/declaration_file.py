@@ -35,6 +35,7 @@ ZONED = "times with a time zone"
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")
 _OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("trim", "lower"), "flags": ()}
 _WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
+_RULES = {"range": "must be a list of two bounds", "categories": "must be a list of values", "flags": "must be true"}
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
@@ -137,7 +138,8 @@ def domain_of_entry(name: str, entry: Any) -> Any:
             return Categories(value, **options)
     except InvalidValue as problem:
         raise InvalidValue(where, entry, f"{problem.name} {problem.rule}", problem.way_out) from None
-    raise InvalidValue(where, entry, "must be filled in", _WAYS)
+    rule = _RULES[kind] if value or value == 0 else "must be filled in"
+    raise InvalidValue(where, entry, rule, _WAYS)
 
 
 def _real(bounds: list[Any]) -> list[Any]:
