@@ -620,6 +620,19 @@ class Dataset:
         whose = "one row" if not self.unit else f"unit={', '.join(self.unit)}, at most {self.rows_per_unit} rows"
         return f"Dataset({self.name}, {whose}, columns={', '.join(self.schema)})"
 
+    def read_together(self, aggregates: Mapping[str, Aggregate]) -> list[set[str]]:
+        """The names of aggregates that add up the same rows: those of one query, where rows are chosen at random.
+
+        Args:
+            aggregates: All that `exact` is asked for, in the same order.
+
+        Returns:
+            All names in one set where no row is chosen at random, else a set for each query: each chooses anew.
+        """
+        if not self.unit and self._probability == 1:
+            return [set(aggregates)]
+        return [set(query.aggregates) for query in self._queries(aggregates)]
+
     def _queries(self, aggregates: Mapping[str, Aggregate]) -> list[AggregateQuery]:
         # Two aggregates on one sample would be one sampled event; priced as two, each needs a sample of its own.
         return aggregate_queries(aggregates, self.schema, apart=self._probability < 1)

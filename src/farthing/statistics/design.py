@@ -276,7 +276,7 @@ def design_of(
         outputs.update((output.name, output) for output in parts[1])
         derived.update(parts[2])
         assumptions.extend(parts[3])
-    outputs = linked_outputs(outputs, slots, dataset.schema)
+    outputs = linked_outputs(outputs, _of_the_same_rows(slots, dataset, derived), dataset.schema)
     ordered = tuple(outputs[statistic.name] for statistic in asked)
     return Design(
         tuple(slots),
@@ -287,6 +287,16 @@ def design_of(
         rows_public="rows" not in facts.expected and facts.rows_known,
         counted=None if facts.rows_known else counted,
     )
+
+
+def _of_the_same_rows(slots: Sequence[Slot], dataset: Dataset, derived: Mapping[str, Any]) -> list[Slot]:
+    """The slots whose counts are of exactly the same rows; of several such sets, the one that counts most often."""
+    counting_slots = [slot for slot in slots if slot.row_counts is not None]
+    if len(counting_slots) < 2:
+        return []
+    prepared = dataset.derive(**derived) if derived else dataset
+    sets = prepared.read_together({name: part for slot in slots for name, part in slot.aggregates.items()})
+    return max(([slot for slot in counting_slots if own.issuperset(slot.aggregates)] for own in sets), key=len)
 
 
 def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:

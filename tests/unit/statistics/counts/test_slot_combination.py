@@ -192,3 +192,22 @@ def test_a_slot_with_next_to_no_budget_says_nothing(monkeypatch: pytest.MonkeyPa
     faint = {first.name: Noise("laplace", 1e-9), second.name: Noise("laplace", 0.5)}
     alone = np.sqrt(second.variance(faint[second.name]))
     assert design.output("count by sex").predicted(faint).standard_errors == pytest.approx([alone, alone])
+
+
+def test_counts_of_rows_that_are_chosen_twice_are_not_estimated_together() -> None:
+    """Each query chooses the rows of a unit anew: what one counts is no word on what another counts."""
+    draw = np.random.default_rng(0)
+    columns = {"a": draw.integers(0, 400, 900), "b": draw.integers(0, 400, 900), "c": draw.integers(0, 4, 900)}
+    table = pyarrow.table({"id": np.repeat(np.arange(300), 3), **columns})
+    schema = {"a": (0, 399), "b": (0, 399), "c": (0, 3)}
+    asked = [st.count(by=["a", "c"]), st.count(by=["b", "c"]), st.count(by="c")]
+    by_row = design_of(asked, dataset(table, schema=schema), {"rows": 900})
+    assert by_row.output("count by c").links is not None
+    people = dataset(table, schema=schema, unit="id", max_rows=1)
+    by_unit = design_of(asked, people, {"rows": 300})
+    linked = [output.links for output in by_unit.outputs if output.links is not None]
+    exact = by_unit.measurements({slot.name: Noise("laplace", 20.0) for slot in by_unit.slots}).exact(people)
+    for combination in linked:
+        numbers = [np.asarray(slot.merged(slot.own(exact)), dtype=float) for slot in combination.slots]
+        assert not np.any(combination.over(tuple(range(len(numbers)))).gaps(numbers))
+    assert linked and by_unit.output("count by b and c").links is None  # it takes a query of its own
