@@ -25,6 +25,7 @@ from benchmarks.promises import wide_moments
 
 import farthing as ft
 from farthing.statistics.counts.count_outputs import CountOutput
+from farthing.statistics.counts.slot_combination import CombinedOutput
 from farthing.statistics.moments.mean_outputs import MomentOutput
 from farthing.statistics.quantiles.quantile_outputs import QuantileOutput
 from farthing.statistics.regression.regression_outputs import RegressionOutput
@@ -124,8 +125,17 @@ def values_of(output: Any, measured: dict[str, np.ndarray], noises: Any) -> np.n
         to_data, constant = equations.to_data()
         return np.linalg.solve(gram, right[:, :, None])[:, :, 0] @ to_data.T + constant
     assert isinstance(output, CountOutput)
-    belongs = output.members[:, None] == np.arange(len(output.reference))
-    return measured[output.slots[0].name] @ belongs.astype(float)
+    belongs = (output.members[:, None] == np.arange(len(output.reference))).astype(float)
+    own = output.slots[0].name
+    if not isinstance(output, CombinedOutput):
+        return measured[own] @ belongs
+    slots = output.combination.slots
+    nothing = {slot.name: np.zeros(slot.cells) for slot in slots}
+    values = np.zeros((RELEASES, len(output.reference)))
+    for slot in slots:  # estimates are linear: one unit at a time
+        units = [output.combination.estimates({**nothing, slot.name: unit}, noises)[own] for unit in np.eye(slot.cells)]
+        values += measured[slot.name] @ (np.array(units) @ belongs)
+    return values
 
 
 def distribution_of(output: QuantileOutput, counts: np.ndarray, noises: Any) -> tuple[np.ndarray, np.ndarray]:
