@@ -133,6 +133,7 @@ def test_delta_at_undoes_epsilon_at(name: str) -> None:
             assert composition.delta_at(epsilon.upper).lower <= delta <= composition.delta_at(epsilon.lower).upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "charges", [[1.0], [(0.4, 0.1)] * 3, [0.1, 0.3, 0.77], [GaussianNoise(1.0)], [LaplaceNoise(1.0)]]
 )

@@ -44,6 +44,7 @@ def spend(budget: Filter, asked: list[tuple[Event, int]]) -> Filter:
     return budget
 
 
+@pytest.mark.slow
 @every_filter
 @given(budgets, requests, charges(), st.integers(0, 10**6))
 @settings(max_examples=30)
@@ -112,6 +113,7 @@ def test_charging_never_lowers_spent_nor_raises_remaining(
     assert after.remaining.delta <= before.remaining.delta
 
 
+@pytest.mark.slow
 @every_filter
 @given(budgets, requests)
 @settings(max_examples=30)

@@ -6,7 +6,7 @@ import json
 
 from click.testing import CliRunner
 
-from asking import PEOPLE, plan
+from asking import plan, the_people
 from farthing.cli.commands import main
 from farthing.curator import Curator
 from system.ledger.places import Place
@@ -21,10 +21,10 @@ def run(place: Place, *words: str) -> tuple[int, str]:
 def test_a_release_is_charged_recorded_and_found_again(place: Place) -> None:
     with place.open() as ledger:
         curator = Curator(ledger)
-        curator.register(PEOPLE, "survey", epsilon=1.0, delta=1e-9)
-        first = curator.release(PEOPLE, plan(), ledger_name="survey", request_id="r-1")
+        curator.register(the_people(), "survey", epsilon=1.0, delta=1e-9)
+        first = curator.release(the_people(), plan(), ledger_name="survey", request_id="r-1")
     with place.open() as ledger:
-        again = Curator(ledger).release(PEOPLE, plan(), ledger_name="survey", request_id="r-1")
+        again = Curator(ledger).release(the_people(), plan(), ledger_name="survey", request_id="r-1")
         assert again.repeated and again.receipt == first.receipt and ledger.budget("survey").count == 1
         assert again.answers["years"].tolist() == first.answers["years"].tolist()
         assert ledger.verify(first.receipt).ok

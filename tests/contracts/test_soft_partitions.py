@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.data import Dataset, Sensitivity, dataset
+from farthing.data import Dataset, Sensitivity, connection, dataset
+from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.aggregates.soft_partitions import SoftPartition, sensitivity_of_shares
+from farthing.data.engines.duckdb import quiet
 from farthing.errors import InvalidValue
 from farthing.statistics import constructors
-from farthing.statistics.design import design_of
+from farthing.statistics.design import Design, design_of
 from farthing.statistics.moments.moment_measurements import PartitionSlot
 
 
@@ -90,15 +93,51 @@ def table_of(rows: list[dict[str, Any]], **options: Any) -> Dataset:
     return dataset(pa.Table.from_pylist(rows, schema=TYPES), schema=SCHEMA, **options)
 
 
-def test_the_numbers_of_every_row_add_up_to_the_total() -> None:
-    """Each row by itself, on the engine: missing, infinite, not a number, out of bounds; without a group too."""
+CONNECTION = connection(threads=1)
+
+
+@functools.cache
+def asked_of_neighbours(neighbours: str) -> tuple[Design, list[tuple[Any, str]]]:
+    """What is asked, and its SQL: made once and run on every table, for making it takes longer than running it."""
+    put(ROWS)
+    with quiet():
+        table = CONNECTION.table("people")
+    people = dataset(table, schema=SCHEMA, neighbours=neighbours)
+    design = design_of(ASKED, people)
+    prepared = people.derive(**dict(design.derived))
+    groups = aggregate_queries({slot.name: slot.aggregate for slot in design.slots}, prepared.schema)
+    return design, [(group, prepared._sql(group, "no sample")) for group in groups]
+
+
+def put(rows: list[dict[str, Any]]) -> None:
+    CONNECTION.con.register("people", pa.Table.from_pylist(rows, schema=TYPES))
+
+
+def exact_of(rows: list[dict[str, Any]], neighbours: str) -> dict[str, Any]:
+    queries = asked_of_neighbours(neighbours)[1]
+    put(rows)
+    found: dict[str, Any] = {}
+    for group, sql in queries:
+        found.update(group.answers(CONNECTION.con.execute(sql).fetchall()))
+    return found
+
+
+def test_the_sql_that_is_made_once_gives_what_a_dataset_gives() -> None:
     people = table_of(ROWS)
     design = design_of(ASKED, people)
+    exact = people.derive(**dict(design.derived)).exact({slot.name: slot.aggregate for slot in design.slots})
+    assert {name: np.asarray(own).tolist() for name, own in exact_of(ROWS, "add-remove").items()} == {
+        name: np.asarray(own).tolist() for name, own in exact.items()
+    }
+
+
+@pytest.mark.slow
+def test_the_numbers_of_every_row_add_up_to_the_total() -> None:
+    """Each row by itself, on the engine: missing, infinite, not a number, out of bounds; without a group too."""
+    design = asked_of_neighbours("add-remove")[0]
     assert all(isinstance(slot, PartitionSlot) for slot in design.slots) and len(design.slots) == len(ASKED)
-    aggregates = {slot.name: slot.aggregate for slot in design.slots}
-    derived = dict(design.derived)
     for row in ROWS[:: max(1, len(ROWS) // 40)]:
-        alone = table_of([row]).derive(**derived).exact(aggregates)
+        alone = exact_of([row], "add-remove")
         for slot in design.slots:
             numbers = np.asarray(alone[slot.name])
             inside = slot.aggregate.where is None or row["sex"] == "F"
@@ -124,6 +163,7 @@ def test_the_sums_are_those_of_the_functions_and_every_row_is_in_one_group() -> 
     assert squares[3] == len(ROWS) - len(present)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(range(len(ROWS))), min_size=1, max_size=4),
     st.lists(st.sampled_from(range(len(ROWS))), min_size=1, max_size=2),
@@ -131,13 +171,9 @@ def test_the_sums_are_those_of_the_functions_and_every_row_is_in_one_group() -> 
 )
 @settings(max_examples=12)
 def test_no_neighbour_is_further_away_than_claimed(stay: list[int], change: list[int], neighbours: str) -> None:
-    people = table_of([ROWS[place] for place in (*stay, *change[:1])], neighbours=neighbours)
-    other = table_of(
-        [ROWS[place] for place in (*stay, *(change[-1:] if neighbours == "replace" else ()))], neighbours=neighbours
-    )
-    design = design_of(ASKED, people)
-    aggregates = {slot.name: slot.aggregate for slot in design.slots}
-    before, after = (each.derive(**dict(design.derived)).exact(aggregates) for each in (people, other))
+    others = change[-1:] if neighbours == "replace" else []
+    before, after = (exact_of([ROWS[place] for place in who], neighbours) for who in (stay + change[:1], stay + others))
+    design = asked_of_neighbours(neighbours)[0]
     for slot in design.slots:
         moved = norms(np.asarray(before[slot.name]) - np.asarray(after[slot.name]))
         assert all(a <= b for a, b in zip(moved, claimed(slot.sensitivity), strict=True)), slot.name

@@ -25,6 +25,13 @@ TRANSFORMS = {
     "matrix": StrategyTransform(SIGNED, (2,)),
     "left out": StrategyTransform(TreeStrategy("tree", 4, (4, 2, 1)), (7, 0, 5)),
 }
+BESIDE = {
+    f"{name}, other rows {norm}": replace(
+        transform, places=np.concatenate([np.arange(transform.groups * transform.strategy.cells), [-1, -1]])
+    ).with_others(norm)  # type: ignore[arg-type]
+    for name, transform in TRANSFORMS.items()
+    for norm in ("l1", "l2")
+}
 
 
 def _moves(columns: np.ndarray, rows: int, relation: str) -> Sensitivity:
@@ -78,6 +85,48 @@ def test_no_neighbour_moves_marginals_further_than_claimed(norm: Any, relation: 
     if relation == ADD_REMOVE:  # every row moves the numbers by as much as any other
         found = _moves(columns, 1, relation)
         assert (found.l1, found.l2_squared) == (claimed.l1, claimed.l2_squared)
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
+@pytest.mark.parametrize("name", BESIDE)
+def test_counting_other_rows_costs_nothing(name: str, relation: str) -> None:
+    """Cells for rows that lie in no other move the numbers no further, in the norm that they are weighed for."""
+    transform = BESIDE[name]
+    norm = "l1" if name.endswith("l1") else "l2_squared"
+    alone = replace(transform, others_weight=0)
+    cells = transform.groups * transform.strategy.cells + 2
+    assert transform.others == 2 and transform.size == alone.size + 2
+    assert getattr(transform.columns, norm) == getattr(alone.columns, norm)
+    columns = _columns(transform, cells)
+    for rows in (1, 2):
+        counted = sensitivity_of_rows(cells, [(0, 1)], rows, relation)
+        claimed = sensitivity_through(counted, transform.columns, transform.size)
+        assert _no_more(_moves(columns, rows, relation), claimed)
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_counting_rows_that_are_in_no_table_costs_nothing(norm: Any, relation: str) -> None:
+    sizes = (2, 3)
+    plan = plan_marginals(sizes, [(0, 1)], norm=norm)
+    alone = replace(MarginalTransform.weighted(plan), tables=((0, 1),))
+    transform = alone.with_others((3, 4))
+    assert transform.others_weight > 0
+    key = "l1" if norm == "l1" else "l2_squared"
+    assert getattr(transform.columns, key) == getattr(alone.columns, key)
+    rows = []
+    for cell in itertools.product(range(3), range(4)):  # the last of each is a missing value
+        tables = [np.zeros(sizes, dtype=np.int64), np.zeros(3, dtype=np.int64), np.zeros(4, dtype=np.int64)]
+        if cell[0] < 2 and cell[1] < 3:
+            tables[0][cell] = 1
+        else:
+            tables[1][cell[0]] = tables[2][cell[1]] = 1
+        rows.append(transform.apply(tables))
+    columns = np.array(rows).T
+    for count in (1, 2):
+        counted = sensitivity_of_rows(6, [(0, 1)], count, relation)
+        claimed = sensitivity_through(counted, transform.columns, transform.size)
+        assert _no_more(_moves(columns, count, relation), claimed)
 
 
 def test_claims_for_trees_are_tight() -> None:

@@ -65,6 +65,7 @@ lists = st.lists(log_uniform, min_size=1, max_size=7)
 leak_shares = st.lists(st.sampled_from([0.0, 0.0, 0.05, 0.2, 1.0]), min_size=7, max_size=7)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(lists, leak_shares, small_deltas)
 def test_optimum_lies_inside(epsilons: list[float], shares: list[float], delta: float) -> None:
@@ -115,6 +116,7 @@ def test_one_charge_and_two() -> None:
     assert half.lower <= math.tanh(0.5) * (1 + 1e-9) and half.upper >= math.tanh(0.5) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     st.dictionaries(st.integers(1, 4000), st.integers(1, 2), min_size=2, max_size=22),
@@ -139,6 +141,7 @@ def test_counted_depths_hold_the_same_curve(parts: dict[int, int], step: float, 
         assert counted.high - counted.low < 1e-8 or below * x == x  # at the edge only the lower end is known
 
 
+@pytest.mark.slow
 def test_counted_depths_hold_the_truth_and_miss_a_wrong_one() -> None:
     """All transcripts of twelve charges in high precision decide; without the largest charge the curve is lower."""
     epsilons = [0.013 * m for m in (3, 7, 8, 11, 19, 23, 42, 57, 91, 93, 110, 140)]

@@ -46,6 +46,7 @@ def exact_log_delta(epsilons: list[float], counts: list[int], x: float) -> mpmat
 epsilon_lists = st.lists(st.floats(0.02, 2.0), min_size=2, max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(epsilon_lists, st.floats(0.05, 0.9), st.sampled_from([1e-3, 1e-5]))
 def test_sandwich_holds_the_enumeration(epsilons: list[float], place: float, goal: float) -> None:
@@ -143,6 +144,7 @@ def test_square_of_sine_is_below_and_close() -> None:
     assert np.all(found <= exact * (1 + 1e-15)) and np.all(found >= exact - 1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.lists(st.floats(0.5, 6.0), min_size=3, max_size=8), st.floats(0.3, 0.9))
 def test_a_line_beside_the_saddle_holds_the_enumeration(epsilons: list[float], delta: float) -> None:

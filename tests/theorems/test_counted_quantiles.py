@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 from typing import Any
 
 import mpmath
@@ -295,6 +295,34 @@ def test_places_between_two_others_are_weighed_one_by_one(wanted: Fraction, monk
     law = {low + place: weight / mpmath.fsum(weights) for place, weight in enumerate(weights)}
     observed = Counter(column.drawn_place(low, high, high, wanted, rate, bits) for _ in range(4_000))
     assert not rejected(observed, law)
+
+
+def test_the_nearest_place_has_gap_zero_and_further_limits_only_add_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `choose_label` asks of groups, where points hold more rows than they have places."""
+    draws = np.random.default_rng(5)
+    seen: list[Any] = []
+
+    def looked_at(rate: Fraction, groups: Any, candidates: int, bits: Bits) -> int:
+        near = [groups(limit) for limit in (1, 1_000, 10**9)]
+        for (inside, outside), (more, _) in pairwise(near):
+            assert more[: len(inside)] == inside and outside >= 0
+        gaps = [group[0] for group in near[-1][0]]
+        assert gaps == sorted(gaps) and gaps[0] == 0
+        seen.append(near[-1][0][0][2])
+        return int(near[-1][0][0][2])
+
+    monkeypatch.setattr(ranked_intervals, "SPLITS", 4)
+    monkeypatch.setattr(ranked_intervals, "choose_label", looked_at)
+    monkeypatch.setattr(ranked_intervals, "chosen_step", lambda *_: 0)
+    for _ in range(400):
+        rows = RankedPoints.of(draws.integers(0, 60, 5) * draws.integers(0, 2, 5))
+        low, high = sorted(draws.integers(0, 21, 2).tolist())
+        wanted = Fraction(int(draws.integers(0, 101)), 100)
+        place = rows.drawn_place(low, high, min(high, 19), wanted, Fraction(1, 9), Bits(Seeded(1))) if low < 20 else 0
+        target = rows.rank_at(low) + wanted * (rows.rank_at(high) - rows.rank_at(low))
+        offered = [abs(rows.rank_at(other) - target) for other in range(low, min(high, 19) + 1)]
+        assert low >= 20 or abs(rows.rank_at(place) - target) == min(offered)
+    assert len(seen) > 300
 
 
 def test_a_million_rows_at_one_point_are_split_where_the_quantile_lies() -> None:

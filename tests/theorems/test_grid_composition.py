@@ -94,6 +94,7 @@ def worse(parts: list[Event], epsilon: float) -> mp.mpf:
 PRODUCTS: dict[tuple[Event, ...], list[Outcomes]] = {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", BRUTE, ids=lambda parts: " + ".join(type(p).__name__ for p in parts))
 def test_products_of_all_outcomes_lie_inside(parts: list[Event]) -> None:
     """The worse direction of the full product of outcomes, with each direction used throughout."""

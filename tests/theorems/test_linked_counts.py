@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from farthing.inference.linked_counts import Link, LinkedCounts, independent_rows
+from farthing.inference.linked_counts import Covariance, Link, LinkedCounts, independent_rows
 
 
 def _dense(linked: LinkedCounts, variances: np.ndarray) -> np.ndarray:
@@ -21,6 +23,10 @@ def _dense(linked: LinkedCounts, variances: np.ndarray) -> np.ndarray:
             rows.append(row)
     relations = np.array(rows).reshape(-1, starts[-1])
     spread = np.diag(np.repeat(variances, linked.sizes))
+    for vector, covariance in enumerate(linked.covariances):
+        if covariance is not None:
+            own = slice(starts[vector], starts[vector + 1])
+            spread[own, own] = variances[vector] * covariance.times(np.eye(linked.sizes[vector]))
     middle = np.linalg.pinv(relations @ spread @ relations.T, rcond=1e-12, hermitian=True)
     return np.eye(starts[-1]) - spread @ relations.T @ middle @ relations
 
@@ -73,6 +79,50 @@ def test_weights_variances_and_estimates_are_those_of_the_dense_solution(seed: i
         spread = [linked.spread(other, taken) for other in range(len(linked.sizes))]
         spread = [(sums if other == vector else 0.0) - own for other, own in enumerate(spread)]
         assert np.allclose(np.concatenate(spread, axis=1), weights, atol=1e-9)
+
+
+def _correlated(generator: np.random.Generator, size: int) -> Covariance:
+    """One block over all but the last number, with a covariance of any kind, and the last by itself."""
+    root = generator.normal(size=(size - 1, size - 1)) + np.eye(size - 1)
+    matrix = root @ root.T
+    rest = generator.uniform(0.5, 2.0, 1)
+    return Covariance(lambda rows: rows @ matrix, size - 1, 1, rest, float(np.trace(matrix)) / max(size - 1, 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_vectors_with_a_covariance_are_estimated_as_in_the_dense_solution(seed: int) -> None:
+    generator = np.random.default_rng(100 + seed)
+    plain = _random(generator)
+    covariances = tuple(
+        _correlated(generator, size) if size > 2 and generator.random() < 0.7 else None for size in plain.sizes
+    )
+    linked = replace(plain, covariances=covariances)
+    variances = np.exp(generator.normal(0, 1, len(linked.sizes)))
+    dense = _dense(linked, variances)
+    estimate = linked.at(variances.tolist())
+    starts = np.cumsum([0, *linked.sizes])
+    numbers = [generator.normal(0, 10, size) for size in linked.sizes]
+    assert np.allclose(np.concatenate(estimate.estimate(numbers)), dense @ np.concatenate(numbers), atol=1e-7)
+    for vector, size in enumerate(linked.sizes):
+        functions = generator.normal(size=(3, size))
+        covariance = covariances[vector]
+        own = functions if covariance is None else covariance.times(functions)
+        squares = np.einsum("ij,ij->i", own, functions)
+        crossed = linked.combined(vector, functions)
+        weights = functions @ dense[starts[vector] : starts[vector + 1]]
+        parts = np.array(
+            [
+                [
+                    float(row[part] @ (row[part] if each is None else each.times(row[part][None, :])[0]))
+                    for part, each in zip(map(slice, starts[:-1], starts[1:]), covariances, strict=True)
+                ]
+                for row in weights
+            ]
+        )
+        assert np.allclose(estimate.square_weights(vector, crossed, squares), parts, atol=1e-7)
+        variance = estimate.covariance(vector, crossed, crossed, squares)
+        assert np.allclose(variance, parts @ variances, atol=1e-7)
+        assert np.all(variance <= squares * variances[vector] + 1e-9)
 
 
 def test_no_other_unbiased_weights_have_less_variance() -> None:

@@ -93,6 +93,7 @@ def test_the_budget_is_spent_exactly() -> None:
         assert float((first + second) * sensitivity) == 0.7
 
 
+@pytest.mark.slow
 def test_the_code_has_the_law_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every draw of the noises up to a window is fed to the real round, and its transcripts are weighed."""
     round_ = TwoSidedThreshold(9.0, 1, 1, threshold_parts=2**15)

@@ -71,6 +71,7 @@ def _rational(rate: float) -> Fraction:
     return Fraction(exp(-rate))
 
 
+@pytest.mark.slow
 def test_the_law_is_exact() -> None:
     mechanism = ReportNoisyMax(0.9)
     source = Seeded(1)

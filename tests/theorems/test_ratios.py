@@ -39,6 +39,18 @@ def drawn(noise: tuple[str, float], size: int, rng: np.random.Generator) -> Floa
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_several_levels_at_once_are_each_as_by_itself(
+    case: tuple[int, float, float, tuple[str, float], tuple[str, float]],
+) -> None:
+    rows, mean, step, (kind, scale), (count_kind, count_scale) = case
+    sums = Measured([rows * mean, rows * mean + 3, 0.0], [Term(kind, scale, step)])  # type: ignore[arg-type]
+    ratio = Ratio(sums, Measured([rows, rows + 2.0, 1.0], [Term(count_kind, count_scale)]), -1.0, 1.0)  # type: ignore[arg-type]
+    levels = (0.5, 0.95, 0.999, 1 - 1e-6)
+    for level, ends in zip(levels, ratio.at_levels(levels), strict=True):
+        assert np.allclose(ends, ratio(level), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99])
 def test_the_true_mean_is_inside_exactly_when_the_noise_is_within_its_error(
     case: tuple[int, float, float, tuple[str, float], tuple[str, float]], confidence: float

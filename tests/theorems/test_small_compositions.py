@@ -86,7 +86,7 @@ def check(found: list[Charge], delta_g: float, place: float, *, width: float = 1
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@settings(max_examples=600)  # a fault in one case of 120 is missed by one run in 150
 @given(charges(15), deltas_g, st.floats(0.0, 1.0))
 @example([(0.1, 0.0, 15)], 1e-6, 0.5)
 @example([(5.0, 0.1, 1), (0.001, 1e-300, 14)], 0.1, 0.0)  # the leak is just above delta_g

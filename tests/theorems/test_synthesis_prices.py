@@ -84,6 +84,7 @@ def test_noise_falls_with_shares_and_with_the_budget() -> None:
         assert np.all(np.diff([one.choice_epsilon for one in prices]) > 0)
 
 
+@pytest.mark.slow
 def test_a_tiny_delta_is_served_by_pure_noise_and_no_budget_is_refused() -> None:
     assert prices_within(1.0, 1e-30, 24, 60, ONE).pure
     assert not prices_within(1.0, 1e-15, 24, 60, ONE).pure

@@ -26,6 +26,7 @@ def gaussian_delta(rho: float, epsilon: float) -> object:
     return ((above / root).erfc() - flint.arb(epsilon).exp() * (below / root).erfc()) / 2
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(rhos, target_deltas(0.9))
 def test_both_conversions_hold_for_gaussian_noise(rho: float, delta: float) -> None:

@@ -5,6 +5,7 @@ calibrate               the least noise that fits a budget
 group_privacy, sampled_approx_dp, sampled_without_replacement
 theorems                every bound people compare with
 filters                 the account when parameters depend on earlier answers
+CompositionGame, tally  the adaptive composition game: choose charges after seeing answers, and watch a filter hold
 """
 
 from farthing.accounting import filters, theorems
@@ -12,11 +13,13 @@ from farthing.accounting.algorithm_choice import EngineChoice
 from farthing.accounting.amplification import group_privacy, sampled_approx_dp, sampled_without_replacement
 from farthing.accounting.calibration import Calibration, calibrate
 from farthing.accounting.compose import Composition, compose
+from farthing.accounting.composition_game import CompositionGame, pressing, steady, tally
 from farthing.accounting.tradeoff_functions import Region, TradeoffFunction
 
 __all__ = [
     "Calibration",
     "Composition",
+    "CompositionGame",
     "EngineChoice",
     "Region",
     "TradeoffFunction",
@@ -24,7 +27,10 @@ __all__ = [
     "compose",
     "filters",
     "group_privacy",
+    "pressing",
     "sampled_approx_dp",
     "sampled_without_replacement",
+    "steady",
+    "tally",
     "theorems",
 ]

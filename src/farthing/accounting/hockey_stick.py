@@ -9,7 +9,7 @@ certain; discrete noises are sums of positive terms with a stated error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import flint
@@ -25,6 +25,8 @@ from farthing.numerics.bounds import down, precision, up
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
     Event,
     GaussianNoise,
     LaplaceNoise,
@@ -67,6 +69,19 @@ def hockey_stick_divergence(event: Event, epsilon: float, direction: Direction =
     if isinstance(event, Sampled):
         return _sampled(event, x, direction)
     return _base(event, x)
+
+
+def upper_curve(event: Event, epsilons: Sequence[float]) -> list[float]:
+    """Upper bounds of the curve of an event that is not sampled, at many epsilons: discrete noises are prepared once.
+
+    >>> upper_curve(LaplaceNoise(1.0), [0.0, 1.0])
+    [0.393469340287366..., 0.0]
+    """
+    match event:
+        case DiscreteGaussianNoise() | DiscreteLaplaceNoise():
+            curve = _upper_of_pair(loss_pair(event, "remove", _CUT))
+            return [curve(x) for x in epsilons]
+    return [_base(event, x).upper for x in epsilons]
 
 
 def _sampled(event: Sampled, x: float, direction: Direction) -> Bounds:
@@ -171,26 +186,44 @@ def _gaussian(mu: Any, x: float) -> Any:
 def _of_pair(pair: LossPair, x: float) -> Bounds:
     """The curve of a pair given by atoms: a sum of positive terms. Sandwiched pairs are put on a fine grid first."""
     if pair.density is None:
-        above, below = pair.atoms if pair.dominating is None else pair.dominating.atoms, pair.atoms
         # Losses off by loss_error move the curve by as much along x.
-        most = _log_curve(above.loss, above.log_p + above.error, x - above.loss_error, 1.0)
-        least = _log_curve(below.loss, below.log_p - below.error, x + below.loss_error, -1.0)
+        least = _log_curve(pair.atoms.loss, pair.atoms.log_p - pair.atoms.error, x + pair.atoms.loss_error, -1.0)
     else:
-        low, high = pair.density.loss(np.array([pair.density.low, pair.density.high]))
-        step = float(high - low) / _FINE_CELLS
-        distribution, sets = upper_distribution(pair, step, 0.0), lower_distribution(pair, step, 0.0)
-        most = _log_curve(
-            distribution.index.astype(np.float64) * step,
-            distribution.log_mass,
-            x - distribution.shift - 2.0**-50 * (abs(low) + abs(high)),
-            1.0,
-        )
+        sets = lower_distribution(pair, _fine_step(pair), 0.0)
         # Each set of outcomes has the loss log P - log Q, whatever it is named.
         least = _log_curve(sets.log_p - sets.log_q, sets.log_p, x + 2.0**-44 * (1 + abs(x)), -1.0)
+    return _unit(math.exp(min(least, 0.0)), _upper_of_pair(pair)(x))
+
+
+def _upper_of_pair(pair: LossPair) -> Callable[[float], float]:
+    """The upper side of that curve."""
+    if pair.density is None:
+        above = pair.atoms if pair.dominating is None else pair.dominating.atoms
+        loss, log_p, moved = above.loss, above.log_p + above.error, above.loss_error
+    else:
+        step = _fine_step(pair)
+        distribution = upper_distribution(pair, step, 0.0)
+        loss, log_p = distribution.index.astype(np.float64) * step, distribution.log_mass
+        moved = distribution.shift + 2.0**-50 * float(np.abs(_ends(pair)).sum())
     top = pair if pair.dominating is None else pair.dominating
-    # Cut off mass may count in full, at either end.
-    most = float(np.logaddexp.reduce([most, top.log_infinite, top.log_above, top.log_below]))
-    return _unit(math.exp(min(least, 0.0)), math.exp(min(most, 0.0)) * (1 + 2.0**-50) if most > -math.inf else 0.0)
+
+    def curve(x: float) -> float:
+        most = _log_curve(loss, log_p, x - moved, 1.0)
+        # Cut off mass may count in full, at either end.
+        most = float(np.logaddexp.reduce([most, top.log_infinite, top.log_above, top.log_below]))
+        return min(1.0, math.exp(min(most, 0.0)) * (1 + 2.0**-50)) if most > -math.inf else 0.0
+
+    return curve
+
+
+def _fine_step(pair: LossPair) -> float:
+    low, high = _ends(pair)
+    return float(high - low) / _FINE_CELLS
+
+
+def _ends(pair: LossPair) -> Array:
+    assert pair.density is not None
+    return pair.density.loss(np.array([pair.density.low, pair.density.high]))
 
 
 def _log_curve(loss: Array, log_p: Array, x: float, sign: float) -> float:

@@ -235,6 +235,7 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 
 # 1/3 + 1/7 + ... would grow without end; past this many bits a sum is rounded up instead.
 _MAX_BITS = 8192
+_MAX_EXPONENT = 8192  # of two, above and below which a bound is rounded away from what it bounds
 
 
 @lru_cache(maxsize=4096)
@@ -308,18 +309,21 @@ def ball(amount: Fraction) -> Any:
 
 
 def upper_fraction(value: Any) -> Fraction | None:
-    """A fraction >= the ball `value`; None when the ball is not finite (treat it as infinity)."""
-    return _endpoint(value.upper()) if value.is_finite() else None
+    """A fraction >= the ball `value`; None when the ball is not finite, or absurdly large (treat it as infinity)."""
+    if not value.is_finite():
+        return None
+    mantissa, exponent = (int(part) for part in value.upper().man_exp())
+    if mantissa.bit_length() + exponent > _MAX_EXPONENT:
+        return None if mantissa > 0 else -(Fraction(2) ** _MAX_EXPONENT)
+    if exponent < -_MAX_EXPONENT:  # e^-(10^12) is a number of 10^12 bits: what is above it will do
+        return Fraction(-(-mantissa >> min(-exponent - _MAX_EXPONENT, mantissa.bit_length())), 2**_MAX_EXPONENT)
+    return Fraction(mantissa) * Fraction(2) ** exponent
 
 
 def lower_fraction(value: Any) -> Fraction | None:
-    """A fraction <= the ball `value`; None when the ball is not finite."""
-    return _endpoint(value.lower()) if value.is_finite() else None
-
-
-def _endpoint(end: Any) -> Fraction:
-    mantissa, exponent = (int(part) for part in end.man_exp())
-    return Fraction(mantissa) * Fraction(2) ** exponent
+    """A fraction <= the ball `value`; None when the ball is not finite, or absurdly far below 0."""
+    opposite = upper_fraction(-value)
+    return None if opposite is None else -opposite
 
 
 def rounded_down(value: Fraction) -> float:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.numerics.bounds import around, down, precision, up
+from farthing.numerics.bounds import around, down, lower_fraction, precision, up, upper_fraction
 
 
 @given(st.fractions(min_value=-(10**20), max_value=10**20), st.integers(4, 300))
@@ -28,6 +28,23 @@ def test_around_holds_its_whole_radius(value: float, error: float) -> None:
     with precision(64):
         ball = around(value, error)
     assert down(ball) <= value - error and up(ball) >= value + error
+
+
+@given(st.fractions(min_value=-(10**20), max_value=10**20), st.integers(4, 300))
+def test_fractions_enclose_a_ball(value: Fraction, bits: int) -> None:
+    with precision(bits):
+        ball = flint.arb(flint.fmpq(value.numerator, value.denominator))
+        lower, upper = lower_fraction(ball), upper_fraction(ball)
+    assert lower is not None and upper is not None and lower <= value <= upper
+
+
+def test_fractions_of_absurd_exponents_stay_short() -> None:
+    """Written out, e^(-10^13) has 10^13 bits: a charge that small once filled the memory."""
+    tiny, huge = (-(flint.arb(10) ** 13)).exp(), (flint.arb(10) ** 13).exp()
+    assert upper_fraction(tiny) == -(lower_fraction(-tiny) or 0) > 0
+    assert lower_fraction(tiny) == upper_fraction(-tiny) == 0
+    assert upper_fraction(huge) is None and lower_fraction(-huge) is None
+    assert (lower_fraction(huge) or 0) > 2**1024 and (upper_fraction(-huge) or 0) < -(2**1024)
 
 
 def test_what_no_double_reaches_goes_outward() -> None:

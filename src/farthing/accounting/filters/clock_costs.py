@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from farthing.accounting.event_price import price_of
+from farthing.accounting.filters.bounded_range_cost import MARGIN, checked_level, covers_bounded_range
+from farthing.accounting.filters.sampled_cost import sampled_cost
 from farthing.errors import InvalidValue
-from farthing.numerics.bounds import ball, exact, precision, upper_fraction
+from farthing.numerics.bounds import ball, exact, precise_balls, precision, upper_fraction
 from farthing.privacy import (
     ApproxDP,
     BoundedRange,
@@ -35,16 +37,21 @@ from farthing.privacy import (
 CLOCK_UNITS = 10**40
 """Clocks are kept in whole numbers of 1e-40."""
 
+MOST_EXCESS = CLOCK_UNITS // 10**6
+"""What the excesses of all charges may add up to. Slack is smaller by this share from the start, and e^x (1-x) <= 1."""
+
 _BITS = 320  # the cost of an epsilon of 1e-12 still has 50 digits
 _MANTISSA = 6  # bits of a level; the next one is at most a thirty-second lower
 _LOWEST = Fraction(1, 2**120)
 
 
 class ClockCost(NamedTuple):
-    """Whole units, rounded up: of the clock, and the share by which the event may exceed the curve it pays for."""
+    """Whole units, rounded up: of the clock, the share by which the event may exceed the curve it pays for, and delta
+    that is paid beside the clock."""
 
     clock: int
     excess: int = 0
+    leak: int = 0
 
 
 def level_below(remaining: Fraction) -> Fraction:
@@ -60,8 +67,10 @@ def level_below(remaining: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=65536)
-def clock_cost(event: Event, level: Fraction) -> ClockCost | None:
+def clock_cost(event: Event, level: Fraction, leak: int = 0) -> ClockCost | None:
     """What a clock that keeps at least `level` pays for `event`, rounded up; None where no finite amount is proven.
+
+    A sample may be cheaper where so many units of delta, `leak`, may be paid beside the clock (`sampled_cost`).
 
     Statement:
         Let a pair with privacy loss l have no leak, and let M be the measure e^(-l/2) dP of its losses. Write G_s for
@@ -73,10 +82,11 @@ def clock_cost(event: Event, level: Fraction) -> ClockCost | None:
         ordered. So c = 8 erfinv(TV)^2 - s' with TV = E[V(l, s')]. What is enough at s' is enough at every larger one.
         It applies to randomized response (two atoms), to Laplace noise (two atoms and an even density between them),
         to discrete Laplace noise with every atom spread evenly to the middle of its neighbours (a density that rises
-        away from 0, which dominates), and to the curve of bounded range (an even density). Gaussian noise has
-        c = mu^2 exactly. Discrete Gaussian noise of standard deviation sigma, in steps, has
+        away from 0, which dominates), and to the upper envelope of all pairs of bounded range (an even density); where
+        `covers_bounded_range` proves it, bounded range costs what its symmetric pair does, and 1/128 of that. Gaussian
+        noise has c = mu^2 exactly. Discrete Gaussian noise of standard deviation sigma, in steps, has
             E[V(x + l, s')] <= (1 + eta) V(x, s' + mu^2),  eta = 2 sum_k exp(-2 pi^2 k^2 sigma^2 s' / (mu^2 + s')),
-        and eta is returned as `excess`.
+        and eta is returned as `excess`. A leak means E[V(x + l, s')] <= V(x, s' + c) + leak.
     Source: the proof is on the page docs/clock.md; it was written for farthing. For Gaussian mechanisms alone the
         filter is that of Smith & Thakurta, arXiv:2210.17520.
     Assumes: the event keeps its curve whatever the answers before it; what is left of the clock after it is at least
@@ -85,13 +95,15 @@ def clock_cost(event: Event, level: Fraction) -> ClockCost | None:
     Checked by: tests/theorems/test_clock_costs.py
     """
     if isinstance(event, Sampled):
-        return _sampled_cost(event, level)
+        return _sampled_cost(event, level, leak)
     if isinstance(event, GaussianNoise):
         return ClockCost(_units_up(1 / exact(event.noise_multiplier) ** 2))
     if isinstance(event, DiscreteGaussianNoise):
         return _discrete_gaussian_cost(event, level)
     epsilon = price_of(event).epsilon
     assert epsilon is not None  # every other event has a pure part; its own delta is a leak, which filters add up
+    if isinstance(event, BoundedRange):
+        return _bounded_range_cost(epsilon, level)
     return _pure_cost(_distances(event, epsilon), epsilon, level)
 
 
@@ -187,12 +199,59 @@ def _discrete_gaussian_cost(event: DiscreteGaussianNoise, level: Fraction) -> Cl
     return None if excess is None else ClockCost(_units_up(mu_squared), _units_up(excess))
 
 
-def _sampled_cost(event: Sampled, level: Fraction) -> ClockCost | None:
-    """A sample of a pure event has a smaller epsilon; one of Gaussian noise costs what the whole does."""
-    epsilon = price_of(event).epsilon
-    if epsilon is None:
+def _bounded_range_cost(length: Fraction, level: Fraction) -> ClockCost | None:
+    """That of the pair in the middle of the range, if it is checked for the others; that of the upper envelope else."""
+    envelope = _pure_cost(_distances(BoundedRange(1.0), length), length, level)
+    checked = checked_level(length, level)
+    if checked is None or not length:
+        return envelope
+    middle = _pure_cost(_distances(ApproxDP(1.0), length / 2), length / 2, checked)
+    if middle is None:
+        return envelope
+    units = math.ceil(middle.clock * (1 + MARGIN))
+    if (envelope is None or units < envelope.clock) and _covered(length, checked, units):
+        return ClockCost(units)
+    return envelope
+
+
+@lru_cache(maxsize=4096)
+def _covered(length: Fraction, level: Fraction, units: int) -> bool:
+    return covers_bounded_range(length, level, Fraction(units, CLOCK_UNITS))
+
+
+def _sampled_cost(event: Sampled, level: Fraction, leak: int) -> ClockCost | None:
+    """What is checked with the leak, or what holds without one, whichever is less of the clock."""
+    without = _leakless_sampled_cost(event, level)
+    # Excesses of later charges multiply a leak by at most e^x, and e^x (1 - x) <= 1.
+    checked = sampled_cost(event, level, Fraction(leak, CLOCK_UNITS) * (1 - Fraction(MOST_EXCESS, CLOCK_UNITS)))
+    if checked is None or (without is not None and without.clock <= _units_up(checked)):
+        return without
+    return ClockCost(_units_up(checked), 0, leak)
+
+
+def _leakless_sampled_cost(event: Sampled, level: Fraction) -> ClockCost | None:
+    """A sample of a pure event has smaller losses, in a shorter range; one of Gaussian noise costs what the whole does.
+
+    A loss l becomes log(1 + p (e^l - 1)), in one order or the other. This is convex in l, so losses within +-epsilon
+    end in the range between its two ends, and losses within a range of length epsilon in one from 0 to its upper end.
+    """
+    most, probability = price_of(event).epsilon, exact(event.probability)
+    if probability == 0:
+        return ClockCost(0)
+    if most is None or probability == 1:
         return clock_cost(event.event, level)
-    return _pure_cost(_distances(ApproxDP(0.0), epsilon), epsilon, level)
+    length = most if isinstance(event.event, BoundedRange) else most + _fall(event.event, probability)
+    costs = (_pure_cost(_distances(ApproxDP(1.0), most), most, level), _bounded_range_cost(length, level))
+    return min((cost for cost in costs if cost is not None), default=None)
+
+
+def _fall(event: Event, probability: Fraction) -> Fraction:
+    """-log(1 + p (e^-epsilon - 1)), rounded up: by how much a sample's losses can fall."""
+    epsilon = price_of(event).epsilon
+    assert epsilon is not None
+    with precise_balls():
+        upper = upper_fraction(-(ball(probability) * (-ball(epsilon)).expm1()).log1p())
+    return epsilon if upper is None else min(epsilon, upper)
 
 
 def _normal(x: Any) -> Any:

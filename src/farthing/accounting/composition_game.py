@@ -1,0 +1,325 @@
+"""The adaptive composition game: choose the next charge after seeing the last answer, and watch a filter hold.
+
+A secret bit is drawn, every answer says a little about it, and a filter decides how much may be asked. The bit is made
+up and protects nobody, so a game may have a seed. Nothing here takes data, and no mechanism draws from here.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, pstdev
+
+from farthing.accounting.event_price import Charge, as_event
+from farthing.accounting.filters import ClockFilter, Filter
+from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.numerics.bounds import number_text
+from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise, RandomizedResponse
+from farthing.privacy.events import checked_count
+
+_MOST = 10_000  # rounds of one game: a strategy that never ends is stopped
+
+
+@dataclass(frozen=True)
+class Round:
+    """One question and its answer.
+
+    Attributes:
+        event: What was asked for.
+        answer: The noisy bit, or the bit with noise added; None if the filter refused.
+        loss: How much the answer speaks for a secret of 1, as the logarithm of a likelihood ratio.
+        total: The losses so far.
+        remaining: The largest epsilon that the filter would admit next.
+    """
+
+    event: Event
+    answer: float | None
+    loss: float
+    total: float
+    remaining: float
+
+    @property
+    def refused(self) -> bool:
+        """Whether the filter refused: then nothing was answered, and nothing was charged."""
+        return self.answer is None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a game ended.
+
+    Attributes:
+        secret: The bit.
+        guess: The better guess, from all answers.
+        loss: The losses in favour of the secret: what the answers gave away.
+        epsilon: The epsilon of the budget.
+        delta: The delta of the budget.
+    """
+
+    secret: int
+    guess: int
+    loss: float
+    epsilon: float
+    delta: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the guess is right."""
+        return self.guess == self.secret
+
+    @property
+    def right_at_most(self) -> float:
+        """How often any guess can be right under this budget, if both bits are equally likely."""
+        return right_at_most(self.epsilon, self.delta)
+
+    @property
+    def sentence(self) -> str:
+        """The secret, the guess and its odds, whether the filter held, and what bounds every guess."""
+        whole = f"the {number_text(self.epsilon)} of the budget"
+        held = f"within {whole}" if self.loss <= self.epsilon else f"beyond {whole}, which is rare: delta pays for it"
+        odds = math.exp(min(abs(self.loss), 700.0))
+        return (
+            f"The secret was {self.secret}, and the answers say {self.guess} with odds of {number_text(odds)} to 1: "
+            f"{'right' if self.right else 'wrong'}. The loss is {number_text(self.loss)}, {held}. Whatever you ask, a "
+            f"guess is right at most {math.ceil(1000 * self.right_at_most) / 10:g}% of the time."
+        )
+
+
+def right_at_most(epsilon: float, delta: float) -> float:
+    """The largest chance that a guess between two equally likely neighbours is right under (epsilon, delta)-DP.
+
+    Args:
+        epsilon: The epsilon of all answers.
+        delta: The delta of all answers.
+
+    Returns:
+        (e^epsilon + delta) / (1 + e^epsilon).
+
+    >>> round(right_at_most(1.0, 1e-6), 4), right_at_most(0.0, 0.0)
+    (0.7311, 0.5)
+    """
+    return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+
+
+class CompositionGame:
+    """A game against a filter: choose every question after the last answer; the filter refuses what would be too much.
+
+    Args:
+        budget: The filter; by default a clock of epsilon 1 at delta 0.01.
+        seed: Repeats a game. The secret is made up, so this is no risk; nothing that protects a person takes a seed.
+
+    >>> game = CompositionGame(ClockFilter(1.0, 0.01, leak=0), seed=3)
+    >>> game.ask(0.4).answer, round(game.total, 3)
+    (1.0, 0.4)
+    >>> game.ask(GaussianNoise(4.0)).refused, game.ask(2.0).refused
+    (False, True)
+    >>> len(game.rounds), game.finish().right_at_most < 0.735
+    (3, True)
+    """
+
+    def __init__(self, budget: Filter | None = None, *, seed: int | None = None) -> None:
+        self.budget: Filter = ClockFilter(1.0, 0.01, leak=0) if budget is None else budget
+        self.rounds: list[Round] = []
+        self._draws = random.Random(seed)
+        self._secret = int(self._draws.random() < 0.5)
+        self._coin = int(self._draws.random() < 0.5)  # the guess where the answers say nothing
+
+    @property
+    def total(self) -> float:
+        """The losses so far: above 0 they speak for a secret of 1, below for 0."""
+        return self.rounds[-1].total if self.rounds else 0.0
+
+    @property
+    def remaining(self) -> float:
+        """The largest epsilon that the filter would admit next."""
+        return self.budget.remaining.epsilon
+
+    def ask(self, charge: Charge) -> Round:
+        """Charge the filter, then answer; a refusal answers nothing and costs nothing.
+
+        Args:
+            charge: An epsilon (a randomized response), an (epsilon, delta) pair, which tells the secret outright with
+                probability delta, RandomizedResponse, LaplaceNoise or GaussianNoise.
+
+        Returns:
+            The round: the answer, what it gave away, and what is left.
+
+        Raises:
+            InvalidValue: If `charge` is none of these.
+        """
+        event = as_event(charge)
+        if not isinstance(event, ApproxDP | RandomizedResponse | LaplaceNoise | GaussianNoise):
+            raise InvalidValue(
+                "charge", event, "is not played here", "ask with an epsilon, Laplace noise or Gaussian noise"
+            )
+        try:
+            self.budget = self.budget.charge(event)
+        except BudgetExceeded:
+            answer, loss = None, 0.0
+        else:
+            answer, loss = self._answer(event)
+        total = round(self.total + loss, 12)  # 0.1 + 0.2 - 0.3 is nothing
+        played = Round(event, answer, loss, total, self.remaining)
+        self.rounds.append(played)
+        return played
+
+    def play(self, strategy: Strategy) -> Outcome:
+        """Let a strategy choose until it stops.
+
+        Args:
+            strategy: From the game so far to the next charge, or None to stop.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            InvalidValue: If the strategy asks for something that is not played here.
+
+        >>> CompositionGame(seed=1).play(steady(0.1)).right
+        True
+        """
+        for _ in range(_MOST):
+            charge = strategy(self)
+            if charge is None:
+                break
+            self.ask(charge)
+        return self.finish()
+
+    def finish(self) -> Outcome:
+        """The secret, and the better guess from the answers so far.
+
+        Returns:
+            How the game ended.
+        """
+        guess = int(self.total > 0) if self.total else self._coin
+        gained = self.total if self._secret else -self.total
+        return Outcome(self._secret, guess, gained, self.budget.epsilon, self.budget.delta)
+
+    def _answer(self, event: Event) -> tuple[float, float]:
+        """A draw of the event at the secret, and its loss: one uniform number a round, so that games repeat."""
+        uniform = self._draws.random()
+        if isinstance(event, GaussianNoise):
+            scale = event.noise_multiplier
+            answer = self._secret + scale * NormalDist().inv_cdf(min(max(uniform, 1e-16), 1 - 1e-16))
+            return answer, (answer - 0.5) / scale**2
+        if isinstance(event, LaplaceNoise):
+            scale, side = event.noise_multiplier, uniform - 0.5
+            answer = self._secret - math.copysign(scale, side) * math.log(max(1 - 2 * abs(side), 1e-300))
+            return answer, (abs(answer) - abs(answer - 1)) / scale
+        assert isinstance(event, ApproxDP | RandomizedResponse)
+        leak = event.delta if isinstance(event, ApproxDP) else 0.0
+        if uniform < leak:  # the pair may fail: then it tells the secret
+            return float(self._secret), math.inf if self._secret else -math.inf
+        truth = (uniform - leak) / (1 - leak) < 1 / (1 + math.exp(-event.epsilon))
+        answer = float(self._secret if truth else 1 - self._secret)
+        return answer, event.epsilon * (2 * answer - 1)
+
+
+Strategy = Callable[[CompositionGame], Charge | None]
+"""From the game so far to the next charge; None stops."""
+
+
+def steady(charge: Charge) -> Strategy:
+    """The same charge again and again, until it is refused.
+
+    Args:
+        charge: The charge.
+
+    Returns:
+        The strategy.
+
+    >>> game = CompositionGame(seed=1)
+    >>> outcome = game.play(steady(0.1))
+    >>> game.rounds[-1].refused, len(game.rounds) > 10
+    (True, True)
+    """
+
+    def next_charge(game: CompositionGame) -> Charge | None:
+        return None if game.rounds and game.rounds[-1].refused else charge
+
+    return next_charge
+
+
+def pressing(charge: float, factor: float = 2.0) -> Strategy:
+    """Larger charges while the answers agree, the first one again when they do not: luck is followed up.
+
+    Args:
+        charge: The first epsilon.
+        factor: By how much the next epsilon grows after an answer that agrees with the others.
+
+    Returns:
+        The strategy; it stops when not even the first charge is admitted.
+
+    >>> game = CompositionGame(seed=2)
+    >>> outcome = game.play(pressing(0.1))
+    >>> len({played.event for played in game.rounds}) > 2
+    True
+    """
+
+    def next_charge(game: CompositionGame) -> Charge | None:
+        if not game.budget.admits(charge):
+            return None
+        if not game.rounds:
+            return charge
+        last = game.rounds[-1]
+        wanted = factor * getattr(last.event, "epsilon", charge) if last.loss * last.total > 0 else charge
+        return min(wanted, max(charge, game.remaining))
+
+    return next_charge
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Many games of one strategy.
+
+    Attributes:
+        games: How many.
+        right: The share of right guesses.
+        right_at_most: What no strategy can beat on average.
+        delta_reached: The mean of (1 - e^(epsilon - loss))_+, which delta bounds on average.
+        standard_error: That of `delta_reached`.
+        delta: The delta of the budget.
+    """
+
+    games: int
+    right: float
+    right_at_most: float
+    delta_reached: float
+    standard_error: float
+    delta: float
+
+
+def tally(strategy: Strategy, budget: Filter, games: int = 1000, *, seed: int | None = None) -> Tally:
+    """Play many games with one strategy: how often it guesses right, and how much of delta it reaches.
+
+    Args:
+        strategy: From the game so far to the next charge, or None to stop.
+        budget: The filter that every game starts with.
+        games: How many games.
+        seed: Repeats them.
+
+    Returns:
+        The shares, beside what bounds them on average.
+
+    Raises:
+        InvalidValue: If `games` is not a whole number above 0.
+
+    >>> result = tally(steady(0.2), ClockFilter(1.0, 0.05, leak=0), games=400, seed=1)
+    >>> 0.55 < result.right < 0.8, round(result.right_at_most, 3)
+    (True, 0.745)
+    """
+    if not checked_count(games, "games") >= 1:
+        raise InvalidValue("games", games, "must be at least 1")
+    seeds = random.Random(seed)
+    outcomes = [CompositionGame(budget, seed=seeds.getrandbits(63)).play(strategy) for _ in range(games)]
+    reached = [-math.expm1(min(0.0, budget.epsilon - outcome.loss)) for outcome in outcomes]
+    return Tally(
+        games,
+        sum(outcome.right for outcome in outcomes) / games,
+        right_at_most(budget.epsilon, budget.delta),
+        fmean(reached),
+        pstdev(reached) / math.sqrt(games),
+        budget.delta,
+    )

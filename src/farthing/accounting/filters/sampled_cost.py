@@ -1,0 +1,254 @@
+"""What an event on a secret sample takes of a Gaussian clock, when a little of delta pays for its far tails."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from flint import arb
+
+from farthing.accounting.event_price import DELTA_UNITS, price_of
+from farthing.accounting.hockey_stick import upper_curve
+from farthing.numerics.bounds import ball, exact, float_up, lower_fraction, precision
+from farthing.privacy import ApproxDP, DiscreteGaussianNoise, Event, GaussianNoise, RandomizedResponse, Sampled
+
+_BITS = 160
+_READING = 1 + 2.0**-30  # curves read a parameter as a double, prices as the decimal that was typed
+_WITHIN = 24  # chords of the curve of a pure event
+_MOST_NODES = 96
+_CELLS = (4, 24)  # on each side of 0, at least and at most
+_HALVINGS = 11
+
+
+class Spare(NamedTuple):
+    """What a budget can give away for far tails: its delta for own deltas, its whole clock, and what is left of the
+    former; in units."""
+
+    own: int = 0
+    clock: int = 0
+    left: int = 0
+
+    def leak(self, event: Event) -> int:
+        """What one charge of `event` may use: if the whole clock went to such charges, at most half in all.
+
+        >>> Spare(10**30, 10**38, 10**30).leak(Sampled(GaussianNoise(5.0), 0.01)) / 10**30
+        0.00015...
+        >>> Spare(10**30, 10**38, 10**30).leak(GaussianNoise(5.0)), Spare().leak(Sampled(GaussianNoise(5.0), 0.01))
+        (0, 0)
+        """
+        if not isinstance(event, Sampled) or not 0 < self.left <= self.own:
+            return 0
+        share = _share(event, self.own, self.clock)
+        return share if share <= self.left else 0
+
+    def without(self, leak: int) -> Spare:
+        """What is left when so much was used."""
+        return self._replace(left=self.left - leak)
+
+
+@lru_cache(maxsize=4096)
+def _share(event: Sampled, own: int, clock: int) -> int:
+    size = _rough_size(event) * DELTA_UNITS
+    share = int(own * min(1.0, size / clock) / 2) if clock > 0 and math.isfinite(size) else 0
+    return 1 << (share.bit_length() - 1) if share else 0
+
+
+def _rough_size(event: Sampled) -> float:
+    """About what it takes of a long clock: its chi-squared divergence. Nothing rests on it."""
+    inner = event.event
+    if isinstance(inner, GaussianNoise | DiscreteGaussianNoise):
+        square = inner.noise_multiplier**-2 if inner.noise_multiplier > 0.05 else math.inf
+        return event.probability**2 * math.expm1(square) if square < 300 else math.inf
+    epsilon = price_of(inner).epsilon
+    assert epsilon is not None  # only Gaussian noise has none
+    return event.probability**2 * 4 * math.sinh(float(epsilon) / 2) ** 2 if epsilon < 300 else math.inf
+
+
+def sampled_cost(event: Sampled, level: Fraction, leak: Fraction) -> Fraction | None:
+    """A cost that is proven for a clock that keeps at least `level` if `leak` of delta is paid beside it, or None.
+
+    >>> event = Sampled(GaussianNoise(5.0), 0.01)
+    >>> float(sampled_cost(event, Fraction(1, 32), Fraction(1, 10**14)) * 25)        # of what the whole would take
+    0.0001...
+    >>> sampled_cost(event, Fraction(1, 10**6), Fraction(1, 10**14)) is None
+    True
+
+    Statement:
+        Let d(e) and d'(e), e >= 0, be the curves of a pair in its two orders, and k(u) = exp(-|u|/2) times d(-u) for
+        u < 0, d'(u) for u > 0. For s = level + cost and F the normal distribution function put
+            H_t(x) = e^(x/2) F((x + t/2) / sqrt(t)) - e^(-x/2) F((x - t/2) / sqrt(t)),
+            a(x) = e^(-level/8) (k * phi_level)(x) / phi_level(x),    b(x) = (H_s(x) - H_level(x)) / phi_level(x).
+        If a <= b on [-X, X] and V(-X, s) - V(-X, level) + max(d(e), d'(e)) <= leak at e = X - level/2 >= 0, then
+            E[V(x + l, level)] <= V(x, s) + leak   for every x, in both orders.
+        And log a and log b are convex. So a <= b on an interval if, at both of its ends, log a is at most some tangent
+        of log b.
+        Here k is replaced by a larger function: d and d' by their chords, as functions of e^e, between finitely many
+        points, and by a constant after the last. The curve of a sample follows from that of the event, point by point.
+    Source: Theorem 5 on the page docs/clock.md, written for farthing. Curves of samples: `hockey_stick_divergence`.
+        Chords: Doroshenko et al., arXiv:2207.04380 ("connect the dots").
+    Assumes: neighbours add or remove one unit.
+    Direction: inequalities are tested in balls; None says that nothing is proven.
+    Checked by: tests/theorems/test_clock_sampled.py
+    """
+    if not (0 < leak < 1 and 0 < event.probability < 1):
+        return None
+    if isinstance(event.event, ApproxDP):  # its leak is paid apart
+        return sampled_cost(Sampled(RandomizedResponse(event.event.epsilon), event.probability), level, leak)
+    coarse = _two_bits(level)
+    # Where less is kept than about the event takes, losses are not small beside the clock, and no chord is good enough.
+    return _checked_cost(event, coarse, leak) if coarse > _rough_size(event) else None
+
+
+def _two_bits(level: Fraction) -> Fraction:
+    """Costs are checked at levels of two significant bits; what is enough at a level is enough above it."""
+    if level < Fraction(1, 2**120):
+        return Fraction(0)
+    step = Fraction(2) ** (math.frexp(float(level))[1] - 2)
+    return math.floor(level / step) * step
+
+
+@lru_cache(maxsize=4096)
+def _checked_cost(event: Sampled, level: Fraction, leak: Fraction) -> Fraction | None:
+    """The least cost that passes the check, nearly."""
+    with precision(_BITS):
+        pair = _pair_of(event, leak)
+        least = None if pair is None else pair.least_cost(level)
+        if pair is None or least is None:
+            return None
+        for growth in (2, 8):
+            check = _Check.of(pair, level, growth * least, leak)
+            if check is not None and check.holds(growth * least):
+                break
+        else:
+            return None
+        low, high = 1.0, float(growth)
+        for _ in range(_HALVINGS):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if check.holds(least * Fraction(middle)) else (middle, high)
+        return least * Fraction(high)
+
+
+class _Pair(NamedTuple):
+    """Losses and e^(-loss/2) times their probabilities under P; and the probability of an infinite loss."""
+
+    atoms: tuple[tuple[Any, Any], ...]
+    infinite: Any
+
+    def raised(self, x: Any, level: Any) -> Any:
+        """e^(x/2) (E[V(x + l, level)] - V(x, level))."""
+        beside = sum((mass * _tilted(x + loss, level) for loss, mass in self.atoms), arb(0))
+        return beside + (x / 2).exp() * self.infinite - _tilted(x, level)
+
+    def beyond(self, epsilon: float) -> Any:
+        """A bound of both curves at epsilon: all that has a larger loss, in either direction."""
+        far = (mass * (abs(loss) / 2).exp() for loss, mass in self.atoms if not abs(loss) <= epsilon)
+        return sum(far, self.infinite)
+
+    def least_cost(self, level: Fraction) -> Fraction | None:
+        """What it costs at x = 0: the least that any check could find."""
+        s = ball(level)
+        far = _tilted(arb(0), s) + self.raised(arb(0), s)
+        cost = lower_fraction(8 * far.erfinv() ** 2 - s) if far < 1 else None
+        return cost if cost is not None and cost > 0 else None
+
+
+@lru_cache(maxsize=256)
+def _pair_of(event: Sampled, leak: Fraction) -> _Pair | None:
+    """Chords of both curves of a sample. With y = e^e of the whole, they are at 1 - p + p y and y / (p + (1-p) y)."""
+    known = _curve_points(event.event, math.frexp(float(leak))[1])
+    if known is None:
+        return None
+    p = ball(exact(event.probability))
+    ratios, values = [arb(e).exp() for e in known[0]], [p * arb(d) for d in known[1]]
+    mixed = [p + (1 - p) * y for y in ratios]
+    removed = [1 + p * (y - 1) for y in ratios]
+    added = [y / m for y, m in zip(ratios, mixed, strict=True)]
+    milder = [d / m for d, m in zip(values, mixed, strict=True)]
+    # Where slopes change, the denominator of the likelihood ratio has an atom: Q in one order, P in the other.
+    upper = [(r.log(), q * r.sqrt(), q * r) for r, q in zip(removed[1:], _bends(removed, values), strict=True)]
+    lower = [(-r.log(), m * r.sqrt(), m) for r, m in zip(added[1:], _bends(added, milder), strict=True)]
+    centre = 1 - values[-1] - sum((m for _, _, m in (*upper, *lower)), arb(0))
+    return _Pair((*((loss, half) for loss, half, _ in (*upper, *lower)), (arb(0), centre)), values[-1])
+
+
+def _bends(points: list[Any], values: list[Any]) -> list[Any]:
+    slopes = [(values[i + 1] - values[i]) / (points[i + 1] - points[i]) for i in range(len(points) - 1)]
+    return [after - before for before, after in zip(slopes, [*slopes[1:], arb(0)], strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _curve_points(event: Event, exponent: int) -> tuple[list[float], list[float]] | None:
+    """Epsilons from 0 on, and the event's curve there, rounded up; out to where it is 2^-40 of a leak below 2^exponent.
+
+    Points lie a tenth of a standard deviation apart at first, further out less densely.
+    """
+    epsilon = price_of(event).epsilon
+    if epsilon is None:
+        assert isinstance(event, GaussianNoise | DiscreteGaussianNoise)
+        deviation, points = 1 / event.noise_multiplier, [0.0]
+        reach = deviation / 2 + math.sqrt(2 * math.log(2) * (60 - exponent))  # in deviations; e^(-z^2 / 2) is enough
+        while points[-1] < reach * deviation and len(points) < _MOST_NODES:
+            points.append(points[-1] + deviation / 10 + points[-1] / 40)
+    else:
+        last = float_up(epsilon) * (1 + 2.0**-40)
+        chords = 1 if isinstance(event, RandomizedResponse) else _WITHIN
+        points = [last * n / chords for n in range(chords + 1)]
+    if not 0 < points[-1] < 600:
+        return None
+    return points, [min(1.0, value * _READING) for value in upper_curve(event, points)]
+
+
+class _Check(NamedTuple):
+    """log a at the ends of cells that cover [-X, X]."""
+
+    level: Any
+    ends: list[float]
+    logs: list[Any]
+
+    @classmethod
+    def of(cls, pair: _Pair, level: Fraction, most: Fraction, leak: Fraction) -> _Check | None:
+        """For costs up to `most`: the larger the cost, the larger X must be."""
+        s, longest = ball(level), ball(level + most)
+        last = math.sqrt(float(level + most)) + float(level)
+        while not (_tilted(-arb(last), longest) - _tilted(-arb(last), s)) * arb(last / 2).exp() + pair.beyond(
+            last - float_up(level) / 2
+        ) <= ball(leak):
+            last *= 1.02
+            if not last < 100 * (1 + float(level)):
+                return None
+        cells = math.ceil(4 * last * math.sqrt(float(most)) / float(level))
+        cells = min(max(cells, _CELLS[0]), _CELLS[1])
+        ends = [last * n / cells for n in range(-cells, cells + 1)]
+        raised = [pair.raised(arb(x), s) for x in ends]
+        return cls(s, ends, [r.log() + arb(x) ** 2 / (2 * s) for r, x in zip(raised, ends, strict=True)])
+
+    def holds(self, cost: Fraction) -> bool:
+        """Whether log a lies below tangents of log b, cell by cell. (A ball that says nothing is not below.)"""
+        start = self.level + ball(cost)
+        for n in range(len(self.ends) - 1):
+            left, right = arb(self.ends[n]), arb(self.ends[n + 1])
+            middle = (left + right) / 2
+            rise = _tilted(middle, start) - _tilted(middle, self.level)
+            slope = (_slope(middle, start) - _slope(middle, self.level)) / rise + middle / self.level
+            height = rise.log() + middle**2 / (2 * self.level)
+            ends = ((left, self.logs[n]), (right, self.logs[n + 1]))
+            if not all(bool(value <= height + slope * (x - middle)) for x, value in ends):
+                return False
+        return True
+
+
+def _tilted(x: Any, s: Any) -> Any:
+    """H_s(x) = e^(x/2) V(x, s)."""
+    root = s.sqrt()
+    return (x / 2).exp() * _normal(x / root + root / 2) - (-x / 2).exp() * _normal(x / root - root / 2)
+
+
+def _slope(x: Any, s: Any) -> Any:
+    root = s.sqrt()
+    return ((x / 2).exp() * _normal(x / root + root / 2) + (-x / 2).exp() * _normal(x / root - root / 2)) / 2
+
+
+def _normal(x: Any) -> Any:
+    return (-x / arb(2).sqrt()).erfc() / 2
