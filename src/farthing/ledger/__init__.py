@@ -10,7 +10,7 @@ Receipt       proof that an entry was in the ledger
 Verification  whether the ledger is the one that was written
 """
 
-from farthing.ledger.account import Budget
+from farthing.ledger.budget import Budget
 from farthing.ledger.entries import Charge, Entry, Receipt, Stored
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.ledger_access import open_ledger

@@ -1,24 +1,14 @@
-"""An account: a budget, what was charged to it in whole numbers, and the rule that says whether more fits.
-
-`Holding` is an account with what is withheld from it: charges that wait for their answer, and reserves. `Budget` is how
-it stands, for people.
-"""
+"""An account: a budget, what was charged to it in whole numbers, and the rule that says whether more fits."""
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from operator import add
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from farthing.accounting import compose
 from farthing.accounting.event_price import (
-    NOTHING,
     Charge,
     Divergences,
     alone_in_nano,
@@ -27,25 +17,24 @@ from farthing.accounting.event_price import (
     budget_in_nano,
     budget_in_units,
     delta_down,
-    divergences_of,
     divergences_read,
     epsilon_down,
     epsilon_up,
 )
-from farthing.errors import FarthingError, InvalidValue
-from farthing.ledger.charge_prices import (
-    ChargePrice,
-    Order,
-    black_box_divergences,
-    finite_read,
-    order_of,
-    price_in_budget,
+from farthing.accounting.filters.clock_costs import MOST_EXCESS, ClockCost
+from farthing.accounting.filters.clock_payment import (
+    clock_payment,
+    largest_payable,
+    payments_within,
+    whole_clock,
+    whole_clock_epsilon,
 )
+from farthing.accounting.filters.sampled_cost import Spare
+from farthing.errors import InvalidValue
+from farthing.ledger.charge_prices import ChargePrice, finite_read, own_units, price_in_budget
+from farthing.ledger.older_accounts import clock_after, order_of
 from farthing.ledger.tamper_evidence import canonical
-from farthing.numerics import Bounds
-from farthing.numerics.bounds import ceiling
-from farthing.privacy.events import ApproxDP, Event, checked_delta
-from farthing.privacy.units import Unit
+from farthing.privacy.events import ApproxDP, Composed, Event, Sampled, checked_delta
 
 __all__ = ["Account", "Withheld"]
 
@@ -55,15 +44,13 @@ Withheld = tuple[int, int]
 _NONE: Withheld = (0, 0)
 _DELTAS = (0.0, *(float(f"{tens}e-{power}") for power in range(40, 1, -1) for tens in range(10, 100)))
 _PLAIN = (
-    "epsilon_nano",
-    "delta_units",
-    "count",
-    "sum_nano",
-    "sum_units",
-    "leak_units",
-    "whole_units",
-    "only_sums",
-)
+    "epsilon_nano", "delta_units", "count", "sum_nano", "sum_units", "leak_units", "clock_units", "excess_units",
+    "whole_units", "only_sums",
+)  # fmt: skip
+_CLOCK = {"clock_units", "excess_units"}
+
+SUMS_PART = 16
+"""Plain sums have one part of delta in so many, where a clock runs beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +73,8 @@ class Account:
         alone guarantee (epsilon, delta_j)-DP to every adaptive analyst who is stopped before breaking it, and let
         the delta_j sum to at most delta. Admit a charge when the path after it satisfies at least one F_j. Then all
         answers together are (epsilon, delta)-DP.
-        Here F_1 is the filter of plain sums at (epsilon, delta/2), and F_2 the Renyi filter at (epsilon, delta/2),
-        half of that slack and half for the charges' own deltas, at an order that is a function of the budget alone.
+        Here F_1 is the filter of plain sums at (epsilon, delta/16). F_2 is the clock, which has the rest: delta/32 for
+        the charges' own deltas and 29/32 as slack. It is kept as what is spent of it, which only grows.
         With delta = 0 there is F_1 only.
         Budgets may be raised or lowered at any time and for any reason, answers included: if every budget that could
         have been in force is at most (epsilon, delta), all answers together are (epsilon, delta)-DP.
@@ -95,6 +82,9 @@ class Account:
         plain sums with all of delta do not, then from there on the account is plain sums with all of delta. If they
         refuse it too but it is (epsilon, delta)-DP by its own curve, it is admitted and nothing after it.
         Nothing: a charge that is (0, 0)-DP is always admitted, and changes nothing but the number of charges.
+        Older: an account that an older version began keeps the shares it had (a half for plain sums, a quarter for own
+        deltas, a quarter as slack). Its F_2 is a Renyi filter, and from the first charge of this version on a clock of
+        what that has left (`clock_after`).
     Source: this proof. Let S be a set of transcripts, and S_j those of S that satisfy F_j at their end and no
         filter before it in the list; they split S. On S_j no charge ever broke F_j, so each of its transcripts is as
         likely as with the analyst who is stopped by F_j: P(S_j) <= e^epsilon Q(S_j) + delta_j. Add up.
@@ -102,13 +92,13 @@ class Account:
         and each of the three rules is a theorem by itself.
         Nothing: whatever was answered before, its answer is as likely beside a neighbour. So a transcript with it is
         one without it, processed further by a rule that knows no rows.
-        Budgets: what F_j admits under a budget it admits under a larger one (`order_of` says why), so every path ends
-        with some F_j of the largest budget unbroken.
-        The two filters are BasicFilter and RenyiFilter of `farthing.accounting.filters`, with their own sources.
-    Assumes: each mechanism keeps its price whatever the answers before it; shares of delta and the order are fixed by
-        the budget.
+        Budgets: a larger budget has larger shares and a larger clock, so every path ends with some F_j of the largest
+        budget unbroken. What the clock paid is valid under it: a payment counts on a level that is kept under the
+        budget in force, a larger one keeps more, and what is enough at a level is enough above it (`clock_payment`).
+        The filters are BasicFilter, ClockFilter and RenyiFilter of `farthing.accounting.filters`, with their sources.
+    Assumes: each mechanism keeps its price whatever the answers before it; shares of delta are fixed by the budget.
     Direction: prices are rounded up and limits down, to whole numbers; comparisons are exact.
-    Checked by: tests/theorems/test_filters_side_by_side.py
+    Checked by: tests/theorems/test_account_runs_on_the_clock.py, tests/theorems/test_older_accounts.py
     """
 
     epsilon_nano: int
@@ -117,10 +107,12 @@ class Account:
     sum_nano: int | None = 0
     sum_units: int = 0
     leak_units: int = 0
-    divergences: Divergences = NOTHING
+    clock_units: int | None = 0
+    excess_units: int = 0
     whole_nano: int | None = None
     whole_units: int = 0
     only_sums: int = 0
+    divergences: Divergences = ()  # of charges that an older version made
 
     @classmethod
     def of(cls, epsilon: float, delta: float = 0.0) -> Account:
@@ -141,7 +133,7 @@ class Account:
         return ApproxDP(epsilon_down(self.epsilon_nano), delta_down(self.delta_units))
 
     def with_budget(self, epsilon: float, delta: float = 0.0) -> Account:
-        """The same charges under another budget; nothing is read again, because sums are kept at every order.
+        """The same charges under another budget; nothing is read again: what was spent is the same under both.
 
         >>> full = Account.of(0.1)
         >>> full = full.after(full.priced(0.1))
@@ -150,11 +142,12 @@ class Account:
         """
         return replace(self, epsilon_nano=budget_in_nano(epsilon), delta_units=budget_in_units(delta))
 
-    def priced(self, charge: Charge, delta: float | None = None) -> ChargePrice:
+    def priced(self, charge: Charge, delta: float | None = None, withheld: Withheld = _NONE) -> ChargePrice:
         """What an event costs here. A `Composed` event is one fixed plan, composed inside by its exact curves.
 
         `delta` is the delta at which it enters the plain sums. By default: its own delta when it has a pure epsilon;
-        else, and for a plan that gains by it, the same share of the plain sums' delta as it takes of epsilon.
+        else, and for a plan that gains by it, the same share of the plain sums' delta as it takes of epsilon. A first
+        charge chooses a rule under which what is `withheld` is kept.
 
         >>> from farthing.privacy import GaussianNoise
         >>> account = Account.of(1.0, 1e-6)
@@ -165,10 +158,13 @@ class Account:
         """
         event = as_event(charge)
         target_delta = None if delta is None else checked_delta(delta)
-        price = price_in_budget(event, target_delta, self.epsilon_nano, self._plain_units)
-        if not self.untouched or self.after(price)._fits():
+        clock = self._payment(event)
+        price = price_in_budget(event, target_delta, self.epsilon_nano, self._plain_units, clock)
+        if not self.untouched or self.after(price)._holds(withheld):
             return price
-        return replace(price, alone_nano=alone_in_nano(event, self.delta_units), alone_units=self.delta_units)
+        alone = replace(price, alone_nano=alone_in_nano(event, self.delta_units), alone_units=self.delta_units)
+        sums = replace(alone, only_sums=1)
+        return sums if self.after(sums)._holds(withheld) else alone
 
     def admits(self, price: ChargePrice, withheld: Withheld = _NONE) -> bool:
         """Whether a charge fits; with `withheld`, whether a charge of that size would still fit after it.
@@ -188,10 +184,7 @@ class Account:
         (250000000, None)
         """
         after = self.after(price)
-        if withheld != _NONE:
-            fits = after.after(_withheld_price(withheld))._fits()
-        else:
-            fits = after._fits() or after._whole_fits()
+        fits = after._holds(withheld) or (withheld == _NONE and after._whole_fits())
         return after if fits or price.is_nothing else None
 
     @property
@@ -204,18 +197,32 @@ class Account:
         """
         if not self.count:
             return True
-        if self.sum_nano != 0 or self.sum_units or self.leak_units:
+        if self.sum_nano != 0 or self.sum_units or self.leak_units or self.clock_units != 0:
             return False
         return not any(x != 0 for x in self.divergences)
 
     @property
-    def pricing(self) -> tuple[int, int, int, bool]:
-        """All that a price depends on besides the event: the budget, the rule, and whether it is the first charge.
+    def pricing(self) -> tuple[int, int, int, bool, bool]:
+        """All that a price depends on besides the event and the clock: the budget, the rule, whether it is the first.
 
         >>> Account.of(0.5).pricing
-        (500000000, 0, 0, True)
+        (500000000, 0, 0, True, False)
         """
-        return self.epsilon_nano, self.delta_units, self.only_sums, self.untouched
+        return self.epsilon_nano, self.delta_units, self.only_sums, self.untouched, self._keeps_shares
+
+    def takes(self, event: Event, price: ChargePrice) -> bool:
+        """Whether the clock still pays for an event what a price says; that changes as it runs down.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> price = account.priced(0.01)
+        >>> account.takes(ApproxDP(0.01), price), account.after(account.priced(0.1)).takes(ApproxDP(0.01), price)
+        (True, False)
+        """
+        payment = self._payment(event)
+        if payment is None or payment[:2] != (price.clock_units, price.excess_units):
+            return payment is None and price.clock_units is None
+        # A price that pays more for far tails than is needed now is as good.
+        return not payment.leak or payment.leak + own_units(event) == price.leak_units
 
     def after(self, price: ChargePrice) -> Account:
         """The account with this charge in it, whether it fits or not.
@@ -237,12 +244,14 @@ class Account:
             _plus(self.sum_nano, price.epsilon_nano),
             self.sum_units + price.delta_units,
             self.leak_units + price.leak_units,
-            _sums(self.divergences, price.divergences),
+            _plus(self.clock_units, price.clock_units),
+            self.excess_units + price.excess_units,
             whole_nano,
             whole_units,
-            self.only_sums,
+            price.only_sums if first else self.only_sums,
+            self._divergences_after(price, 1),
         )
-        if first and not after._fits():
+        if first and price.divergences and not after._fits():  # older prices do not say which rule they chose
             sums = replace(after, only_sums=1)
             return sums if sums._fits() else after
         return after
@@ -263,59 +272,81 @@ class Account:
             sum_nano=_plus(self.sum_nano, _times(price.epsilon_nano, times)),
             sum_units=self.sum_units + times * price.delta_units,
             leak_units=self.leak_units + times * price.leak_units,
-            divergences=_sums(self.divergences, tuple(_times(part, times) for part in price.divergences)),
+            clock_units=_plus(self.clock_units, _times(price.clock_units, times)),
+            excess_units=self.excess_units + times * price.excess_units,
             whole_nano=whole_nano,
             whole_units=whole_units,
+            divergences=self._divergences_after(price, times),
+        )
+
+    def _divergences_after(self, price: ChargePrice, times: int) -> Divergences:
+        """Those of older charges: what comes after them is on the clock, and an account without any has none."""
+        if not price.divergences:
+            return () if self.untouched else self.divergences
+        if not self.divergences or self.clock_units != 0:
+            raise InvalidValue("price", "divergences", "cannot be added after charges on the clock")
+        return tuple(
+            None if one is None or more is None else one + times * more
+            for one, more in zip(self.divergences, price.divergences, strict=True)
         )
 
     @property
     def is_whole(self) -> bool:
         """Whether the first charge was admitted by its own curve and took the whole budget.
 
-        >>> from farthing.privacy import Composed, GaussianNoise
+        >>> from farthing.privacy import Composed, LaplaceNoise
         >>> account = Account.of(1.0, 1e-9)
-        >>> account.after(account.priced(Composed(((GaussianNoise(20.0), 13),)))).is_whole
+        >>> account.after(account.priced(Composed(((LaplaceNoise(50.0), 88),)))).is_whole
         True
         """
         return self._whole_fits() and not self._fits()
 
+    @property
+    def _is_older(self) -> bool:
+        """Whether it stands as an older version wrote it: with divergences, and nothing on a clock yet."""
+        return bool(self.divergences) and self.clock_units == 0 and not self.excess_units
+
     def to_dict(self) -> dict[str, Any]:
         """The state as whole numbers, ready for JSON; -1 is infinite."""
-        data = {name: getattr(self, name) for name in self.__slots__}
+        left_out = _CLOCK if self._is_older else () if self.divergences else {"divergences"}
+        data = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
         return {name: [*map(_stored, v)] if name == "divergences" else _stored(v) for name, v in data.items()}
 
     def text(self) -> str:
         """What `canonical` makes of `to_dict`, written at once: every charge writes it.
 
         >>> Account.of(0.5).text()[:45]
-        '{"count":0,"delta_units":0,"divergences":[0,0'
+        '{"clock_units":0,"count":0,"delta_units":0,"e'
         """
-        divergences = ",".join(map(str, self.divergences))
-        if "N" in divergences:  # None, which is infinite
-            divergences = ",".join(str(_stored(amount)) for amount in self.divergences)
+        if self.divergences:
+            return canonical(self.to_dict())
         return (
-            f'{{"count":{self.count},"delta_units":{self.delta_units},"divergences":[{divergences}],'
-            f'"epsilon_nano":{self.epsilon_nano},"leak_units":{self.leak_units},"only_sums":{self.only_sums},'
+            f'{{"clock_units":{_stored(self.clock_units)},"count":{self.count},"delta_units":{self.delta_units},'
+            f'"epsilon_nano":{self.epsilon_nano},"excess_units":{self.excess_units},'
+            f'"leak_units":{self.leak_units},"only_sums":{self.only_sums},'
             f'"sum_nano":{_stored(self.sum_nano)},"sum_units":{self.sum_units},'
             f'"whole_nano":{_stored(self.whole_nano)},"whole_units":{self.whole_units}}}'
         )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Account:
-        """The account that `to_dict` wrote; anything else is refused.
+        """The account that `to_dict` wrote, in this version or an older one; anything else is refused.
 
         >>> account = Account.of(1.0, 1e-9)
         >>> Account.from_dict(account.to_dict()) == account
         True
         """
-        if set(data) != set(cls.__slots__):
+        names = set(cls.__slots__)
+        if set(data) not in (names - {"divergences"}, names - _CLOCK, names):
             raise InvalidValue("account", sorted(data), f"must have the keys {', '.join(cls.__slots__)}")
-        plain, whole = [data[name] for name in _PLAIN], data["whole_nano"]
+        amounts = {"clock_units": 0, "excess_units": 0, **data}
+        plain, whole = [amounts[name] for name in _PLAIN], data["whole_nano"]
+        older = divergences_read(data["divergences"]) if "divergences" in data else ()
         # Nearly always.
         if set(map(type, plain)) == {int} and min(plain) >= 0 and type(whole) is int and whole == -1:
-            epsilon, budget, count, nano, units, leak, whole_units, only_sums = plain
-            sums = divergences_read(data["divergences"])
-            return cls(epsilon, budget, count, nano, units, leak, sums, None, whole_units, only_sums)
+            epsilon, budget, count, nano, units, leak, clock, excess, whole_units, only_sums = plain
+            sums = nano, units, leak, clock, excess
+            return cls(epsilon, budget, count, *sums, None, whole_units, only_sums, older)
         return cls(
             finite_read(data["epsilon_nano"], "epsilon_nano"),
             finite_read(data["delta_units"], "delta_units"),
@@ -323,10 +354,12 @@ class Account:
             amount_read(data["sum_nano"], "sum_nano", infinite=True),
             finite_read(data["sum_units"], "sum_units"),
             finite_read(data["leak_units"], "leak_units"),
-            divergences_read(data["divergences"]),
+            amount_read(amounts["clock_units"], "clock_units", infinite=True),
+            finite_read(amounts["excess_units"], "excess_units"),
             amount_read(data["whole_nano"], "whole_nano", infinite=True),
             finite_read(data["whole_units"], "whole_units"),
             finite_read(data["only_sums"], "only_sums"),
+            older,
         )
 
     @property
@@ -338,7 +371,7 @@ class Account:
         ApproxDP(epsilon=1.0, delta=1e-09)
         >>> account = account.after(account.priced(0.3))
         >>> account.remaining
-        ApproxDP(epsilon=0.7, delta=5e-10)
+        ApproxDP(epsilon=0.7, delta=6.25e-11)
         """
         return self.remaining_beside(_NONE)
 
@@ -350,18 +383,51 @@ class Account:
         """
         if withheld == _NONE and self.untouched:
             return self.budget  # the next charge may choose its rule, and so have all of delta
-        state = self if withheld == _NONE else self.after(_withheld_price(withheld))
-        state = replace(state, only_sums=self.only_sums)  # what is set aside is no charge and chooses no rule
+        state = self if withheld == _NONE else self._beside(withheld)
         plain = 0, 0
         if state.sum_nano is not None:
-            plain = state.epsilon_nano - state.sum_nano, state._plain_units - state.sum_units
-        renyi = state._renyi_left()
-        nano, units = max((left for left in (plain, renyi) if min(left) >= 0), default=(0, 0))
+            # The first charge may choose plain sums with all of delta.
+            most = self.delta_units if self.untouched else state._plain_units
+            plain = state.epsilon_nano - state.sum_nano, most - state.sum_units
+        clock = self._clock_remaining(withheld)
+        nano, units = max((left for left in (plain, clock) if min(left) >= 0), default=(0, 0))
         return ApproxDP(epsilon_down(nano), delta_down(units))
+
+    def fitting(self, charge: Charge, withheld: Withheld = _NONE) -> int:
+        """How many such charges would be admitted now, one after the other, with something set aside.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> account = account.after(account.priced(0.01))
+        >>> account.fitting(0.01), account.fitting(0.1), account.fitting(0.01, withheld=(500_000_000, 0))
+        (326, 9, 49)
+        """
+        event = as_event(charge)
+        price, state = self.priced(event), self if withheld == _NONE else self._beside(withheld)
+        if price.is_nothing:
+            raise InvalidValue("charge", charge, "must cost something", "what costs nothing always fits")
+        by_sums = by_clock = 0
+        if state._plain_fits() and state.sum_nano is not None and price.epsilon_nano is not None:
+            room = (
+                (state.epsilon_nano - state.sum_nano, price.epsilon_nano),
+                (
+                    state._plain_units - state.sum_units,
+                    price.delta_units,
+                ),
+            )
+            by_sums = min(left // each for left, each in room if each)
+        if state._clock_fits():
+            # What is set aside is paid last, when nothing is left after it.
+            last = clock_payment(ApproxDP(epsilon_up(withheld[0])), 0)
+            by_clock = 0 if last is None else payments_within(event, self._clock_left - last.clock, state._spare)
+            if own_units(event):
+                by_clock = min(by_clock, (state._own_units - state.leak_units) // price.leak_units)
+            if price.excess_units:
+                by_clock = min(by_clock, (MOST_EXCESS - state.excess_units) // price.excess_units)
+        return max(by_sums, by_clock)
 
     @property
     def spent_upper(self) -> float:
-        """The least epsilon such that a budget (epsilon, delta) would have admitted the same charges.
+        """The least epsilon, at the budget's delta, whose clock or plain sums hold what is spent.
 
         It is a reading of the account, not a licence to stop and claim less: what is guaranteed is the budget.
 
@@ -374,7 +440,7 @@ class Account:
         known = [self.sum_nano] if self.sum_nano is not None and self.sum_units <= self._plain_units else []
         if self.whole_nano is not None and self.whole_units <= self.delta_units:
             known.append(self.whole_nano)
-        known += self._renyi_reading()
+        known += self._clock_reading()
         return epsilon_up(min(known)) if known else math.inf
 
     def least_delta(self, epsilon: float) -> float:
@@ -382,7 +448,7 @@ class Account:
 
         >>> account = Account.of(1.0, 1e-6)
         >>> account.after(account.priced((0.3, 1e-8))).least_delta(1.0)
-        2e-08
+        1.6e-07
         """
         nano = budget_in_nano(epsilon)
 
@@ -404,27 +470,78 @@ class Account:
         return f"Account(epsilon={budget.epsilon!r}, delta={budget.delta!r}; {self.count} {noun})"
 
     @property
+    def parts_of_delta(self) -> int:
+        """Plain sums have one part of delta in so many.
+
+        >>> Account.of(1.0, 1e-9).parts_of_delta
+        16
+        """
+        if self.only_sums:
+            return 1
+        return 2 if self._keeps_shares else SUMS_PART
+
+    @property
+    def _keeps_shares(self) -> bool:
+        """Whether an older version charged it: then shares of delta stay as they were."""
+        return bool(self.divergences) and not self.untouched
+
+    @property
     def _plain_units(self) -> int:
-        return self.delta_units if self.only_sums else self.delta_units // 2
+        return self.delta_units // self.parts_of_delta
+
+    @property
+    def _own_units(self) -> int:
+        """The clock's share of delta for the charges' own deltas."""
+        if self.only_sums:
+            return 0
+        return self.delta_units // 4 if self._keeps_shares else self.delta_units // 32
 
     @property
     def _slack_units(self) -> int:
-        return 0 if self.only_sums else self.delta_units // 4  # and as much again for the charges' own deltas
+        if self.only_sums:
+            return 0
+        return self.delta_units // 4 if self._keeps_shares else self.delta_units * 29 // 32
 
     @property
-    def _order(self) -> Order | None:
-        return order_of(self.epsilon_nano, self._slack_units) if self._slack_units else None
+    def _clock_left(self) -> int:
+        """Units of the clock that are left; below 0 if it has run out, or never ran."""
+        if self.clock_units is None:
+            return -1
+        if self._keeps_shares:
+            whole = clock_after(self.divergences, self.epsilon_nano, self._slack_units)
+        else:
+            whole = whole_clock(self.epsilon_nano, self._slack_units)
+        return max(-1, whole - self.clock_units)
+
+    @property
+    def _spare(self) -> Spare:
+        """What far tails of samples may use of the delta for own deltas."""
+        own = self._own_units
+        return Spare(own, whole_clock(self.epsilon_nano, self._slack_units), own - self.leak_units)
+
+    def _payment(self, event: Event) -> ClockCost | None:
+        if isinstance(event, Sampled | Composed):
+            spare = self._spare
+            return clock_payment(event, self._clock_left, spare.without(own_units(event)))
+        return clock_payment(event, self._clock_left)
 
     def _fits(self) -> bool:
         """Whether one of the filters side by side holds."""
-        return self._plain_fits() or self._renyi_fits()
+        return self._plain_fits() or self._clock_fits()
+
+    def _holds(self, withheld: Withheld) -> bool:
+        """Whether one of them would with a charge of what is set aside."""
+        return (self if withheld == _NONE else self._beside(withheld))._fits()
 
     def _plain_fits(self) -> bool:
         return self.sum_nano is not None and self.sum_nano <= self.epsilon_nano and self.sum_units <= self._plain_units
 
-    def _renyi_fits(self) -> bool:
-        order = self._order
-        return order is not None and self.leak_units <= self._slack_units and order.holds(self.divergences)
+    def _clock_fits(self) -> bool:
+        if not (self._slack_units and self.leak_units <= self._own_units and self.excess_units <= MOST_EXCESS):
+            return False
+        if self._is_older and self._keeps_shares:
+            return order_of(self.epsilon_nano, self._slack_units).holds(self.divergences)
+        return self._clock_left >= 0
 
     def _whole_fits(self) -> bool:
         """Whether the only charge fits by its own curve."""
@@ -435,30 +552,47 @@ class Account:
         """What the first charge is by its own curve, as long as nothing but nothing came after it."""
         return (self.whole_nano, self.whole_units) if price.is_nothing else (None, 0)
 
-    def _renyi_left(self) -> tuple[int, int]:
-        """The largest black-box charge that the Renyi filter admits (billionths, units); negative if none."""
-        if not self._renyi_fits():
-            return -1, -1
-        order, low, high = self._order, 0, 2 * self.epsilon_nano + 1
-        assert order is not None
-        while high - low > 1:
-            middle = (low + high) // 2
-            if order.holds(_sums(self.divergences, black_box_divergences(middle, order))):
-                low = middle
-            else:
-                high = middle
-        return low, self._slack_units - self.leak_units
+    def _beside(self, withheld: Withheld) -> Account:
+        """With a charge of what is set aside; that is no charge yet, and chooses no rule."""
+        nano, units = withheld
+        event = ApproxDP(epsilon_up(nano))
+        price = price_in_budget(event, None, self.epsilon_nano, 0, clock_payment(event, self._clock_left))
+        after = self.after(replace(price, delta_units=units, leak_units=units))
+        return replace(after, only_sums=self.only_sums, divergences=self.divergences)
 
-    def _renyi_reading(self) -> list[int]:
-        """The least epsilon at which the Renyi filter holds, if there is one."""
+    def _clock_remaining(self, withheld: Withheld) -> tuple[int, int]:
+        """The largest black-box charge that the clock admits (billionths, units); negative if none."""
+        state = self if withheld == _NONE else self._beside(withheld)
+        if not state._clock_fits():
+            return -1, -1
+        units = self._own_units - state.leak_units
+        most = largest_payable(self._clock_left)
+        if withheld == _NONE:
+            return most, units
+
+        def fits(nano: int) -> bool:
+            event = ApproxDP(epsilon_up(nano))
+            clock = clock_payment(event, self._clock_left)
+            price = price_in_budget(event, None, self.epsilon_nano, 0, clock)
+            return self.after(price)._beside(withheld)._clock_fits()
+
+        return bisect_left(range(most), True, key=lambda nano: not fits(nano + 1)), units
+
+    def _clock_reading(self) -> list[int]:
+        """The least epsilon at which the clock holds, if there is one."""
+        holds = self.leak_units <= self._own_units and self.excess_units <= MOST_EXCESS
+        if self.clock_units is None or not self._slack_units or not holds:
+            return []
+        if not self.divergences:
+            return [whole_clock_epsilon(self.clock_units, self._slack_units)]
         low, high = 0, self.epsilon_nano
-        while high <= 2**60 and not replace(self, epsilon_nano=high)._renyi_fits():
+        while high <= 2**60 and not replace(self, epsilon_nano=high)._clock_fits():
             low, high = high, 2 * high + 1
         if high > 2**60:
             return []
         while high - low > 1:
             middle = (low + high) // 2
-            if replace(self, epsilon_nano=middle)._renyi_fits():
+            if replace(self, epsilon_nano=middle)._clock_fits():
                 high = middle
             else:
                 low = middle
@@ -473,256 +607,5 @@ def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-def _sums(some: Divergences, others: Divergences) -> Divergences:
-    try:
-        return tuple(map(add, some, others))
-    except TypeError:  # one of them is infinite somewhere, which is rare
-        return tuple(map(_plus, some, others))
-
-
 def _stored(amount: int | None) -> int:
     return -1 if amount is None else amount
-
-
-@lru_cache(maxsize=256)
-def _withheld_price(withheld: Withheld) -> ChargePrice:
-    """A black-box charge of what is set aside."""
-    nano, units = withheld
-    return ChargePrice(nano, units, units, divergences_of(ApproxDP(epsilon_up(nano))))
-
-
-@dataclass(frozen=True)
-class Holding:
-    """The state of a dataset's budget, or of one analyst's grant in it.
-
-    A charge and its replay in a verification go through the same functions, so they cannot differ.
-
-    >>> from farthing.ledger.account import Account
-    >>> holding = Holding(Account.of(1.0, 0.0)).with_reserve("census day", 200_000_000, 0)
-    >>> Holding.of_text(holding.text()) == holding, holding.withheld()
-    (True, (200000000, 0))
-    """
-
-    account: Account
-    reserves: dict[str, tuple[int, int]] = field(default_factory=dict)
-    waiting: int = 0
-    waiting_nano: int = 0
-    unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
-    sources: frozenset[str] | None = None  # signatures of the tables it stands for; None: an older version did not say
-
-    def text(self) -> str:
-        """The state in its one spelling: whole numbers, names and nothing else."""
-        reserves, unit = self.reserves, self.unit
-        sources = f'"sources":{_sources_text(self.sources)},' if self.sources is not None else ""
-        return (
-            f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
-            f'{sources}"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
-        )
-
-    def sums(self) -> str:
-        """The beginning of what an entry says about the state: the plain sums; a fingerprint of all of it follows."""
-        account = self.account
-        plain = -1 if account.sum_nano is None else account.sum_nano
-        return (
-            f'{{"count":{account.count},"leak_units":{account.leak_units},"sum_nano":{plain},'
-            f'"sum_units":{account.sum_units},"whole":"'
-        )
-
-    @classmethod
-    def of_text(cls, text: str) -> Holding:
-        """The state that `text` wrote."""
-        data = json.loads(text)
-        return cls(
-            Account.from_dict(data["account"]),
-            {str(name): (int(nano), int(units)) for name, (nano, units) in data["reserves"].items()},
-            int(data["waiting"]),
-            int(data["waiting_nano"]),
-            Unit.from_dict(data["unit"]) if isinstance(data["unit"], dict) else str(data["unit"]),
-            frozenset(map(str, data["sources"])) if "sources" in data else None,
-        )
-
-    def withheld(self, *, but: str = "") -> tuple[int, int]:
-        """What reserves set aside, all together or all but one."""
-        set_aside = [amounts for name, amounts in self.reserves.items() if name != but]
-        return sum(nano for nano, _ in set_aside), sum(units for _, units in set_aside)
-
-    def admits(self, price: ChargePrice, reserve: str = "") -> bool:
-        """Whether a charge fits next to what is spent and what is set aside (a named reserve may be used)."""
-        return self.admitted(price, reserve) is not None
-
-    def admitted(self, price: ChargePrice, reserve: str = "") -> Holding | None:
-        """The state after a charge if it fits, or None."""
-        account = self.account.admitted(price, self.withheld(but=reserve) if self.reserves else (0, 0))
-        return None if account is None else self._with_charge(account, price, reserve)
-
-    def charged(self, price: ChargePrice, reserve: str = "") -> Holding:
-        """The state after a charge that was admitted; it waits for its answer."""
-        return self._with_charge(self.account.after(price), price, reserve)
-
-    def _with_charge(self, account: Account, price: ChargePrice, reserve: str) -> Holding:
-        reserves = self.reserves
-        if reserve:
-            nano, units = reserves[reserve]
-            left = (max(0, nano - _or_default(price.epsilon_nano, nano)), max(0, units - price.delta_units))
-            reserves = _with(reserves, reserve, left)
-        return Holding(
-            account,
-            reserves,
-            self.waiting + 1,
-            self.waiting_nano + _or_default(price.epsilon_nano, 0),
-            self.unit,
-            self.sources,
-        )
-
-    def settled(self, nano: int) -> Holding:
-        """The state after a waiting charge of so much (-1: infinite) was answered or forfeited. It stays spent."""
-        return self._waiting(self.waiting - 1, self.waiting_nano - max(0, nano))
-
-    def charged_many(self, price: ChargePrice, times: int) -> Holding:
-        """The state after so many charges of one price, none of them the first."""
-        nano = self.waiting_nano + times * _or_default(price.epsilon_nano, 0)
-        account = self.account.after_many(price, times)
-        return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources)
-
-    def settled_many(self, times: int, nano: int) -> Holding:
-        """The state after so many charges, of so much together, were answered or forfeited."""
-        return self._waiting(self.waiting - times, self.waiting_nano - nano)
-
-    def _waiting(self, waiting: int, nano: int) -> Holding:
-        return Holding(self.account, self.reserves, waiting, nano, self.unit, self.sources)
-
-    def with_budget(self, epsilon: float, delta: float) -> Holding:
-        """The same history under another budget."""
-        return replace(self, account=self.account.with_budget(epsilon, delta))
-
-    def with_reserve(self, name: str, nano: int, units: int) -> Holding:
-        """So much set aside under `name`; nothing frees it."""
-        return replace(self, reserves=_with(self.reserves, name, (nano, units)))
-
-    def with_sources(self, signatures: Iterable[str]) -> Holding:
-        """The same for further tables."""
-        return replace(self, sources=frozenset().union(self.sources or (), signatures))
-
-
-def checked_reserve(holding: Holding, name: str | None) -> str:
-    """The name of a reserve that exists, or nothing."""
-    if name is None:
-        return ""
-    if name not in holding.reserves:
-        known = ", ".join(sorted(holding.reserves)) or "none"
-        raise InvalidValue("use_reserve", name, f"must name a reserve of this dataset ({known})")
-    return name
-
-
-@lru_cache(maxsize=64)
-def _sources_text(sources: frozenset[str]) -> str:
-    return canonical(sorted(sources))
-
-
-@lru_cache(maxsize=256)
-def _unit_text(unit: Unit | str) -> str:
-    return canonical(unit.to_dict() if isinstance(unit, Unit) else unit)
-
-
-def _or_default(amount: int | None, otherwise: int) -> int:
-    return otherwise if amount is None else amount
-
-
-def _with(reserves: dict[str, tuple[int, int]], name: str, amounts: tuple[int, int]) -> dict[str, tuple[int, int]]:
-    others = {other: kept for other, kept in reserves.items() if other != name}
-    return {**others, name: amounts} if any(amounts) else others
-
-
-@dataclass(frozen=True)
-class Budget:
-    """A budget as it stands: the account's reading, what waits for answers, what is set aside, what would still fit.
-
-    Args:
-        dataset: The name of the dataset.
-        analyst: Whose grant it is; nothing for the dataset's own budget.
-        total: The whole budget.
-        spent_upper: What the account reads: the epsilon spent, at the total's delta, rounded up.
-        reserved: The part of what is spent whose answer has not been given yet, in plain sums; it counts as spent.
-        withheld: What reserves set aside, by name.
-        remaining: The largest (epsilon, delta) charge that would be admitted now.
-        count: How many charges there were.
-        unit: In words, whose privacy it is.
-        untouched: Whether nothing was charged yet but charges of nothing.
-        protects: Whose privacy it is, as data; None where nobody said, or where the ledger holds somebody's own words.
-        place: Where the ledger is, for a command; nothing where a server has it.
-
-    >>> events = lambda: [ApproxDP(0.3)]
-    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
-    >>> budget.spent.upper, budget.spent.lower > 0.299
-    (0.3, True)
-    """
-
-    dataset: str
-    analyst: str
-    total: ApproxDP
-    spent_upper: float
-    reserved: float
-    withheld: dict[str, ApproxDP]
-    remaining: ApproxDP
-    count: int
-    unit: str = ""
-    untouched: bool = False
-    protects: Unit | None = None
-    _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
-    place: str = field(default="", repr=False, compare=False)
-    _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
-
-    def total_for(self, epsilon: float) -> ApproxDP | None:
-        """A total, rounded up, with which so much would be left.
-
-        Args:
-            epsilon: How much should be left.
-
-        Returns:
-            The total; None where none was found.
-
-        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).total_for(0.5)
-        ApproxDP(epsilon=1.25, delta=0.0)
-        """
-        if self._total is None:  # of a budget that is not in a ledger that is open here
-            lack = max(0.0, epsilon - self.remaining.epsilon)
-            return ApproxDP(float(ceiling(self.total.epsilon + lack, 4)), self.total.delta)
-        return self._total(epsilon)
-
-    @cached_property
-    def spent(self) -> Bounds:
-        """The account's reading above, and below it the optimum for the same events had they been fixed in advance.
-
-        The lower bound reads all charges again, so it is worked out when asked for.
-        """
-        if not self.count:
-            return Bounds(0.0, self.spent_upper)
-        return Bounds(min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper)
-
-
-def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> Budget:
-    """The budget of a dataset that is not registered yet, as it will be: rounded down as accounts are.
-
-    >>> untouched_budget("census", 1.0, 1e-9, Unit(("person",), "add-remove")).remaining
-    ApproxDP(epsilon=1.0, delta=1e-09)
-    """
-    total = as_stored(epsilon, delta)
-    return Budget(dataset, "", total, 0.0, 0.0, {}, total, 0, str(unit), True, unit)
-
-
-def as_stored(epsilon: float, delta: float = 0.0) -> ApproxDP:
-    """A budget as a ledger keeps it: rounded down to its whole units. Given budgets are compared after this.
-
-    >>> as_stored(1 / 3), as_stored(0.1 + 0.2) == as_stored(0.3)
-    (ApproxDP(epsilon=0.333333333, delta=0.0), True)
-    """
-    return Account.of(epsilon, delta).budget
-
-
-def _optimum_lower(events: Iterable[Event], delta: float) -> float:
-    counts = Counter(events)
-    try:
-        bounds = compose(list(counts), counts=list(counts.values())).epsilon_at(delta)
-    except FarthingError:  # too much for any engine to price; 0 is still a lower bound
-        return 0.0
-    return bounds.lower if bounds.lower >= 0 else 0.0

@@ -9,8 +9,9 @@ from typing import Any
 
 from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
 from farthing.errors import InvalidValue
-from farthing.ledger.account import Account, Holding
+from farthing.ledger.account import Account
 from farthing.ledger.entries import Entry
+from farthing.ledger.holding import Holding
 from farthing.ledger.ledger_change import Transaction, known
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy.units import Unit

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import lru_cache
@@ -17,15 +17,16 @@ from typing import Any
 
 from farthing.accounting.event_price import DELTA_UNITS, LARGEST_EPSILON, delta_up, epsilon_up
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
-from farthing.ledger.account import Account, Holding, Withheld, checked_reserve
+from farthing.ledger.account import Account, Withheld
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, epsilon_of, event_of
+from farthing.ledger.holding import Holding, checked_reserve
 from farthing.ledger.ledger_change import Reader, Transaction, Whose, known, registered
 from farthing.ledger.tamper_evidence import canonical
 from farthing.numerics.bounds import as_typed, ceiling
 from farthing.privacy.events import ApproxDP, Event
 
-Pricing = tuple[int, int, int, bool]
+Pricing = tuple[int, int, int, bool, bool, int, int]
 Others = Mapping[str, tuple[Holding, Holding | None]]
 """By dataset, its account and that of the analyst in it."""
 
@@ -50,32 +51,43 @@ class Request:
 class Quote:
     """The prices of a request under two budgets, the dataset's and the analyst's, and the body of its entry."""
 
+    event: Event
     pricing: Pricing
     own_pricing: Pricing | None
     price: ChargePrice
     own_price: ChargePrice | None
     body: str
     others: Mapping[str, Quote] = field(default_factory=dict)
+    reserve: str = ""
 
     def holds(self, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})) -> bool:
         """Whether it is still what `quoted` would make: the accounts may be others by now, and so may the budgets."""
-        if whole.account.pricing != self.pricing:
+        if _pricing(whole, self.reserve) != self.pricing or not whole.account.takes(self.event, self.price):
             return False
-        if (None if own is None else own.account.pricing) != self.own_pricing:
+        if (None if own is None else _pricing(own)) != self.own_pricing:
+            return False
+        if own is not None and not (self.own_price is not None and own.account.takes(self.event, self.own_price)):
             return False
         return all(self.others[name].holds(*accounts) for name, accounts in others.items())
 
 
 def quoted(request: Request, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})) -> Quote:
     """What a request costs in these accounts; `others` are those of the other datasets."""
-    account = whole.account
-    price = account.priced(request.event, request.delta)
-    parts = {name: quoted(request, *accounts) for name, accounts in others.items()}
+    reserve = request.reserve or ""
+    pricing = _pricing(whole, reserve)
+    price = whole.account.priced(request.event, request.delta, whole.withheld(but=reserve))
+    parts = {name: quoted(replace(request, reserve=None), *accounts) for name, accounts in others.items()}
     if own is None:
-        return Quote(account.pricing, None, price, None, _body(request, price, None, parts), parts)
-    own_price = own.account.priced(request.event, request.delta)
+        body = _body(request, price, None, parts)
+        return Quote(request.event, pricing, None, price, None, body, parts, reserve)
+    own_price = own.account.priced(request.event, request.delta, own.withheld())
     body = _body(request, price, own_price, parts)
-    return Quote(account.pricing, own.account.pricing, price, own_price, body, parts)
+    return Quote(request.event, pricing, _pricing(own), price, own_price, body, parts, reserve)
+
+
+def _pricing(holding: Holding, reserve: str = "") -> Pricing:
+    """All that a price depends on besides the event and the clock."""
+    return *holding.account.pricing, *holding.withheld(but=reserve)
 
 
 def _body(request: Request, price: ChargePrice, own_price: ChargePrice | None, others: Mapping[str, Quote]) -> str:
@@ -154,7 +166,8 @@ class Limit:
         fixed = request.delta is not None or isinstance(request.event, ApproxDP)
 
         def price(under: Account) -> ChargePrice:
-            return self.price if fixed and not under.untouched else under.priced(request.event, request.delta)
+            again = under.untouched or not fixed
+            return under.priced(request.event, request.delta, self.withheld) if again else self.price
 
         def start(under: Account) -> float:
             return _used(under, self.withheld) + epsilon_up(price(under).epsilon_nano or 0)
@@ -162,7 +175,7 @@ class Limit:
         def lack(under: Account) -> float:
             return 0.0 if under.admits(price(under), self.withheld) else under.budget.epsilon / 25
 
-        units = 2 * (account.sum_units + self.withheld[1] + self.price.delta_units)
+        units = account.parts_of_delta * (account.sum_units + self.withheld[1] + self.price.delta_units)
         return _total(account, start, lack, units)
 
     def words(self, request: Request, place: str) -> tuple[str, str]:
@@ -231,7 +244,8 @@ def total_for(account: Account, epsilon: float, withheld: Withheld) -> ApproxDP 
         left = under.remaining_beside(withheld).epsilon
         return 0.0 if left >= epsilon else epsilon - left
 
-    return _total(account, lambda under: _used(under, withheld), lack, 2 * (account.sum_units + withheld[1]))
+    units = account.parts_of_delta * (account.sum_units + withheld[1])
+    return _total(account, lambda under: _used(under, withheld), lack, units)
 
 
 def command_for_more(place: str, dataset: str, analyst: str, total: ApproxDP | None, before: ApproxDP | None) -> str:

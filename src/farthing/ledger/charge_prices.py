@@ -2,121 +2,29 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from flint import arb, fmpq
-
 from farthing.accounting.event_price import (
-    _FINE,
-    DELTA_UNITS,
     EXCESSES,
     LARGEST_EPSILON,
-    NANO,
-    ORDERS,
-    PARTS,
     Divergences,
-    _ball_divergence,
     alone_in_nano,
     amount_read,
     composed_nano,
     divergences_of,
     divergences_read,
-    epsilon_up,
-    least,
     nano_up,
     price_of,
     units_up,
 )
+from farthing.accounting.filters.clock_costs import ClockCost
 from farthing.errors import InvalidValue
-from farthing.numerics.bounds import exact, precise_balls
-from farthing.privacy import Composed, Event, RandomizedResponse
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """The order 1 + excess / PARTS, and the most that divergences of that order may sum to (in billionths)."""
-
-    excess: int
-    limit: int
-
-    @property
-    def alpha(self) -> float:
-        """The Renyi order itself, as a number."""
-        return 1 + self.excess / PARTS
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Where in ORDERS the one or two orders are that bound this one."""
-        place = bisect_left(EXCESSES, self.excess)
-        return (place,) if EXCESSES[place] == self.excess else (place - 1, place)
-
-    def holds(self, sums: Divergences) -> bool:
-        """Whether the divergence of this order is within the limit, by the chord above `sums`.
-
-        Statement:
-            Let S(a) and S(b) bound the summed divergences at orders a < b. At an order alpha between,
-            (alpha - 1) D_alpha is at most the chord of (order - 1) S(order) from a to b.
-        Source: convexity of alpha -> log E_Q[(P/Q)^alpha], which is (alpha - 1) D_alpha; sums of convex functions
-            are convex (van Erven & Harremoes, arXiv:1206.2459, Corollary 2).
-        Assumes: S is an upper bound at both orders, for the same charges.
-        Direction: upper; the comparison is exact, in whole numbers.
-        Checked by: tests/theorems/test_filters_side_by_side.py
-        """
-        place = self.places[-1]
-        high, above = EXCESSES[place], sums[place]
-        if high == self.excess:
-            return above is not None and above <= self.limit
-        low, below = EXCESSES[place - 1], sums[place - 1]
-        if above is None or below is None:
-            return False
-        chord = low * below * (high - self.excess) + high * above * (self.excess - low)
-        return chord <= self.limit * self.excess * (high - low)
-
-
-@lru_cache(maxsize=4096)
-def order_of(epsilon_nano: int, slack_units: int) -> Order:
-    """The order that a budget uses, a fixed function of the budget alone.
-
-    Many small charges have divergences in proportion to the order; for them it is best to give a little more than half
-    of epsilon to the divergences and the rest to the conversion (17/32 is within 1% of the optimum up to epsilon = 3,
-    within 2% up to 10, at deltas from 1e-5 to 1e-12). So that is the rule: the limit is 17/32 of epsilon, and the order
-    is the least whose conversion costs no more than the rest.
-
-    A larger budget thus has a larger limit and a smaller order, and divergences fall with the order: whatever a budget
-    admitted, a larger one admits. (An order that was merely the nearest of a list would break this, and with it the
-    guarantee of budgets that are raised.) Outside the list the nearest end is used, with what it leaves.
-
-    >>> order_of(1_000_000_000, 10**31 // 4)
-    Order(excess=9546, limit=531250000)
-    """
-    limit = 17 * epsilon_nano // 32
-    low, high = EXCESSES[0], EXCESSES[-1]
-    if not (conversion_in_nano(high, slack_units) <= epsilon_nano - limit):
-        return Order(high, epsilon_nano - conversion_in_nano(high, slack_units))
-    at_low = conversion_in_nano(low, slack_units)
-    if at_low <= epsilon_nano - limit:
-        return Order(low, epsilon_nano - at_low)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if conversion_in_nano(middle, slack_units) <= epsilon_nano - limit:
-            high = middle
-        else:
-            low = middle
-    return Order(high, limit)
-
-
-@lru_cache(maxsize=4096)
-def conversion_in_nano(excess: int, slack_units: int) -> int:
-    """(ln(1/slack) + ln c) / (alpha - 1) in billionths, rounded up: the conversion of RenyiFilter."""
-    with precise_balls():
-        rest: Any = arb(fmpq(excess, PARTS))  # alpha - 1
-        log_c = rest * rest.log() - (rest + 1) * (rest + 1).log()
-        cost = NANO * (log_c - arb(fmpq(slack_units, DELTA_UNITS)).log()) / rest
-        return int(cost.upper().ceil().unique_fmpz())
+from farthing.ledger.older_accounts import conversion_in_nano
+from farthing.numerics.bounds import exact
+from farthing.privacy import Composed, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +32,11 @@ class ChargePrice:
     """One charge in every currency that an account keeps; None is infinite.
 
     epsilon_nano, delta_units   its point in the plain sums
-    leak_units                  its own delta: the part that Renyi divergences cannot price
-    divergences                 at every order of `farthing.ledger.charge_prices`
+    leak_units                  its own delta: the part that a clock cannot pay, far tails of samples included
+    clock_units, excess_units   what it takes of the clock, and by how much it may exceed the curve that this pays for
     alone_nano, alone_units     epsilon at that delta of this charge and nothing else, where it was needed
+    only_sums                   1 where it is the first charge and leaves plain sums with all of delta
+    divergences                 of a charge that an older version made, at every order
 
     >>> from farthing.ledger.account import Account
     >>> price = Account.of(1.0, 1e-9).priced(0.1)
@@ -139,49 +49,70 @@ class ChargePrice:
     epsilon_nano: int | None
     delta_units: int
     leak_units: int
-    divergences: Divergences
+    clock_units: int | None
+    excess_units: int = 0
     alone_nano: int | None = None
     alone_units: int = 0
+    only_sums: int = 0
+    divergences: Divergences = ()
 
     @property
     def is_nothing(self) -> bool:
         """Whether the charge is (0, 0)-DP: it costs nothing in any currency."""
-        return not (self.delta_units or self.leak_units or any(x != 0 for x in (self.epsilon_nano, *self.divergences)))
+        amounts = (self.epsilon_nano, self.clock_units, *self.divergences)
+        return not (self.delta_units or self.leak_units or self.excess_units or any(x != 0 for x in amounts))
 
     def to_dict(self) -> dict[str, Any]:
-        """Whole numbers and lists of them; -1 is infinite."""
+        """Whole numbers; -1 is infinite."""
         return {
             "epsilon_nano": _stored(self.epsilon_nano),
             "delta_units": self.delta_units,
             "leak_units": self.leak_units,
-            "divergences": [_stored(amount) for amount in self.divergences],
+            "clock_units": _stored(self.clock_units),
+            "excess_units": self.excess_units,
             "alone_nano": _stored(self.alone_nano),
             "alone_units": self.alone_units,
+            "only_sums": self.only_sums,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChargePrice:
-        """The price that `to_dict` wrote."""
+        """The price that `to_dict` wrote, in this version or in one whose accounts added up divergences."""
+        older = "divergences" in data
         return cls(
             amount_read(data["epsilon_nano"], "epsilon_nano", infinite=True),
             finite_read(data["delta_units"], "delta_units"),
             finite_read(data["leak_units"], "leak_units"),
-            divergences_read(data["divergences"]),
+            0 if older else amount_read(data["clock_units"], "clock_units", infinite=True),
+            0 if older else finite_read(data["excess_units"], "excess_units"),
             amount_read(data["alone_nano"], "alone_nano", infinite=True),
             finite_read(data["alone_units"], "alone_units"),
+            0 if older else finite_read(data["only_sums"], "only_sums"),
+            divergences_read(data["divergences"]) if older else (),
         )
 
 
-@lru_cache(maxsize=4096)
-def price_in_budget(event: Event, delta: float | None, epsilon_nano: int, plain_units: int) -> ChargePrice:
-    """The price of `event` in a budget whose plain sums may use `plain_units` of delta.
+@lru_cache(maxsize=65536)
+def price_in_budget(
+    event: Event, delta: float | None, epsilon_nano: int, plain_units: int, clock: ClockCost | None
+) -> ChargePrice:
+    """The price of `event` in a budget whose plain sums may use `plain_units` of delta, and whose clock pays `clock`.
 
-    It depends on the event and the budget alone, never on what was spent, so a repeated event is priced once.
+    What the clock pays is the same until what is left of it falls to another level, so a repeated event is priced once
+    for each level.
     """
+    epsilon, units, leak = _point(event, delta, epsilon_nano, plain_units)
+    taken, excess, tails = (None, 0, 0) if clock is None else clock
+    return ChargePrice(epsilon, units, leak + tails, taken, excess)
+
+
+@lru_cache(maxsize=4096)
+def _point(event: Event, delta: float | None, epsilon_nano: int, plain_units: int) -> tuple[int | None, int, int]:
+    """Epsilon and delta at which an event enters the plain sums, and its own delta."""
     _check_range(event)
     own = price_of(event)
     pure = None if own.epsilon is None else nano_up(own.epsilon)
-    leak = units_up(own.leak)
+    leak = own_units(event)
     if delta is not None:
         units = units_up(exact(delta))
         epsilon = alone_in_nano(event, units)
@@ -191,7 +122,7 @@ def price_in_budget(event: Event, delta: float | None, epsilon_nano: int, plain_
         units, epsilon = leak, pure
         if pure is None or _is_plan(event):
             units, epsilon = _chosen_point(event, pure, leak, epsilon_nano, plain_units)
-    return ChargePrice(epsilon, units, leak, divergences_of(event))
+    return epsilon, units, leak
 
 
 def _chosen_point(
@@ -221,15 +152,6 @@ def _chosen_point(
     return units, composed
 
 
-def black_box_divergences(nano: int, order: Order) -> Divergences:
-    """Those of an epsilon-DP black box where `order` looks, None elsewhere: for searches over epsilon."""
-    event = RandomizedResponse(epsilon_up(nano))
-    with precise_balls():
-        fine = {place: _ball_divergence(event, EXCESSES[place]) for place in order.places}
-    known = {place: least(nano, None if d is None else -(-d // _FINE)) for place, d in fine.items()}
-    return tuple(known.get(place) for place in range(len(ORDERS)))
-
-
 def _is_plan(event: Event) -> bool:
     return isinstance(event, Composed) and sum(count for _, count in event.parts) > 1
 
@@ -244,6 +166,17 @@ def _check_range(event: Event) -> None:
 
 def _stored(amount: int | None) -> int:
     return -1 if amount is None else amount
+
+
+@lru_cache(maxsize=4096)
+def own_units(event: Event) -> int:
+    """The own delta of an event, rounded up.
+
+    >>> from farthing.privacy import ApproxDP
+    >>> own_units(ApproxDP(0.1, 1e-9)) == 10**31
+    True
+    """
+    return units_up(price_of(event).leak)
 
 
 def finite_read(value: Any, name: str) -> int:

@@ -12,7 +12,7 @@ from typing import IO, Self, TypeVar
 from farthing.accounting.event_price import delta_down, epsilon_down, epsilon_up
 from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger import budget_policy, charge_lifecycle
-from farthing.ledger.account import Budget
+from farthing.ledger.budget import Budget
 from farthing.ledger.charge_lifecycle import (
     Quote,
     Request,
@@ -280,6 +280,7 @@ class OpenLedger:
             lambda: self._events(name, who),
             self.place,
             lambda epsilon: total_for(account, epsilon, holding.withheld()),
+            lambda charge: account.fitting(charge, holding.withheld()),
         )
 
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[Entry]:
@@ -786,7 +787,10 @@ class Ledger(OpenLedger):
         reader = self._reader(Question(name, who))
         whole, own = known(reader, name), reader.own()
         holdings = [whole] if not who else [whole, own]
-        return all(each is not None and each.admits(each.account.priced(priced, target_delta)) for each in holdings)
+        return all(
+            each is not None and each.admits(each.account.priced(priced, target_delta, each.withheld()))
+            for each in holdings
+        )
 
     def release(self, charge: Charge, answer: str) -> Receipt:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has.

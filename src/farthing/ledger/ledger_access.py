@@ -36,7 +36,8 @@ from farthing.ledger.tamper_evidence import (
 from farthing.ledger.verification import Known, Progress, shape_of, verify_store
 from farthing.privacy.events import checked_real
 
-FORMAT = 2
+FORMAT = 3
+_READ = (2, FORMAT)  # in format 2 accounts added up Renyi divergences
 _FORMS = 'use a path such as "study.db", or "postgresql://user@host/database"'
 
 
@@ -303,9 +304,9 @@ def _check_format(link: Link) -> None:
     row = link.run(f"SELECT body FROM {ENTRIES} WHERE sequence = 1").fetchone()
     with suppress(TypeError, ValueError, RecursionError):
         version = json.loads(row[0]).get("format") if row is not None else FORMAT
-        if type(version) is int and version != FORMAT:
+        if type(version) is int and version not in _READ:
             raise LedgerUnavailable(
-                f"it has format {version} and this farthing reads format {FORMAT}",
+                f"it has format {version} and this farthing reads formats {' and '.join(map(str, _READ))}",
                 "use the version of farthing that made it, or a newer one",
             )
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
+from farthing.accounting.event_price import NOTHING
 from farthing.errors import FarthingError, LedgerTampered
-from farthing.ledger.account import Account, Holding
+from farthing.ledger.account import Account
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import Entry, _name, label_of
+from farthing.ledger.holding import Holding
 from farthing.ledger.tamper_evidence import GENESIS, canonical, fingerprint
 
 
@@ -182,8 +184,8 @@ class Replay:
         after = Holding.of_text(canonical(entry.body["state"]))
         standing = self._standings.get(whose)
         if standing is None:
-            budget = _with_budget_of(Account.of(0.0), after)
-            expected = Holding(budget, unit=after.unit, sources=after.sources)
+            empty = replace(Account.of(0.0), divergences=NOTHING if after.account.divergences else ())
+            expected = Holding(_with_budget_of(empty, after), unit=after.unit, sources=after.sources)
             allowed = entry.kind == "dataset" or (entry.kind == "grant" and (entry.dataset, "") in self._standings)
             standing = Standing(entry.sequence, expected)
         else:

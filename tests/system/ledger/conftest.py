@@ -28,9 +28,9 @@ def _server(run: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(testrun_uid: str) -> Iterator[dict[str, Any]]:
+def postgres_server(run_id: str) -> Iterator[dict[str, Any]]:
     """The facts of the PostgreSQL that the whole run shares."""
-    yield from _server(testrun_uid)
+    yield from _server(run_id)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def test_one_holds_it_and_the_other_gets_it_when_released(tmp_path: Path) -> Non
     waiter.start()
     assert not got.wait(0.05)
     one.release()
-    assert got.wait(30)
+    assert got.wait(600)
     waiter.join()
     other.release()
     one.acquire()
@@ -59,7 +59,7 @@ def test_waiting_many_times_takes_one_thread_and_closing_ends_it(tmp_path: Path)
     (waiter,) = set(threading.enumerate()) - before
     one.close()
     other.close()
-    waiter.join(30)
+    waiter.join(600)
     assert not waiter.is_alive()
 
 

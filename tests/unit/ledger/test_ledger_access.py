@@ -165,15 +165,16 @@ def test_entries_are_exported_as_json_lines(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_another_format_is_left_to_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for other in (1, 3):
+    for other in (1, 4):
         path = tmp_path / f"{other}.db"
         monkeypatch.setattr(ledger_access, "FORMAT", other)
+        monkeypatch.setattr(ledger_access, "_READ", (other,))
         open_ledger(path).close()
         monkeypatch.undo()
         with sqlite3.connect(path) as store:  # whose tables need not be like ours
             store.execute("ALTER TABLE farthing_entries DROP COLUMN totals")
         store.close()
-        with pytest.raises(LedgerUnavailable, match=f"it has format {other} and this farthing reads format 2"):
+        with pytest.raises(LedgerUnavailable, match=f"it has format {other} and this farthing reads formats 2 and 3"):
             open_ledger(path)
 
 

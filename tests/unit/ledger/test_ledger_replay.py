@@ -8,9 +8,10 @@ import pytest
 
 from farthing.errors import LedgerTampered
 from farthing.ledger import Entry, open_ledger
-from farthing.ledger.account import Account, Holding
+from farthing.ledger.account import Account
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import totals_of
+from farthing.ledger.holding import Holding
 from farthing.ledger.ledger_replay import Replay, totals_agree
 from farthing.ledger.tamper_evidence import canonical, fingerprint
 from farthing.privacy import GaussianNoise
@@ -65,7 +66,7 @@ def test_wrong_sums_are_found_where_they_stand(history: list[Entry], field: str)
 def test_a_wrong_price_is_found_at_once_or_with_the_next_whole_state(history: list[Entry]) -> None:
     place = next(i for i, entry in enumerate(history) if entry.request_id == "a-0")
     wrong = history[place]
-    for name, value in (("epsilon_nano", 1), ("divergences", [0] * len(wrong.body["price"]["divergences"]))):
+    for name, value in (("epsilon_nano", 1), ("clock_units", 1), ("excess_units", 1)):
         price = {**wrong.body["price"], name: value}
         body = canonical({**wrong.body, "price": price})
         altered = [*history[:place], wrong._replace(body_text=body), *history[place + 1 :]]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from farthing.ledger import Ledger, open_ledger
-from farthing.ledger.account import Account, Holding
+from farthing.ledger.account import Account
 from farthing.ledger.charge_lifecycle import Request, quoted, written
+from farthing.ledger.holding import Holding
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy import ApproxDP, Composed, Event, GaussianNoise
 
@@ -39,8 +40,18 @@ def test_a_quote_holds_for_the_budget_it_was_made_for_and_for_no_other() -> None
         assert not quote.holds(other, own)
     for other_own in (None, own.with_budget(0.4, 1e-6)):
         assert not quote.holds(whole, other_own)
-    later = quoted(ASKED, whole.charged(quote.price), None)
-    assert later.holds(whole.charged(quote.price).charged(quote.price), None)
+
+
+def test_a_quote_holds_until_the_clock_has_fallen_to_another_level() -> None:
+    small = replace(ASKED, event=ApproxDP(0.001))
+    holding = Holding(Account.of(1.0, 1e-6))
+    holding = holding.charged(quoted(small, holding, None).price)
+    quote = quoted(small, holding, None)
+    lasted = 0
+    while quote.holds(holding, None):
+        holding, lasted = holding.charged(quote.price), lasted + 1
+    assert 100 < lasted < 3000
+    assert quoted(small, holding, None).price != quote.price
 
 
 def test_a_budget_that_another_process_changed_meanwhile_prices_the_charge(tmp_path: Path) -> None:

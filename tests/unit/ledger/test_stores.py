@@ -99,11 +99,11 @@ def test_a_thread_that_holds_on_to_the_ledger_makes_it_unavailable(ledger: Ledge
     def hold() -> None:
         with ledger._store.reading():
             entered.set()
-            leave.wait(30)
+            leave.wait(600)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert entered.wait(30)
+    assert entered.wait(600)
     with pytest.raises(LedgerUnavailable, match="another thread"):
         ledger.charge("people", 0.1, request_id="r-1")
     leave.set()

@@ -1,0 +1,172 @@
+"""How an account stands, for people: what is spent, what waits for answers, what is set aside, what would still fit."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+from farthing.accounting import compose
+from farthing.accounting.event_price import Charge, price_of
+from farthing.accounting.filters import Odometer
+from farthing.errors import FarthingError
+from farthing.ledger.account import Account
+from farthing.numerics import Bounds
+from farthing.numerics.bounds import ceiling, float_up
+from farthing.privacy.events import ApproxDP, Event
+from farthing.privacy.units import Unit
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A budget as it stands: the account's reading, what waits for answers, what is set aside, what would still fit.
+
+    Args:
+        dataset: The name of the dataset.
+        analyst: Whose grant it is; nothing for the dataset's own budget.
+        total: The whole budget.
+        spent_upper: What the account reads: the epsilon spent, at the total's delta, rounded up.
+        reserved: The part of what is spent whose answer has not been given yet, in plain sums; it counts as spent.
+        withheld: What reserves set aside, by name.
+        remaining: The largest (epsilon, delta) charge that would be admitted now.
+        count: How many charges there were.
+        unit: In words, whose privacy it is.
+        untouched: Whether nothing was charged yet but charges of nothing.
+        protects: Whose privacy it is, as data; None where nobody said, or where the ledger holds somebody's own words.
+        place: Where the ledger is, for a command; nothing where a server has it.
+
+    >>> events = lambda: [ApproxDP(0.3)]
+    >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
+    >>> budget.spent.upper, budget.spent.lower > 0.299
+    (0.3, True)
+    """
+
+    dataset: str
+    analyst: str
+    total: ApproxDP
+    spent_upper: float
+    reserved: float
+    withheld: dict[str, ApproxDP]
+    remaining: ApproxDP
+    count: int
+    unit: str = ""
+    untouched: bool = False
+    protects: Unit | None = None
+    _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
+    place: str = field(default="", repr=False, compare=False)
+    _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
+    _fitting: Callable[[Charge], int] | None = field(default=None, repr=False, compare=False)
+
+    def fitting(self, charge: Charge) -> int:
+        """How many such charges would be admitted now, one after the other, each chosen after seeing the last answer.
+
+        Args:
+            charge: An epsilon, an (epsilon, delta) pair or an event.
+
+        Returns:
+            The number; plain sums of `remaining` where the budget is not in a ledger that is open here.
+
+        Raises:
+            InvalidValue: If `charge` is not a charge, or costs nothing.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).fitting(0.1)
+        2
+        """
+        if self._fitting is not None:
+            return self._fitting(charge)
+        left = replace(Account.of(self.remaining.epsilon, self.remaining.delta), only_sums=1, count=1)
+        return left.fitting(charge)
+
+    @cached_property
+    def would_fit(self) -> dict[float, int]:
+        """How many more charges of a tenth, a hundredth and a thousandth of the total would fit, by their size.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).would_fit
+        {0.1: 2, 0.01: 25, 0.001: 250}
+        """
+        sizes = (float(f"{self.total.epsilon / part:.3g}") for part in (10, 100, 1000))
+        return {size: self.fitting(size) for size in sizes if size > 0}
+
+    @cached_property
+    def odometer(self) -> float:
+        """An epsilon for what has been answered so far, at the total's delta, that holds at every moment at once.
+
+        Whoever stops now, for whatever reason, may claim it. That is more than `spent_upper` allows, and so it is
+        often larger. It reads all charges again, so it is worked out when asked for. If delta was changed after the
+        first charge, it holds for those who would have changed it whatever the answers. Infinite where the charges'
+        own deltas exceed half of delta, or where delta is 0 and a charge has no pure epsilon.
+
+        >>> events = lambda: [ApproxDP(0.01)] * 100
+        >>> budget = Budget("census", "", ApproxDP(1.0, 1e-6), 0.4, 0.0, {}, ApproxDP(0.2), 100, _events=events)
+        >>> round(budget.odometer, 3)
+        0.574
+        """
+        counts = Counter(self._events())
+        if not counts:
+            return 0.0
+        if not self.total.delta > 0:
+            prices = [(price_of(event), times) for event, times in counts.items()]
+            known = [times * price.epsilon for price, times in prices if price.epsilon is not None and not price.leak]
+            return float_up(sum(known, Fraction(0))) if len(known) == len(prices) else math.inf
+        meter = Odometer(self.total.delta)
+        for event, times in counts.items():
+            meter = meter.charge(event, times)
+        return meter.epsilon
+
+    def total_for(self, epsilon: float) -> ApproxDP | None:
+        """A total, rounded up, with which so much would be left.
+
+        Args:
+            epsilon: How much should be left.
+
+        Returns:
+            The total; None where none was found.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).total_for(0.5)
+        ApproxDP(epsilon=1.25, delta=0.0)
+        """
+        if self._total is None:  # of a budget that is not in a ledger that is open here
+            lack = max(0.0, epsilon - self.remaining.epsilon)
+            return ApproxDP(float(ceiling(self.total.epsilon + lack, 4)), self.total.delta)
+        return self._total(epsilon)
+
+    @cached_property
+    def spent(self) -> Bounds:
+        """The account's reading above, and below it the optimum for the same events had they been fixed in advance.
+
+        The lower bound reads all charges again, so it is worked out when asked for.
+        """
+        if not self.count:
+            return Bounds(0.0, self.spent_upper)
+        return Bounds(min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper)
+
+
+def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> Budget:
+    """The budget of a dataset that is not registered yet, as it will be: rounded down as accounts are.
+
+    >>> untouched_budget("census", 1.0, 1e-9, Unit(("person",), "add-remove")).remaining
+    ApproxDP(epsilon=1.0, delta=1e-09)
+    """
+    total = as_stored(epsilon, delta)
+    return Budget(dataset, "", total, 0.0, 0.0, {}, total, 0, str(unit), True, unit)
+
+
+def as_stored(epsilon: float, delta: float = 0.0) -> ApproxDP:
+    """A budget as a ledger keeps it: rounded down to its whole units. Given budgets are compared after this.
+
+    >>> as_stored(1 / 3), as_stored(0.1 + 0.2) == as_stored(0.3)
+    (ApproxDP(epsilon=0.333333333, delta=0.0), True)
+    """
+    return Account.of(epsilon, delta).budget
+
+
+def _optimum_lower(events: Iterable[Event], delta: float) -> float:
+    counts = Counter(events)
+    try:
+        bounds = compose(list(counts), counts=list(counts.values())).epsilon_at(delta)
+    except FarthingError:  # too much for any engine to price; 0 is still a lower bound
+        return 0.0
+    return bounds.lower if bounds.lower >= 0 else 0.0
