@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farthing.errors import InvalidValue
+from farthing.inference.gaussian_sums import normal_errors
 from farthing.inference.noise_sums import checked_confidence, errors_of_many, tails_of_many
 from farthing.inference.noise_terms import Floats, Parts, Term, parts_of, variance_of, variance_of_parts
+from farthing.inference.normal_quantiles import normal_quantiles
 
 _ROUNDS = 3
 
@@ -97,27 +99,33 @@ class JointNoise:
         each = [variance_of(kind, scale) for kind, scale in zip(self.kinds, self.scales, strict=True)]
         return np.asarray(self.counts * np.reshape(each, (-1, 1)))
 
-    def twice(self) -> JointNoise:
+    def repeated(self, times: int = 2) -> JointNoise:
         """The same for all cells and, after them, for all cells again."""
         return JointNoise(
             self.kinds,
             self.scales,
-            np.tile(self.counts, 2),
-            tuple(np.tile(own, 2) for own in self.coefficients),
+            np.tile(self.counts, times),
+            tuple(np.tile(own, times) for own in self.coefficients),
         )
 
     def products(self, one: Floats, other: Floats) -> Floats:
         """The covariances of two sums of the noises with these coefficients."""
         return np.asarray(np.sum(one * other * self.variances, axis=0))
 
-    def errors(self, coefficients: Floats, confidence: float) -> Floats:
-        """What sums of the noises with these coefficients stay within at a confidence."""
+    def errors(self, coefficients: Floats, confidence: float | Floats) -> Floats:
+        """What sums of the noises with these coefficients stay within at a confidence, or at one for each."""
+        errors = normal_errors(self.kinds, self.scales, self.counts, coefficients, confidence)
+        levels = np.broadcast_to(confidence, errors.shape)
+        left = np.isnan(errors)
         counts = self.counts.astype(int)
-        sums = [
-            parts_of(zip(self.kinds, self.scales, coefficients[:, j].tolist(), counts[:, j].tolist(), strict=True))  # type: ignore[arg-type]
-            for j in range(coefficients.shape[1])
-        ]
-        return errors_of_many(sums, confidence)
+        for level in np.unique(levels[left]).tolist():
+            others = np.flatnonzero(left & (levels == level)).tolist()
+            sums = [
+                parts_of(zip(self.kinds, self.scales, coefficients[:, j].tolist(), counts[:, j].tolist(), strict=True))  # type: ignore[arg-type]
+                for j in others
+            ]
+            errors[others] = errors_of_many(sums, level)
+        return errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,17 +195,66 @@ class Ratio:
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        top, bottom = (np.tile(own, 2) for own in self.noise.coefficients)
-        return fieller_ends(
-            self.numerator.values,
-            self.denominator.values,
-            self.noise.twice(),
+        return self.at_levels([confidence])[0]
+
+    def at_levels(self, levels: Sequence[float]) -> list[tuple[Floats, Floats]]:
+        """Lower and upper ends at each of several confidences, found together.
+
+        Args:
+            levels: The confidences.
+
+        Returns:
+            The lower and the upper ends at each of them.
+
+        Raises:
+            InvalidValue: If a confidence is not between 0 and 1.
+
+        >>> share = Ratio(Measured(50.0, [Term("normal", 5.0)]), Measured(100.0), 0.0, 1.0)
+        >>> [round(float(high[0]), 3) for low, high in share.at_levels([0.5, 0.95])]
+        [0.534, 0.598]
+        """
+        count, cells = len(levels), len(self.values)
+        confidence = np.repeat([checked_confidence(level) for level in levels], cells)
+        noise = self.noise.repeated(2 * count)
+        top, bottom = noise.coefficients
+        lower, upper = fieller_ends(
+            np.tile(self.numerator.values, count),
+            np.tile(self.denominator.values, count),
+            noise,
             lambda _: top,
             bottom,
-            checked_confidence(confidence),
+            np.tile(confidence, 2),
             self.least,
             self.most,
         )
+        return list(zip(lower.reshape(count, cells), upper.reshape(count, cells), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class RatioInterval:
+    """The interval of a ratio that was taken about a middle; what was found is kept.
+
+    >>> ratio = Ratio(Measured(50.0, [Term("normal", 5.0)]), Measured(100.0), -1.0, 1.0)
+    >>> low, high = RatioInterval(ratio, 7.0)(0.95)
+    >>> low.round(3), high.round(3)
+    (array([7.402]), array([7.598]))
+    """
+
+    ratio: Ratio
+    middle: float
+    _ends: dict[float, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    def __call__(self, confidence: float) -> tuple[Floats, Floats]:
+        """Lower and upper ends at a confidence."""
+        return self.at_levels([confidence])[0]
+
+    def at_levels(self, levels: Sequence[float]) -> list[tuple[Floats, Floats]]:
+        """Lower and upper ends at each of several confidences."""
+        new = [level for level in dict.fromkeys(levels) if level not in self._ends]
+        if new:
+            for level, (low, high) in zip(new, self.ratio.at_levels(new), strict=True):
+                self._ends[level] = low + self.middle, high + self.middle
+        return [self._ends[level] for level in levels]
 
 
 def fieller_ends(
@@ -206,15 +263,15 @@ def fieller_ends(
     noise: JointNoise,
     above: Callable[[Floats], Floats],
     below: Floats,
-    confidence: float,
+    confidence: float | Floats,
     least: float,
     most: float,
 ) -> tuple[Floats, Floats]:
     """The ends of {r: |S~ - r N~| <= e(r)}, e(r) the error of noises with the coefficients above(r) - r below.
 
-    `noise`, `above` and `below` are over all cells twice: for the lower ends, then for the upper ones. `above` may
-    change with r, by less than nothing: the absolute value of a coefficient changes by at most |below| times as much
-    as r does.
+    `noise`, `above` and `below` are over all cells twice: for the lower ends, then for the upper ones; `confidence` is
+    too, or one for all. `above` may change with r, by less than nothing: the absolute value of a coefficient changes
+    by at most |below| times as much as r does.
     """
     cells = len(top)
     s, n, side = np.tile(top, 2), np.tile(bottom, 2), np.repeat([-1.0, 1.0], cells)
@@ -537,6 +594,7 @@ _FARTHEST = 1e-8  # from an end of a coordinate, where ends matter
 _FEWEST_BEYOND = 40  # cases beyond a quantile that is read off them
 
 
+@cache
 def even_cases(dimensions: int, cases: int = CASES) -> Floats:
     """Points that fill the unit cube evenly: cases x dimensions, each coordinate in (0, 1).
 
@@ -584,9 +642,7 @@ def noise_at(kind: str, scale: float, shares: Floats) -> Floats:
     if kind == "laplace":
         away = shares - 0.5
         return np.asarray(np.rint(-scale * np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12))))
-    from scipy.special import ndtri
-
-    return np.asarray(np.rint(scale * ndtri(shares)))
+    return np.asarray(np.rint(scale * normal_quantiles(shares)))
 
 
 class SampledDistribution(StatedDistribution):

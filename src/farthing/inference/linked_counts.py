@@ -1,14 +1,14 @@
 """The best linear estimate from measurements that count the same rows in different ways.
 
-Several vectors of numbers were measured, each number with independent noise. Certain sums of one vector equal certain
-sums of another, whatever the data: a total and its parts, two tables and their common margin. Least squares under these
-relations is the best linear unbiased estimate, for every sum at once, and estimates agree with each other. Only the
-relations enter into a dense system: vectors may be long.
+Several vectors of numbers were measured, each number with independent noise, or were estimated from a strategy with a
+known covariance. Certain sums of one vector equal certain sums of another, whatever the data: a total and its parts,
+two tables and their common margin. Least squares under these relations is the best linear unbiased estimate, for every
+sum at once, and estimates agree with each other. Only the relations enter into a dense system: vectors may be long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,6 +38,36 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
+class Covariance:
+    """The covariance of a vector at noise of variance 1: equal blocks, one for each group, then numbers of their own.
+
+    Args:
+        block: The covariance of one group times each row of a matrix.
+        length: How many numbers a group has.
+        groups: How many groups there are, with noises of their own.
+        rest: The variances of the numbers after the groups, which are independent.
+        typical: The mean variance of one number of a group.
+    """
+
+    block: Callable[[Floats], Floats]
+    length: int
+    groups: int
+    rest: Floats
+    typical: float
+
+    def times(self, functions: Floats) -> Floats:
+        """Linear functions of the vector, one in each row, times the covariance.
+
+        >>> both = Covariance(lambda rows: rows @ np.array([[2.0, 1.0], [1.0, 2.0]]), 2, 1, np.array([5.0]), 2.0)
+        >>> both.times(np.array([[1.0, 0.0, 1.0]]))
+        array([[2., 1., 5.]])
+        """
+        inside = self.groups * self.length
+        blocks = self.block(functions[:, :inside].reshape(-1, self.length)).reshape(len(functions), inside)
+        return np.concatenate([blocks, functions[:, inside:] * self.rest], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
 class LinkedCounts:
     """Vectors of measured numbers and the sums that they have in common.
 
@@ -45,16 +75,19 @@ class LinkedCounts:
         sizes: How long each vector is.
         links: The sums in common. Relations that follow from others are found and left out.
         units: How many rows one unit of a vector's numbers stands for; 1 for plain counts.
+        covariances: Of each vector at noise of variance 1; None, or none at all, where noises are independent.
 
     Statement:
-        Let y_v = x_v + noise with independent noises of variance s_v in every number of vector v, and let C x = 0 hold
-        for the stacked x. Then
-            x~ = y - S C' (C S C')^+ C y,    S = diag(s),
+        Let y_v = x_v + noise, the noise of covariance s_v V_v in vector v and independent between vectors, and let
+        C x = 0 hold for the stacked x. Then, with S the covariance of all noise,
+            x~ = y - S C' (C S C')^+ C y
         has the least variance for every linear function of x, among all linear estimates that are unbiased for all x
         with C x = 0; and C x~ = 0. The covariance of x~ is S - S C' (C S C')^+ C S.
     Source: Aitken 1935, "On least squares and linear combination of observations", Proc. Royal Soc. Edinburgh 55; with
-        the relations as restrictions: Rao, Linear Statistical Inference and Its Applications, 2nd ed., 4a.9.
-    Assumes: independent noises of mean zero and of the stated variances; the relations hold.
+        the relations as restrictions: Rao, Linear Statistical Inference and Its Applications, 2nd ed., 4a.9. A vector
+        that is itself the least-squares estimate from measurements which determine it carries all they say about it.
+    Assumes: noises of mean zero and of the stated covariances; the relations hold. Where a V_v is singular, so are the
+        numbers: what it leaves no noise in holds for x_v as well.
     Direction: equality, up to rounding.
     Checked by: tests/theorems/test_linked_counts.py
 
@@ -67,6 +100,7 @@ class LinkedCounts:
     sizes: tuple[int, ...]
     links: tuple[Link, ...]
     units: tuple[float, ...] = ()
+    covariances: tuple[Covariance | None, ...] = ()
 
     @cached_property
     def _starts(self) -> Places:
@@ -86,9 +120,14 @@ class LinkedCounts:
     def _squares(self) -> list[tuple[Places, Floats]]:
         """For each vector v the relations that it enters and C_v C_v' over them."""
         squares = []
-        for parts in self._parts:
+        for vector, parts in enumerate(self._parts):
             rows = [np.arange(start, start + self._sums(start)) for start, _, _ in parts]
             ends = np.cumsum([0, *map(len, rows)])
+            if self._covariance(vector) is not None:
+                places = np.unique(np.concatenate(rows)) if rows else np.zeros(0, dtype=np.int64)
+                products = self._added_up(vector, self._moves[vector][places])[:, places]
+                squares.append((places, (products + products.T) / 2))
+                continue
             matrix = np.zeros((ends[-1], ends[-1]))
             for i, (_, mine, one) in enumerate(parts):
                 for j, (_, theirs, other) in enumerate(parts[: i + 1]):
@@ -98,13 +137,45 @@ class LinkedCounts:
             squares.append((np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64), matrix))
         return squares
 
+    def _covariance(self, vector: int) -> Covariance | None:
+        return self.covariances[vector] if self.covariances else None
+
+    @cached_property
+    def _moves(self) -> dict[int, Floats]:
+        """C_v V_v over all relations, for the vectors that have a covariance."""
+        moves = {}
+        for vector, covariance in enumerate(self.covariances):
+            if covariance is not None:
+                relations = np.zeros((int(self._starts[-1]), self.sizes[vector]))
+                for start, labels, sign in self._parts[vector]:
+                    inside = np.flatnonzero(labels >= 0)
+                    relations[start + labels[inside], inside] = sign
+                moves[vector] = covariance.times(relations)
+        return moves
+
+    def moved(self, vector: int) -> Floats:
+        """V_v C_v' over the kept relations: one row for each number of a vector that has a covariance."""
+        return np.ascontiguousarray(self._moves[vector][self.kept].T)
+
+    def _added_up(self, vector: int, functions: Floats) -> Floats:
+        """F C_v' over all relations, F in rows."""
+        crossed = np.zeros((len(functions), int(self._starts[-1])))
+        for start, labels, sign in self._parts[vector]:
+            inside = np.flatnonzero(labels >= 0)
+            order = inside[np.argsort(labels[inside], kind="stable")]
+            first, starts = np.unique(labels[order], return_index=True)
+            if len(first):
+                crossed[:, start + first] += sign * np.add.reduceat(functions[:, order], starts, axis=1)
+        return crossed
+
     def _sums(self, start: int) -> int:
         return self.links[int(np.searchsorted(self._starts, start, side="right")) - 1].sums
 
     @cached_property
     def kept(self) -> Places:
         """Relations from which all others follow."""
-        return independent_rows(self._weighted(np.ones(len(self.sizes))))
+        typical = [1.0 if each is None else 1.0 / each.typical for each in self.covariances]
+        return independent_rows(self._weighted(typical or np.ones(len(self.sizes))))
 
     @cached_property
     def squares(self) -> list[tuple[Places, Floats]]:
@@ -124,7 +195,9 @@ class LinkedCounts:
         return total
 
     def crossed(self, vector: int, members: Places, outputs: int) -> Floats:
-        """F C_v' over the kept relations, F adding up numbers of a vector: `members` is the sum of each, or -1."""
+        """F V_v C_v' over the kept relations, F adding up numbers of a vector: `members` is the sum of each, or -1."""
+        if self._covariance(vector) is not None:
+            return self.combined(vector, (members == np.arange(outputs)[:, None]).astype(np.float64))
         crossed = np.zeros((outputs, int(self._starts[-1])))
         for start, labels, sign in self._parts[vector]:
             sums = self._sums(start)
@@ -133,13 +206,9 @@ class LinkedCounts:
 
     def combined(self, vector: int, functions: Floats) -> Floats:
         """The same for any linear functions of a vector's numbers, one in each row."""
-        crossed = np.zeros((len(functions), int(self._starts[-1])))
-        for start, labels, sign in self._parts[vector]:
-            inside = labels >= 0
-            columns = np.zeros((self._sums(start), len(labels)))
-            columns[labels[inside], np.flatnonzero(inside)] = sign
-            crossed[:, start : start + len(columns)] = functions @ columns.T
-        return crossed[:, self.kept]
+        if self._covariance(vector) is not None:
+            return np.asarray(functions @ self.moved(vector))
+        return self._added_up(vector, functions)[:, self.kept]
 
     def gaps(self, numbers: Sequence[Floats]) -> Floats:
         """C y over the kept relations: by how much the measured sums disagree."""
@@ -154,7 +223,8 @@ class LinkedCounts:
     def spread(self, vector: int, multipliers: Floats) -> Floats:
         """C_v' times one multiplier for each kept relation: one number for each number of the vector.
 
-        `multipliers` may have several rows; so has the result.
+        `multipliers` may have several rows; so has the result. What a vector with a covariance is changed by is
+        `moved` times the multipliers.
         """
         whole = np.zeros((*multipliers.shape[:-1], int(self._starts[-1])))
         whole[..., self.kept] = multipliers
@@ -216,14 +286,21 @@ class LinkedEstimate:
         return np.asarray(variances[:, None] * (crossed @ self.inverse))
 
     def square_weights(self, vector: int | Places, crossed: Floats, squares: Floats) -> Floats:
-        """The sum of squared weights on every vector, one column for each; `squares` is the diagonal of F F'."""
+        """The sum of squared weights on every vector, one column for each; `squares` is the diagonal of F V_v F'.
+
+        With a covariance: the variance that the noise of the vector brings, per unit of its own variance.
+        """
+        return np.maximum(self.signed_square_weights(vector, crossed, squares), 0.0)
+
+    def signed_square_weights(self, vector: int | Places, crossed: Floats, squares: Floats) -> Floats:
+        """The same without a floor: parts of one sum, each of which may fall below zero."""
         taken = self.multipliers(vector, crossed)
         sums = np.empty((len(taken), len(self.variances)))
         for other, (rows, matrix) in enumerate(self.linked.squares):
             own = taken[:, rows]
             sums[:, other] = np.einsum("ij,ij->i", own @ matrix, own)
         sums[np.arange(len(taken)), vector] += squares - 2 * np.einsum("ij,ij->i", taken, crossed)
-        return np.maximum(sums, 0.0)
+        return sums
 
     def covariance(self, vector: int, one: Floats, other: Floats, products: Floats) -> Floats:
         """The covariance of two functions of a vector, row by row; `products` is the diagonal of their F G'."""
@@ -242,9 +319,14 @@ class LinkedEstimate:
         numbers = [np.asarray(values, dtype=float).reshape(-1) for values in measured]
         shares = self.inverse @ self.linked.gaps(numbers)
         return [
-            own - variance * self.linked.spread(vector, shares)
+            own - variance * self._change(vector, shares)
             for vector, (own, variance) in enumerate(zip(numbers, self.variances.tolist(), strict=True))
         ]
+
+    def _change(self, vector: int, shares: Floats) -> Floats:
+        if self.linked.covariances and self.linked.covariances[vector] is not None:
+            return np.asarray(self.linked.moved(vector) @ shares)
+        return self.linked.spread(vector, shares)
 
 
 def independent_rows(gram: Floats) -> Places:

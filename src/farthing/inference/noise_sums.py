@@ -1,14 +1,15 @@
 """The distribution of a sum of independent noises: how far off an answer is, at a confidence.
 
 Closed forms for one term and for normal limits, an integral in the complex plane for wide noise, a Fourier transform
-on short lattices, a Fourier series for mixed noises without a common step. Every error is rounded outward: it holds at
+on short lattices, a sum over the atoms of all terms but one where there is no common step, and a Fourier series for
+what is left. Every error is rounded outward: it holds at
 least the asked share, and by less than 1e-4 more than it must (short of the steps that whole numbers take).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -103,6 +104,9 @@ def _frequency_limit(part: tuple[str, float, float, int], blur: float) -> float:
 
 _FINE_SCALE = 100.0  # steps; one step of outward rounding is then below a hundredth of the scale
 _MOST_ATOMS = 4096
+_MOST_STEPPED_ATOMS = 8192  # beside one term with steps of its own
+_MOST_AT_ONCE = 1 << 14  # atoms of several sums in one array: what a processor keeps at hand
+_HAIR = 1e-9  # of a standard deviation: more than sums of floats are off by
 _LEFT_OUT = 1e-7  # mass of a coarse term beyond its atoms
 _PRECISION = 1e-4  # of a standard deviation, outward
 _NEARLY_EQUAL = 1e-3
@@ -110,12 +114,16 @@ _NEARLY_EQUAL = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class FineNoise:
-    """One or two Laplace terms, or a normal distribution: scales in units of the answer, and the steps they are in."""
+    """One or two Laplace terms, or a normal distribution: scales in units of the answer, and the steps they are in.
+
+    With a `lattice` above 0 it is one discrete Laplace term in steps of it, and no approximation.
+    """
 
     first: float
     second: float
     normal: float
     steps: float
+    lattice: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +156,40 @@ def mixed_sum(parts: Parts) -> MixedSum | None:
     coarse = [part for part in parts if part not in fine]
     if noise is None or not coarse:
         return None
+    return _over_atoms(parts, coarse, noise, _MOST_ATOMS)
+
+
+def stepped_sum(parts: Parts) -> MixedSum | None:
+    """The same where every term has steps that show and no step is common to all, or None where it has many atoms.
+
+    A mean between soft halves is the case in mind: two noises of one scale, with nearly equal coefficients. The atoms
+    are those of all terms but the widest, which is a discrete Laplace noise with an exact tail. Where even two of them
+    have many atoms, both count as fine if that is no rougher than the series.
+    """
+    laplace = [part for part in parts if part[0] == "laplace" and part[3] == 1]
+    if not laplace or any(part[0] == "normal" for part in parts):
+        return None
+    deviation = math.sqrt(variance_of_parts(parts))
+    widest = max(laplace, key=lambda part: part[1])
+    _, scale, size, _ = widest
+    noise = FineNoise(size * scale, 0.0, 0.0, _HAIR * deviation, size)
+    rest = [part for part in parts if part != widest]
+    stepped = _over_atoms(parts, rest, noise, _MOST_STEPPED_ATOMS)
+    if stepped is None and (fine := _fine_noise(parts)) and fine.steps <= _REACH * _BLUR * deviation:
+        stepped = _over_atoms(parts, [], fine, 1)
+    return stepped
+
+
+def _over_atoms(parts: Parts, coarse: Sequence[Part], noise: FineNoise, most: int) -> MixedSum | None:
+    """The sum of coarse terms, atom by atom, and fine noise; None where there are more atoms than `most`."""
     atoms, masses, slack = np.zeros(1), np.ones(1), 0.0
     for kind, scale, size, count in coarse:
+        if _reach_of(kind, scale) > most:
+            return None
         one = _truncated(kind, scale)
         for _ in range(count):
             slack += _LEFT_OUT
-            if len(atoms) * len(one) > _MOST_ATOMS:
+            if len(atoms) * len(one) > most:
                 return None
             n = np.arange(len(one)) - len(one) // 2
             atoms = np.add.outer(atoms, size * n).reshape(-1)
@@ -161,10 +197,15 @@ def mixed_sum(parts: Parts) -> MixedSum | None:
     return MixedSum(atoms, masses, noise, slack, math.sqrt(variance_of_parts(parts)))
 
 
+def _reach_of(kind: str, scale: float) -> float:
+    """How far the atoms of a term reach."""
+    far = -math.log(_LEFT_OUT / 4)
+    return scale * far if kind == "laplace" else scale * math.sqrt(2 * far)
+
+
 def _truncated(kind: str, scale: float) -> Floats:
     """P[n] for n = -reach .. reach; what is beyond is charged as slack by the caller."""
-    far = -math.log(_LEFT_OUT / 4)
-    reach = math.ceil(scale * far if kind == "laplace" else scale * math.sqrt(2 * far)) + 1
+    reach = math.ceil(_reach_of(kind, scale)) + 1
     n = np.abs(np.arange(-reach, reach + 1.0))
     weights = np.exp(-n / scale if kind == "laplace" else -(n**2) / (2 * scale**2))
     return np.asarray(weights / weights.sum())
@@ -190,33 +231,66 @@ def _fine_noise(parts: Sequence[Part]) -> FineNoise | None:
     return FineNoise(high, high if low > (1 - _NEARLY_EQUAL) * high else low, 0.0, steps)
 
 
-def _fine_tails(fine: Sequence[FineNoise], z: Floats) -> Floats:
-    """P[W > z], row by row; W is the continuous distribution, one step's worth outward.
+class _FineTails:
+    """P[W > z] of several fine noises W, a row of numbers z for each; W is continuous, one step's worth outward.
 
     A discrete Laplace noise is a continuous one less an independent part within one step (the difference of two
     geometric noises, each the whole part of an exponential one), so moving z in by the steps never gives too little.
     """
-    rows = np.arange(len(fine))
-    first, second, normal, steps = (
-        np.array([getattr(one, name) for one in fine])[:, None] for name in ("first", "second", "normal", "steps")
-    )
-    z = z - steps
-    y = np.abs(z)
-    upper = np.empty_like(z)
-    is_normal = normal[:, 0] > 0
-    if is_normal.any():
-        from scipy.special import erfc
 
-        at = rows[is_normal]
-        upper[at] = erfc(y[at] / (math.sqrt(2) * normal[at])) / 2
-    at = rows[~is_normal & (second[:, 0] == 0)]
-    upper[at] = np.exp(-y[at] / first[at]) / 2
-    at = rows[(second[:, 0] > 0) & (second[:, 0] == first[:, 0])]
-    upper[at] = (1 + y[at] / (2 * first[at])) * np.exp(-y[at] / first[at]) / 2
-    at = rows[(second[:, 0] > 0) & (second[:, 0] < first[:, 0])]
-    s, t = first[at], second[at]
-    upper[at] = (s * s * np.exp(-y[at] / s) - t * t * np.exp(-y[at] / t)) / (2 * (s * s - t * t))
-    return np.where(z >= 0, upper, 1 - upper)
+    def __init__(self, fine: Sequence[FineNoise]) -> None:
+        self.first, self.second, self.normal, self.steps, self.lattice = (
+            np.array([getattr(one, name) for one in fine])[:, None]
+            for name in ("first", "second", "normal", "steps", "lattice")
+        )
+        of_kind: dict[Callable[..., Floats], list[int]] = {}
+        for row, one in enumerate(fine):
+            of_kind.setdefault(_tail_of(one), []).append(row)
+        # Where all are of one kind, as most are, a slice of all of them copies nothing.
+        self.kinds = [(kind, rows if len(of_kind) > 1 else slice(None)) for kind, rows in of_kind.items()]
+
+    def __call__(self, z: Floats) -> Floats:
+        z = z - self.steps
+        y = np.abs(z)
+        upper = np.empty_like(z)
+        for kind, at in self.kinds:
+            upper[at] = kind(z[at], y[at], self.first[at], self.second[at], self.normal[at], self.lattice[at])
+        return np.where(z >= 0, upper, 1 - upper)
+
+
+def _tail_of(noise: FineNoise) -> Callable[..., Floats]:
+    if noise.normal > 0:
+        return _normal_tail
+    if noise.lattice > 0:
+        return _lattice_tail
+    if noise.second == 0:
+        return _laplace_tail
+    return _equal_laplace_tail if noise.second == noise.first else _two_laplace_tail
+
+
+def _normal_tail(z: Floats, y: Floats, s: Floats, t: Floats, normal: Floats, lattice: Floats) -> Floats:
+    from scipy.special import erfc
+
+    return np.asarray(erfc(y / (math.sqrt(2) * normal)) / 2)
+
+
+def _laplace_tail(z: Floats, y: Floats, s: Floats, t: Floats, normal: Floats, lattice: Floats) -> Floats:
+    return np.exp(-y / s) / 2
+
+
+def _equal_laplace_tail(z: Floats, y: Floats, s: Floats, t: Floats, normal: Floats, lattice: Floats) -> Floats:
+    return (1 + y / (2 * s)) * np.exp(-y / s) / 2
+
+
+def _two_laplace_tail(z: Floats, y: Floats, s: Floats, t: Floats, normal: Floats, lattice: Floats) -> Floats:
+    return (s * s * np.exp(-y / s) - t * t * np.exp(-y / t)) / (2 * (s * s - t * t))
+
+
+def _lattice_tail(z: Floats, y: Floats, s: Floats, t: Floats, normal: Floats, lattice: Floats) -> Floats:
+    """P[n >= k] = r^k / (1 + r) for k >= 0: beyond z, and for z < 0 the complement of what is at most z."""
+    step = lattice / s
+    k = np.where(z >= 0, np.floor(y / lattice) + 1, np.ceil(y / lattice))
+    return np.asarray(np.exp(-k * step) / (1 + np.exp(-step)))
 
 
 def mixed_tails(sums: Sequence[MixedSum], x: Floats) -> Floats:
@@ -232,16 +306,19 @@ class _Table:
         self.atoms, self.masses = np.zeros((len(sums), longest)), np.zeros((len(sums), longest))
         for j, one in enumerate(sums):
             self.atoms[j, : len(one.atoms)], self.masses[j, : len(one.masses)] = one.atoms, one.masses
-        self.fine = [one.fine for one in sums]
+        self.fine = _FineTails([one.fine for one in sums])
         self.slack = np.array([one.slack for one in sums])
 
     def tails(self, x: Floats) -> Floats:
-        one_side = np.einsum("ja,ja->j", self.masses, _fine_tails(self.fine, x[:, None] - self.atoms))
+        one_side = np.einsum("ja,ja->j", self.masses, self.fine(x[:, None] - self.atoms))
         return np.asarray(np.minimum(2 * one_side + self.slack, 1.0))
 
 
 def mixed_errors(sums: Sequence[MixedSum], confidence: float) -> Floats:
     """For every sum an e with P[|X| <= e] >= confidence, by a bracketing secant on the logarithm of the tail."""
+    if len(sums) > 1 and len(sums) * max(len(one.atoms) for one in sums) > _MOST_AT_ONCE:
+        half = len(sums) // 2
+        return np.concatenate([mixed_errors(sums[:half], confidence), mixed_errors(sums[half:], confidence)])
     table, target = _Table(sums), 1 - confidence
     deviation = np.array([one.deviation for one in sums])
     guess = max(NormalDist().inv_cdf(1 - target / 2), -math.log(target) / math.sqrt(2), 0.05) * deviation
@@ -269,8 +346,8 @@ def mixed_errors(sums: Sequence[MixedSum], confidence: float) -> Floats:
 
 
 _NORMAL = NormalDist()
-_OUTWARD = 1 + 1e-9
-_STEPS_TO_BE_NORMAL = 4
+OUTWARD = 1 + 1e-9
+STEPS_TO_BE_NORMAL = 4
 
 
 class SumDistribution(Protocol):
@@ -329,12 +406,12 @@ class Normal:
             return 1.0
         if self.step:
             x = (math.floor(x / self.step * (1 + 1e-12)) + 0.5) * self.step
-        return min(1.0, math.erfc(x / self.deviation / math.sqrt(2)) * _OUTWARD + self.ripple)
+        return min(1.0, math.erfc(x / self.deviation / math.sqrt(2)) * OUTWARD + self.ripple)
 
     def error(self, confidence: float) -> float:
         """The normal's quantile, outward to the lattice."""
         tail = (1 - confidence - self.ripple) / 2
-        x = -_NORMAL.inv_cdf(tail) * self.deviation * _OUTWARD if tail > 0 else math.inf
+        x = -_NORMAL.inv_cdf(tail) * self.deviation * OUTWARD if tail > 0 else math.inf
         return self.step * max(0, math.ceil(x / self.step - 0.5)) if self.step and x < math.inf else x
 
 
@@ -354,12 +431,12 @@ def distribution_of(parts: Parts) -> SumDistribution:
         if any(part[0] == "laplace" for part in parts):
             return wide
         steps = wide.deviation / wide.step if wide.step else math.inf
-        if steps >= _STEPS_TO_BE_NORMAL:
+        if steps >= STEPS_TO_BE_NORMAL:
             # Midway between points of the lattice the distribution is that of a normal whose variance lacks step^2 / 12
             # (Sheppard's correction); what comes next in the Euler-Maclaurin series is of the fourth order.
             deviation = wide.deviation * math.sqrt(1 - 1 / (12 * steps**2))
             return Normal(deviation, wide.step, wide.ripple + 4e-3 / steps**4)
-    return lattice_sum(parts) or mixed_sum(parts) or series_sum(parts)
+    return lattice_sum(parts) or mixed_sum(parts) or stepped_sum(parts) or series_sum(parts)
 
 
 def error_of_sum(terms: Iterable[Term], confidence: float = 0.95) -> float:

@@ -243,7 +243,7 @@ def lattice_sum(parts: Parts) -> LatticeSum | None:
 Complexes = NDArray[np.complex128]
 _POINTS, _SPACING = 48, 0.12
 _SLACK = 2e-6  # twice and more what the rule was ever off by in tests/theorems/test_sums_of_noise.py
-_LARGEST_RIPPLE, _REPEATS, _NEGLIGIBLE = 5e-5, 24, 1e-7
+LARGEST_RIPPLE, REPEATS, NEGLIGIBLE = 5e-5, 24, 1e-7
 _LEAST, _NEWTON_STEPS = 0.05, 4  # in standard deviations; no error is stated below the least
 SMALLEST_TAIL = 1e-4  # below it Chernoff's bound takes over
 
@@ -291,16 +291,16 @@ def wide_sum(parts: Parts) -> WideSum | None:
         width = 0.45 / math.sqrt(count * variance_of(kind, scale))
         rest, multiple = parts[:i] + parts[i + 1 :], 0 if step is None else round(size / step)
         # Next to a term of steps so fine that all repeats lie within half its period, they only shrink.
-        shrinking = any(2 * _REPEATS * other[2] < size or other[0] == "normal" for other in rest)
-        for k in range(1, _REPEATS + 1):
-            if width < _NEGLIGIBLE * k or ripple > _LARGEST_RIPPLE:
+        shrinking = any(2 * REPEATS * other[2] < size or other[0] == "normal" for other in rest)
+        for k in range(1, REPEATS + 1):
+            if width < NEGLIGIBLE * k or ripple > LARGEST_RIPPLE:
                 break
             if not multiple or k % multiple:
                 error = width / k * _size_at(rest, 2 * math.pi * k / size)
                 ripple += error
-                if shrinking and error * _REPEATS < _NEGLIGIBLE:
+                if shrinking and error * REPEATS < NEGLIGIBLE:
                     break
-    if not ripple <= _LARGEST_RIPPLE:
+    if not ripple <= LARGEST_RIPPLE:
         return None
     return WideSum(parts, math.sqrt(variance_of_parts(parts)), step or 0.0, ripple)
 

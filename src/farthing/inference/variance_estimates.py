@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -60,6 +60,7 @@ class Variance:
     first: Measured
     second: Measured
     half_width: float
+    _means: dict[float, tuple[Floats, Floats]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.half_width >= 0:
@@ -94,13 +95,31 @@ class Variance:
         """What every noise is multiplied by where the variance is 0: q - 2 m s + (m^2 + h^2 / 2) b."""
         return np.asarray(second - 2 * mean * first + (mean**2 + self.half_width**2 / 2) * number)
 
+    def _mean_within(self, confidence: float) -> tuple[Floats, Floats]:
+        """The interval of the mean that an interval at this confidence rests on."""
+        if confidence not in self._means:
+            h, missed = self.half_width, 1 - checked_confidence(confidence)
+            self._means[confidence] = Ratio(self.first, self.count, -h, h)(1 - _SHARE_FOR_THE_MEAN * missed)
+        return self._means[confidence]
+
+    def room(self, confidence: float) -> Floats:
+        """How much farther up each interval reaches for the sake of the mean's error at its worst.
+
+        Args:
+            confidence: That of the interval.
+
+        Returns:
+            The distance, for each variance.
+        """
+        low, high = self._mean_within(confidence)
+        return np.square(np.maximum(np.maximum(self._mean - low, high - self._mean), 0.0))
+
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
         h, missed = self.half_width, 1 - checked_confidence(confidence)
-        low, high = Ratio(self.first, self.count, -h, h)(1 - _SHARE_FOR_THE_MEAN * missed)
+        low, high = self._mean_within(confidence)
         mean = self._mean
-        away = np.maximum(np.maximum(mean - low, high - mean), 0.0)
-        noise = self.noise.twice()
+        noise = self.noise.repeated()
         number, first, second = noise.coefficients
         ends = np.tile(low, 2), np.tile(high, 2)
         # A quadratic in m is largest, or smallest, at an end or where its slope is 0.
@@ -122,7 +141,7 @@ class Variance:
             0.0,
             h**2,
         )
-        return lower, np.minimum(upper + away**2, h**2)
+        return lower, np.minimum(upper + self.room(confidence), h**2)
 
 
 @dataclass(frozen=True, eq=False)

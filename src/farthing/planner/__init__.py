@@ -13,7 +13,7 @@ offers              what would do instead, where nothing does
 from farthing.accounting.theorems import COMPARED
 from farthing.planner.allocation import Admits, Allocation, allocate, fit
 from farthing.planner.planning_problem import Problem, Requirement
-from farthing.planner.theorem_prices import TheoremPrices, own_epsilon
+from farthing.planner.theorem_prices import TheoremPrices, adaptivity_sentence, own_epsilon
 
 Price = TheoremPrices  # deprecated: the name before 0.1, importable until 1.0
 
@@ -25,6 +25,7 @@ __all__ = [
     "Problem",
     "Requirement",
     "TheoremPrices",
+    "adaptivity_sentence",
     "allocate",
     "fit",
     "own_epsilon",

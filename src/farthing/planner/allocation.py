@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from farthing.accounting import compose, sampled_approx_dp
+from farthing.accounting.comparison import charges_of_pairs, clock_epsilon
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling
@@ -110,6 +111,17 @@ class Allocation:
     def price(self) -> TheoremPrices:
         """The same noises under the composition theorems."""
         return price_of(self.problem, self.noises, self.cost)
+
+    @cached_property
+    def adaptive_cost(self) -> float:
+        """What the same noises cost if each measurement is chosen after seeing the answers before it; upper.
+
+        Infinite where there are too many kinds of noise to say it in a second or two.
+        """
+        slots = self.problem.design.slots
+        charges = charges_of_pairs([(slot.event(self.noises[slot.name]), 1) for slot in slots])
+        alone = clock_epsilon(charges, self.problem.inner_delta, self.inner_cost.upper)
+        return alone if self.problem.sampling_rate is None or not alone < 700 else self._amplified(alone).epsilon
 
     @cached_property
     def quick_price(self) -> TheoremPrices:
@@ -322,6 +334,7 @@ def _divided(requirements: Requirements, before: Division | None) -> tuple[Divis
         if before is not None and not problem.requirements:
             return search.rescaled(before, search.target), False
         division = search.reweighted(best_division(search))
+        division = search.at(division.shares).level_with_rivals(division)
     except Unaffordable as refused:
         raise _too_dear(problem, refused.least) from None
     if not problem.requirements:
@@ -421,7 +434,7 @@ def _near(problem: Problem, search: Search, start: Allocation) -> Division:
     alike = replace(search, divider=replace(divider, kinds=kinds), rough=True)
     if not problem.requirements:
         alike = alike.at(start.division.shares)
-        return alike.below_ceilings(alike.divided())
+        return alike.level_with_rivals(alike.below_ceilings(alike.divided()))
     same = [name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked]
     return Requirements(problem, start.model, alike).met_near(start.division, same)
 

@@ -44,6 +44,7 @@ _REWEIGHTINGS = 2  # of linked outputs
 _AGREED = 0.02  # how far squared errors may be from what the weights say
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
+_HALVES = (0.5 ** np.arange(1, 11)).tolist()  # how closely the room beside choices is used, before all is scaled
 _CLOSE = 1e-3
 _ORDERLESS = 1e7  # a Renyi order times a cost, beyond which the divergence is the sum of epsilons
 _VERY_CLOSE = 2e-6
@@ -77,6 +78,7 @@ class Search:
 
     The weighted sum of the logarithms of mean squared errors is made least. An error counts as no smaller than its
     `floor`, so that none is chased to nothing, and gets a limit where it would be above its `ceiling` (inf: none).
+    `rivals` are strengths that choices get where even shares of the rest leave room for them (0: none).
     A `rough` search meets limits to three digits or so; the target it keeps to all the same.
     """
 
@@ -87,6 +89,7 @@ class Search:
     limits: Floats
     floors: Floats
     ceilings: Floats
+    rivals: Floats
     even: Shares
     rough: bool = False
 
@@ -241,6 +244,29 @@ class Search:
             # What comes down may take another one up.
             return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
         return division
+
+    def level_with_rivals(self, division: Division) -> Division:
+        """The division; or one with choices as strong as rivals make them, and the rest in proportion, none below even.
+
+        That costs little where others are far ahead of their even shares, as statistics with common measurements are.
+        """
+        kinds, strengths = division.shares.kinds, division.shares.strengths
+        weaker = self.divider.free & (self.rivals > strengths * (1 + _OVER / 2))
+        if not (weaker.any() and division.cost > 0):
+            return division
+        even = np.where(self.even.kinds == kinds, self.even.strengths, math.inf)
+        least = np.where(weaker, self.rivals, np.where(self.divider.free, np.minimum(even, strengths), strengths))
+
+        def fits(part: float) -> bool:
+            losses = self._losses(Shares(kinds, np.maximum(least, part * strengths)))
+            return min(composed_cost(losses, self.delta, division.saddle).epsilon, _summed(losses)) <= self.target
+
+        if not fits(part := 0.0):
+            return division
+        for step in _HALVES:
+            part += step * fits(part + step)
+        other = self._scaled(replace(division, shares=Shares(kinds, np.maximum(least, part * strengths))))
+        return other if merit(self, other)[0] <= merit(self, division)[0] else division
 
     def reweighted(self, division: Division) -> Division:
         """The division after the weights of linked outputs and the noises have followed each other.
@@ -503,6 +529,8 @@ def search_of(problem: Problem, model: Model) -> Search:
     bound = known & (share > NOTHING) & (not problem.requirements and not problem.held)
     kept = np.array([problem.kept.get(name, math.inf) for name in model.outputs])
     ceilings = np.minimum(np.where(bound, share, math.inf), kept)
+    wished = problem.requirements or problem.held or problem.inner_delta > problem.target
+    rivals = (not wished) * model.choices_alone(problem.target, problem.inner_delta, own / own.sum())
     first = even
     if problem.kept:  # what others say about them is kept from a plan in which these had a share
         first = model.shares_alone(problem.target, problem.inner_delta, np.full(len(own), 1 / len(own)))[1]
@@ -511,7 +539,7 @@ def search_of(problem: Problem, model: Model) -> Search:
         for each in (even, first)
     )
     divider = Divider(model.at(first), held, free, pure)
-    return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, even)
+    return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, rivals, even)
 
 
 def _summed(losses: Losses) -> float:

@@ -35,7 +35,8 @@ class Model:
     of slot s, and `driving` the same with a floor: to first order a mean does not depend on its count where the
     expected sum is 0, but it does to second. `curves[i]` is (slot, the same mean on GRID) for an output that is not
     linear. `alone` and `curves_alone` are `linear` and `curves` as they would be if every output had its measurements
-    to itself, and `own` is `linear` when every output reads its own slots alone; `read` says which these are. Outputs
+    to itself, `choices` what a tool that chooses the output's quantiles one by one makes (see `Output.choices`), and
+    `own` is `linear` when every output reads its own slots alone; `read` says which these are. Outputs
     in `linked` weigh other slots, too, by how much noise these have: `linear` is then right at one choice of noises
     (see `at`). The strength of a slot is
     epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer. A choice has `parts`
@@ -54,6 +55,7 @@ class Model:
     linked: Mapping[int, PlannedOutput]
     curves: Mapping[int, tuple[int, Floats]]
     curves_alone: Mapping[int, Floats]
+    choices: Mapping[int, tuple[int, float]]
     l1: Floats
     steps: Floats
     l2: Floats
@@ -76,6 +78,7 @@ class Model:
         read = np.zeros(linear.shape, dtype=bool)
         curves: dict[int, tuple[int, Floats]] = {}
         curves_alone: dict[int, Floats] = {}
+        choices: dict[int, tuple[int, float]] = {}
         for row, output in enumerate(design.outputs):
             reference = np.asarray(output.reference, dtype=float)
             read[row, [place[slot.name] for slot in output.slots]] = True
@@ -88,6 +91,7 @@ class Model:
                     for curve in (output.variance_curve, output.alone_curve)
                 ]
                 curves[row], curves_alone[row] = (place[output.slots[0].name], tables[0]), tables[1]
+                choices[row] = output.choices
         facts = np.array([facts_of(slot) for slot in slots])
         allowed = np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
         least, most = limits_of(facts)
@@ -103,6 +107,7 @@ class Model:
             {row: output for row, output in enumerate(design.outputs) if output.links is not None},
             curves,
             curves_alone,
+            choices,
             facts[:, 0],
             facts[:, 1],
             facts[:, 2],
@@ -133,7 +138,8 @@ class Model:
         variances = dict(zip(self.names, self.variances(shares.kinds, shares.strengths).tolist(), strict=True))
         links = next(iter(self.linked.values())).links
         assert links is not None
-        names, slopes = links.slopes(list(self.linked.values()), variances)
+        kinds = {name: KINDS[kind] for name, kind in zip(self.names, shares.kinds.tolist(), strict=True)}
+        names, slopes = links.slopes(list(self.linked.values()), variances, kinds)
         linear = self.own.copy()
         linear[list(self.linked)] = 0.0
         linear[np.ix_(list(self.linked), [self.names.index(name) for name in names])] = slopes
@@ -207,7 +213,7 @@ class Model:
                 epsilon = min(max(share * target, float(GRID[0])), float(GRID[-1]))
                 errors[row] = curve_at(self.curves_alone[row], epsilon)
                 if curve_at(table, epsilon) > errors[row] * (1 + 1e-9):  # together with others it needs more
-                    epsilon = math.exp(float(np.interp(-math.log(errors[row]), -np.log(table), np.log(GRID))))
+                    epsilon = _epsilon_at(table, float(errors[row]))
                 kinds[slot], strengths[slot] = EXPONENTIAL, max(epsilon, float(strengths[slot]))
             elif len(own):
                 errors[row], kind, wanted = self._alone(row, own, share * target, share * delta)
@@ -223,6 +229,23 @@ class Model:
                 kinds[own] = np.where(better, kind, kinds[own])
                 strengths[own] = np.where(better, wanted, strengths[own])
         return errors, Shares(kinds, strengths)
+
+    def choices_alone(self, target: float, delta: float, shares: Floats) -> Floats:
+        """Strengths of choices at which no value is worse than by a tool that divides evenly and gives no intervals.
+
+        0 for all other slots. Such a tool chooses each quantile from all rows. As many choices as there are statistics,
+        each of range e, cost about what one Gaussian release does that is sqrt(count) e / 2 strong (e^2 / 8 of zCDP
+        each: Cesar & Rogers, arXiv:2004.07223, Lemma 3.4); or epsilons are added up, where that allows more.
+        """
+        strengths = np.zeros(len(self.names))
+        for row, (count, matching) in self.choices.items():
+            share, (slot, table) = float(shares[row]), self.curves[row]
+            epsilon = share * target
+            if delta > 0:
+                epsilon = max(epsilon, 2 * math.sqrt(count * share) * gaussian_strength(target, delta))
+            error = curve_at(self.curves_alone[row], min(max(matching * epsilon, float(GRID[0])), float(GRID[-1])))
+            strengths[slot] = max(strengths[slot], _epsilon_at(table, error))
+        return strengths
 
     def _alone(self, row: int, own: NDArray[np.intp], epsilon: float, delta: float) -> tuple[float, int, Floats]:
         """The error of a linear output that has its slots to itself, its kind of noise, and their strengths."""
@@ -268,6 +291,11 @@ class Model:
 def curve_at(table: Floats, epsilon: float) -> float:
     """A tabulated curve between its points."""
     return math.exp(float(np.interp(math.log(epsilon), np.log(GRID), np.log(table))))
+
+
+def _epsilon_at(table: Floats, error: float) -> float:
+    """Where a tabulated curve comes down to an error."""
+    return math.exp(float(np.interp(-math.log(error), -np.log(table), np.log(GRID))))
 
 
 def _smooth(coarse: Floats) -> Floats:

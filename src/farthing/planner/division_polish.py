@@ -73,7 +73,10 @@ def _equalised(search: Search, division: Division) -> Division:
         # What a percent of strength buys stays the same; what it costs rises with a power of about 1.5.
         moved = strengths.copy()
         moved[free] *= np.exp(np.clip((uneven - uneven.mean()) / 1.5, -0.5, 0.5))
-        now = search.rescaled(replace(now, shares=Shares(kinds, moved)), search.target)
+        try:
+            now = search.rescaled(replace(now, shares=Shares(kinds, moved)), search.target)
+        except Unaffordable:  # beside a large delta costs are steps, and no factor meets the target
+            break
         best = min(best, now, key=lambda each: merit(search, each))
         if float(np.abs(uneven - uneven.mean()).max()) < 1e-3:
             break

@@ -12,6 +12,7 @@ from farthing.errors import Infeasible
 from farthing.numerics.bounds import ceiling
 from farthing.planner.planning_problem import Problem, Requirement, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable, listed
+from farthing.statistics.measurements import EVERY_RELEASE
 
 Lacks = Callable[[Problem], float]
 """What a problem costs at least, as a part of what it may: at most 1 where a plan was found and is proven to fit."""
@@ -62,13 +63,14 @@ class Offers:
                 else ", nor with any epsilon that protects anyone"
             )
         ]
+        how_often = {name: _how_often(problem, name) for name in errors}
         rest = any(output.name not in problem.requirements for output in problem.design.outputs)
         for name, error in errors.items():
             requirement = problem.requirements[name]
             others = [other for other in problem.requirements if other != name]
             conditions = [f"{listed(others)} as required"] * bool(others) + ["almost nothing for the rest"] * rest
             parts.append(
-                f"the closest that fits for {name!r} is within {exact_text(error)} "
+                f"the closest that fits for {name!r} is within {exact_text(error)}{how_often[name]} "
                 f"({100 * requirement.confidence:g}%, not {exact_text(requirement.within)})"
                 + f", with {' and '.join(conditions)}"
                 * bool(conditions)
@@ -83,6 +85,7 @@ class Offers:
             hardest=hardest,
             closest=None if hardest is None else errors[hardest],
             offers=errors,
+            holds={name: often.strip() for name, often in how_often.items() if often},
         )
 
     def _errors(self, names: Iterable[str]) -> dict[str, float]:
@@ -158,16 +161,28 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
     rests = f" {output.condition}" if subject else ""
     ways = [f"say what you expect of {subject}"] * bool(subject) + ["drop the hold"] * bool(held)
     # More epsilon alone does not help below what the narrowest noise leaves, and a larger error alone does.
-    ways.append(f"allow more than {ceiling(least, 4)}" if closest is None else f"ask for {exact_text(closest)}")
+    often = _how_often(problem, name)
+    if closest is None:
+        ways.append(f"allow more than {ceiling(least, 4)}")
+    else:  # which need not be what the narrowest noise leaves: that may cost more than there is
+        dear = f", the closest found that epsilon={exact_text(problem.epsilon)} pays for" * (closest > narrowest)
+        ways.append(f"ask for {exact_text(closest)}{dear}")
     return Infeasible(
         f"{name!r} within {exact_text(requirement.within)} cannot be met{rests}: {why} leaves an error of "
-        f"{ceiling(refused.error, 4)}; {', or '.join(ways)}.",
+        f"{ceiling(refused.error, 4)}{often}; {', or '.join(ways)}.",
         blocking=tuple(held) or (name,),
         closest=closest,
         epsilon=math.inf,
         hardest=None if closest is None else name,
         offers={} if closest is None else {name: closest},
+        holds={} if closest is None or not often else {name: often.strip()},
     )
+
+
+def _how_often(problem: Problem, name: str) -> str:
+    """In how many releases an error that is offered is kept, after a space; empty where it is in every one."""
+    (output,) = [one for one in problem.design.outputs if one.name == name]
+    return "" if output.holds == EVERY_RELEASE else f" {output.holds}"
 
 
 def exact_text(number: float) -> str:

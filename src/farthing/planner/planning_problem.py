@@ -16,7 +16,7 @@ from farthing.accounting.event_price import NANO as NANO
 from farthing.errors import InvalidValue
 from farthing.numerics.bounds import exact, float_up
 from farthing.privacy.events import checked_delta, checked_epsilon, checked_real
-from farthing.statistics.measurements import Noise, Slot
+from farthing.statistics.measurements import Kind, Noise, Slot
 
 _TRIVIAL_DELTA = 0.1  # above this a guarantee promises next to nothing, so it is not used
 
@@ -37,7 +37,7 @@ class Links(Protocol):
     """Slots that say something about each other's numbers: outputs weigh all of them by how much noise they have."""
 
     def slopes(
-        self, outputs: Sequence[Any], variances: Mapping[str, float]
+        self, outputs: Sequence[Any], variances: Mapping[str, float], kinds: Mapping[str, Kind]
     ) -> tuple[Sequence[str], NDArray[np.float64]]:
         """The slots that are weighed, and for each output its mean squared relative error per variance of each."""
         ...
@@ -85,8 +85,18 @@ class PlannedOutput(Protocol):
         ...
 
     @property
+    def choices(self) -> tuple[int, float]:
+        """How many choices it is if each is made by itself, and how much of their epsilon is enough for it."""
+        ...
+
+    @property
     def condition(self) -> str:
         """What its predicted error rests on, as "if ..."; empty where it follows from the noise alone."""
+        ...
+
+    @property
+    def holds(self) -> str:
+        """In how many releases a required error is kept, in words."""
         ...
 
     @property

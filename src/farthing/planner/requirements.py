@@ -25,6 +25,7 @@ _STRIDE = 1.02  # times a limit that is known to be enough, where nothing says h
 _MOVES = 3  # how often a bracket is begun anew
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
 _ROUNDS = 40
+_SETTLED = 1e-3  # by so much errors may still fall when weights follow the noises
 _FAR = 1e100  # an error beyond this is no limit, and its square must stay a number
 
 
@@ -68,6 +69,9 @@ class _Bracket:
             self.low = max(self.low, limit)
         else:
             self.high = min(self.high, limit)
+        far = error < self.within * (1 - _TOLERANCE) and not float(error).is_integer()
+        if self.closed and far and self.moves < _MOVES:  # no step: what was too much was so beside other noises
+            self.high, self.moves = math.inf, self.moves + 1
 
     @property
     def closed(self) -> bool:
@@ -140,6 +144,8 @@ class Requirements:
         def solve(limits: Floats, start: Division) -> Division:
             return self._at(limits, start).divided(start)
 
+        if self.model.linked:  # alone, errors may be in whole numbers, and beside others in fractions: other steps
+            brackets = self._brackets()
         try:
             division = solve(limits, self._at(limits, cheapest).beside(cheapest))
         except Unaffordable as refused:
@@ -222,6 +228,8 @@ class Requirements:
                 slack &= weighed is not None or not self.model.linked
                 # An output may be better than its limit for the sake of another, or because there is enough for all.
                 if errors[name] <= bracket.within and (not binding or slack):
+                    # Slack by weights that belong to other noises may be none by its own.
+                    done &= not binding or bool(squares[row] >= limited[row] * (1 - _SETTLED))
                     continue
                 now = float(squares[row])
                 bracket.record(now, errors[name])

@@ -13,6 +13,7 @@ from farthing.accounting import compose, sampled_approx_dp
 from farthing.accounting.event_price import REAL_LAPLACE, Losses, saddle_cost
 from farthing.accounting.theorems import COMPARED, advanced_composition, basic_composition, kov_heterogeneous_bound
 from farthing.numerics import Bounds
+from farthing.numerics.bounds import rounded_text, rounded_up_text
 from farthing.planner.gaussian_release import gaussian_delta
 from farthing.planner.planning_problem import Problem
 from farthing.privacy import BoundedRange, Event, GaussianNoise, LaplaceNoise
@@ -84,6 +85,32 @@ class TheoremPrices:
         return {theorem.key: getattr(self, theorem.key) for theorem in COMPARED}
 
 
+def adaptivity_sentence(own: float, adaptive: float, count: int) -> str:
+    """What it would cost to choose each measurement after seeing the answers before it; empty where nothing is known.
+
+    Args:
+        own: What the measurements cost if they are fixed in advance.
+        adaptive: What the same noises cost under the clock.
+        count: How many measurements there are.
+
+    Returns:
+        A sentence.
+
+    >>> print(adaptivity_sentence(1.0, 1.012, 30))
+    Choosing each measurement after seeing the answers before it would cost 1.2% more: epsilon 1.02.
+    >>> print(adaptivity_sentence(1.0, 1.0, 3))
+    Choosing each measurement after seeing the answers before it would cost nothing more.
+    """
+    if count < 2 or not 0 < own <= adaptive < math.inf:
+        return ""
+    more = 100 * (adaptive / own - 1)
+    start = "Choosing each measurement after seeing the answers before it would cost"
+    if more < 0.01:
+        return f"{start} nothing more."
+    much = "less than 0.1%" if more < 0.1 else f"{rounded_text(more, 2)}%"
+    return f"{start} {much} more: epsilon {rounded_up_text(adaptive, 3)}."
+
+
 def price_of(problem: Problem, noises: Mapping[str, Noise], cost: Bounds, *, proof: bool = True) -> TheoremPrices:
     """The theorems at the problem's delta; `cost` is the proven cost by the mechanisms' own transforms.
 
@@ -150,15 +177,21 @@ def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -
         beside = [(1 - chosen) * epsilon for epsilon in of["exponential"]]
         ranges = [chosen * epsilon for epsilon in of["exponential"]]
         return _to_first_order([*of["laplace"], *beside], of["gaussian"], ranges, delta)
+    return _composed(tuple(sorted((noise.kind, noise.parameter) for noise in noises)), delta)
+
+
+@lru_cache(maxsize=4096)
+def _composed(noises: tuple[tuple[str, float], ...], delta: float) -> float:
+    """An estimate of what noises of these kinds and parameters cost; many statistics have the same ones."""
     events: list[Event] = []
-    for noise in noises:
-        match noise.kind:
+    for kind, parameter in noises:
+        match kind:
             case "laplace":
-                events.append(LaplaceNoise(1 / noise.parameter))
+                events.append(LaplaceNoise(1 / parameter))
             case "gaussian":
-                events.append(GaussianNoise(noise.parameter))
+                events.append(GaussianNoise(parameter))
             case "exponential":
-                events += _choice_events(noise.parameter)
+                events += _choice_events(parameter)
     return compose(events).epsilon_at(delta, proof=False).estimate
 
 

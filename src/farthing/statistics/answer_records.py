@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from farthing.data import Integers, Reals
 from farthing.data.schema import Dates, Schema
 from farthing.inference import Answer
+from farthing.inference.error_distributions import RatioInterval
 from farthing.statistics.marginals.marginal_queries import restored_queries
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.ranges.cell_conditions import Between
@@ -129,8 +130,9 @@ def stored_form(answer: Answer, levels: Sequence[float] = ()) -> dict[str, Any]:
         return _shaped_form(answer, answer.interval_at)
     form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
     intervals = {}
-    for level in dict.fromkeys((*LEVELS, *levels)):
-        lower, upper = answer.interval_at(level)
+    kept, interval = list(dict.fromkeys((*LEVELS, *levels))), answer.interval_at
+    ends = interval.at_levels(kept) if isinstance(interval, RatioInterval) else map(interval, kept)
+    for level, (lower, upper) in zip(kept, ends, strict=True):
         intervals[str(level)] = [_numbers(lower), _numbers(upper)]
     return {**form, "intervals": intervals}
 
@@ -152,6 +154,21 @@ def _shaped_form(answer: Answer, interval: ShapedInterval) -> dict[str, Any]:
         "asking": asking,
         "shaped": around,
     }
+
+
+def shown_form(answer: Answer) -> dict[str, Any]:
+    """The same for people's programs: under "plain", cells, values, errors and intervals of very many in lists."""
+    form = stored_form(answer)
+    if "shaped" not in form:
+        return form
+    cells = {
+        "labels": [_label(label) for label in answer.labels],
+        "values": _numbers(answer.values),
+        "standard_errors": _numbers(answer.standard_errors),
+        "lower": _numbers(answer.lower),
+        "upper": _numbers(answer.upper),
+    }
+    return {**form, "plain": cells}
 
 
 def _restored_shaped(form: Mapping[str, Any]) -> Answer:

@@ -291,7 +291,7 @@ def design_of(
 
 def _of_the_same_rows(slots: Sequence[Slot], dataset: Dataset, derived: Mapping[str, Any]) -> list[Slot]:
     """The slots whose counts are of exactly the same rows; of several such sets, the one that counts most often."""
-    counting_slots = [slot for slot in slots if slot.row_counts is not None]
+    counting_slots = [slot for slot in slots if slot.row_counts]
     if len(counting_slots) < 2:
         return []
     prepared = dataset.derive(**derived) if derived else dataset

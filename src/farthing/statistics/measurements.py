@@ -27,6 +27,7 @@ from farthing.data.expressions import read
 from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorDistribution
+from farthing.inference.linked_counts import Covariance
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.additive import vector_event
 from farthing.mechanisms.mechanism import Mechanism
@@ -71,6 +72,7 @@ class Noise:
 
 
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 WIDE_SIGMA = 30.0
 """From so many steps on, Gaussian noise on one number is priced by continuous noise."""
@@ -78,10 +80,11 @@ WIDE_SIGMA = 30.0
 
 @dataclass(frozen=True, eq=False)
 class RowCounts:
-    """How the numbers of a slot count all rows: `cells` is the cell of `partition` that every number belongs to.
+    """How the numbers of a slot count all rows: `cells` is the cell of `partition` that every number belongs to, or -1.
 
     The numbers of one cell add up to the rows in it over `unit`, whatever the data. Slots that say so are linked with
-    each other: sums that two partitions have in common are estimated from both.
+    each other: sums that two partitions have in common are estimated from both. A slot that counts all rows in several
+    ways, as marginals do by each of their columns, says so for each.
     """
 
     partition: Partition
@@ -105,7 +108,7 @@ class Slot:
     step: float = 1.0
     kinds: tuple[Kind, ...] = ("laplace", "gaussian")
     merge: tuple[int, ...] | None = None
-    row_counts: RowCounts | None = field(default=None, compare=False, repr=False, kw_only=True)
+    row_counts: tuple[RowCounts, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
     @property
     def aggregates(self) -> Mapping[str, Aggregate]:
@@ -128,6 +131,26 @@ class Slot:
             self.step,
             None if self.merge is None else list(self.merge),
         ]
+
+    def covariance(self, kind: Kind) -> Covariance | None:
+        """Of its `numbers` at noise of variance 1; None where they have independent noises."""
+        return None
+
+    def numbers(self, measured: Integers, kind: Kind) -> Floats:
+        """The numbers that `row_counts` is about, from what was measured with this kind of noise."""
+        return np.asarray(measured, dtype=np.float64).reshape(-1)
+
+    @property
+    def numbers_count(self) -> int:
+        """How many numbers `row_counts` is about."""
+        return self.cells
+
+    def concentration(self, functions: Floats, kind: Kind) -> float:
+        """The largest share sum c^4 / (sum c^2)^2 that a single measured number has in linear functions of its numbers.
+
+        The more there is in one number, the less the noise of a function is a sum of many; 1 is no help to anybody.
+        """
+        return 1.0
 
     def cells_text(self, noise: Noise) -> str:
         """How many numbers get the noise, in words."""
@@ -317,7 +340,8 @@ class Measurements:
     def exact(self, dataset: Dataset, progress: Callable[[float], None] | None = None) -> dict[str, NDArray[Any]]:
         """What the engine adds up, without noise: private, for `measure` alone."""
         prepared = dataset.derive(**dict(self.derived)) if self.derived else dataset
-        return prepared.exact({name: part for slot in self.slots for name, part in slot.aggregates.items()}, progress)
+        aggregates = {name: part for slot in self.slots for name, part in slot.aggregates.items()}
+        return prepared.exact(aggregates, progress, one_sample=True)  # a plan is one mechanism: it is amplified whole
 
     def measure(self, exact: Mapping[str, NDArray[Any]]) -> dict[str, Integers]:
         """The numbers of every slot with fresh noise: each call is one release, to be charged for."""
@@ -328,7 +352,8 @@ def _noise_facts(noise: Noise) -> tuple[str, str]:
     return noise.kind, noise.parameter.hex()
 
 
-Floats = NDArray[np.float64]
+EVERY_RELEASE = "in every release"
+"""How often a required error is kept where the noise alone decides it."""
 
 
 @dataclass(frozen=True)
@@ -392,6 +417,11 @@ class Output(ABC):
         return ""
 
     @property
+    def rows_needed(self) -> Floats | None:
+        """How many rows each cell must have for its error to be as predicted; None where nothing is said of that."""
+        return None
+
+    @property
     def condition(self) -> str:
         """The clause as "if ..."."""
         return f"if {self.clause}" if self.clause else ""
@@ -410,6 +440,14 @@ class Output(ABC):
     def alone_curve(self, epsilon: float) -> Floats:
         """The same, if the slot were measured for this output alone."""
         return self.variance_curve(epsilon)
+
+    @property
+    def choices(self) -> tuple[int, float]:
+        """How many choices it is if each is made by itself, from all rows and without an interval.
+
+        Also how many times the epsilon of all of them its own slot needs to be as good as they are.
+        """
+        raise AssertionError(f"{self.name!r} is linear in its measurements")
 
     @property
     def depends_on(self) -> str:
@@ -440,7 +478,7 @@ class Output(ABC):
     @property
     def holds(self) -> str:
         """How often a release is no wider than `promised`, in words: on average, where what comes out decides it."""
-        return "on average over releases" if self.sized else "in every release"
+        return "on average over releases" if self.sized else EVERY_RELEASE
 
     @property
     def independent(self) -> bool:

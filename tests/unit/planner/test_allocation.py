@@ -147,6 +147,7 @@ EVEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("design", "epsilon", "delta"), EVEN.values(), ids=EVEN.keys())
 def test_no_statistic_is_worse_off_than_with_an_even_share(design: HandDesign, epsilon: float, delta: float) -> None:
     found = allocate(Problem(design, epsilon, delta))
@@ -191,6 +192,7 @@ def test_weight_buys_exactness_from_the_others() -> None:
     assert all(after[name] > before[name] for name in ("histogram", "median", "quartiles"))
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_start() -> None:
     problem = Problem(mixed(), 1.0, 1e-9)
     first = allocate(problem)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from typing import Any
+
 import numpy as np
 import pyarrow
 import pytest
@@ -11,6 +14,7 @@ from farthing.accounting import compose
 from farthing.accounting.event_price import saddle_cost
 from farthing.planner import Problem, allocate
 from farthing.planner.design_arrays import EXPONENTIAL, Model
+from farthing.privacy import BoundedRange
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, choice
@@ -60,3 +64,51 @@ def test_choices_that_differ_are_priced_as_so_many_equal_ones() -> None:
         searched = saddle_cost(model.losses(np.array([EXPONENTIAL]), np.array([strength])), 1e-6)[0]
         exact = compose([model.slots[0].event(Noise("exponential", strength))]).epsilon_at(1e-6).upper
         assert searched == pytest.approx(exact, rel=0.05)
+
+
+def mixed(*, alone: bool = False) -> Any:
+    """A median beside eleven statistics, of which many share what is measured."""
+    table = pyarrow.table({"x": [1.0], "y": [1.0], "sex": ["F"], "place": [1]})
+    people = ft.dataset(table, schema={"x": (0.0, 9.0), "y": (0.0, 9.0), "sex": ["F", "M"], "place": (1, 6)})
+    others = [
+        ft.count(),
+        ft.count(by="sex"),
+        ft.count(by="place"),
+        ft.count(by=["sex", "place"]),
+        ft.count(where="place > 3"),
+        ft.count(where="place > 4", by="sex"),
+        ft.mean("y"),
+        ft.mean("y", by="sex"),
+        ft.variance("y", by="sex"),
+        ft.sum("x"),
+        ft.mean("x", by="sex"),
+    ]
+    return design_of([ft.median("x"), *([] if alone else others)], people, {"rows": 30_000, "x": (4.0, 2.0)})
+
+
+@pytest.mark.slow
+def test_a_value_is_as_good_as_by_a_tool_that_divides_evenly_without_intervals() -> None:
+    for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-9), (1.0, 0.0)):
+        plan = allocate(Problem(mixed(), epsilon=epsilon, delta=delta))
+        (chosen,) = [0.8 * noise.parameter for noise in plan.noises.values() if noise.kind == "exponential"]
+        rival = epsilon / 12
+        if delta > 0:  # the largest range of which twelve choices fit into the budget
+            ranges = rival * np.linspace(1, 2, 101)
+            fitting = bisect_right(
+                ranges, epsilon, key=lambda e: compose([BoundedRange(e)] * 12).epsilon_at(delta).upper
+            )
+            assert 0 < fitting < len(ranges)
+            rival = ranges[fitting - 1]
+        assert chosen >= 0.985 * rival
+        assert min(plan.even_share.values()) > 0.985 and plan.cost.upper <= epsilon
+
+
+def test_a_choice_takes_nothing_that_others_need_for_their_even_shares() -> None:
+    plan = allocate(Problem(mixed(alone=True), epsilon=0.5, delta=1e-9))
+    (noise,) = plan.noises.values()  # the interval costs its part, and nobody is there to pay for it
+    assert 0.499 < noise.parameter <= 0.5 * 1.001
+    table = pyarrow.table({"x": [1.0], "y": [1.0]})
+    people = ft.dataset(table, schema={"x": (0.0, 9.0), "y": (0.0, 9.0)})
+    asked = [ft.median("x"), ft.sum("y"), ft.sum("x")]
+    plan = allocate(Problem(design_of(asked, people, {"rows": 5_000}), epsilon=0.1, delta=1e-9))
+    assert min(plan.even_share.values()) > 0.985

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from farthing.accounting import compose
-from farthing.planner import Problem, TheoremPrices, allocate, own_epsilon
+from farthing.accounting.filters import ClockFilter
+from farthing.planner import Allocation, Problem, TheoremPrices, adaptivity_sentence, allocate, own_epsilon
 from farthing.statistics.measurements import Noise
 from planner_designs import counts, mixed
 
@@ -53,6 +54,33 @@ def test_one_measurement_is_nothing_to_compose() -> None:
     for kinds in (("laplace",), ("gaussian",)):
         price = allocate(Problem(counts([100.0], kinds=kinds), 1.0, 1e-9)).price
         assert price.sentence == "With 1 measurement there is nothing to compose."
+
+
+def test_deciding_as_you_go_costs_what_a_clock_that_admits_it_costs() -> None:
+    """The slow twin charges a clock with one measurement after the other."""
+    for design in (counts([100.0] * 40), mixed()):
+        found = allocate(Problem(design, 1.0, 1e-9))
+
+        def admitted(epsilon: float, found: Allocation = found) -> bool:
+            # Discrete noise of Gaussian type leaks 1e-33 or so.
+            clock = ClockFilter(epsilon, 1e-9, leak=1e-20, equal_charges=False)
+            for slot in found.problem.design.slots:
+                event = slot.event(found.noises[slot.name])
+                if not clock.admits(event):
+                    return False
+                clock = clock.charge(event)
+            return True
+
+        assert found.cost.lower <= found.adaptive_cost < 1.1 * found.cost.upper
+        assert admitted(found.adaptive_cost * (1 + 1e-9)) and not admitted(found.adaptive_cost * 0.999)
+
+
+def test_deciding_as_you_go_costs_nothing_at_delta_0_and_goes_with_sampling() -> None:
+    pure = allocate(Problem(counts([100.0] * 5), 1.0))
+    assert pure.adaptive_cost == pytest.approx(pure.cost.upper, rel=1e-9)
+    sampled = allocate(Problem(counts([100.0] * 40), 1.0, 1e-9, sampling_rate=0.1))
+    assert sampled.cost.lower <= sampled.adaptive_cost < 1.1 * sampled.cost.upper
+    assert adaptivity_sentence(1.0, math.inf, 5) == "" == adaptivity_sentence(1.0, 1.0, 1)
 
 
 def test_sampling_is_in_every_number() -> None:

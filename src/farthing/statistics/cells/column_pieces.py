@@ -137,7 +137,7 @@ def _aligned(
     """Two axes over the same values or intervals: the form, the raw list and the codes of both."""
     if one.raw == other.raw and one.form == other.form:
         return one.form, one.raw, (list(one.codes), list(other.codes))
-    cuts = [tuple((value, 0) for value in axis.raw[1:]) if axis.form == "values" else axis.raw for axis in (one, other)]
+    cuts = [axis_cuts(axis) for axis in (one, other)]
     both = tuple(sorted({*cuts[0], *cuts[1]}))
     codes: list[list[int]] = []
     for axis, own in zip((one, other), cuts, strict=True):
@@ -147,6 +147,11 @@ def _aligned(
     if domain is not None and size_of(domain) == len(both) + 1:
         return "values", values_of(domain), (codes[0], codes[1])
     return "cuts", both, (codes[0], codes[1])
+
+
+def axis_cuts(axis: PieceAxis) -> tuple[Any, ...]:
+    """Where the intervals of an axis end; of single values, every one but the first begins one."""
+    return axis.raw if axis.form == "cuts" else tuple((value, 0) for value in axis.raw[1:])
 
 
 def _behaviour(value: Any, atoms: Sequence[Atom], axes: Sequence[CellAxis]) -> tuple[int, ...]:

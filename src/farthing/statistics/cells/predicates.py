@@ -79,8 +79,10 @@ def formula_of(where: Any, schema: Schema) -> Formula | None:
     whole = read(where, schema)  # refuses at the place of the fault, in the text that was given
     if not whole.is_predicate:
         raise InvalidValue("where", whole.text, "must be true or false", "compare it with something")
-    node = parse(where) if isinstance(where, str) else node_of_deferred(where, schema)[1]
-    return formula_of_node(node, schema)
+    if not isinstance(where, str):
+        return formula_of_node(node_of_deferred(where, schema)[1], schema)
+    formula: Formula = schema.remembered(("formula", where), lambda: formula_of_node(parse(where), schema))
+    return formula
 
 
 def formula_of_node(node: Node, schema: Schema) -> Formula:

@@ -15,7 +15,7 @@ from farthing.statistics.counts.cell_partitions import Group, RefinedQuestion, g
 from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
 from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
-from farthing.statistics.counts.expected_shares import assumptions_of, completed, shares_expected
+from farthing.statistics.counts.expected_shares import assumptions_of, completed_at_no_cost, shares_expected
 from farthing.statistics.measurements import Output, RowCounts, Slot
 from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.statistic import Statistic
@@ -48,14 +48,8 @@ def outputs_of(
 
 
 def _completed(facts: Facts, group: Group) -> Group:
-    """The group with cells for all other rows, where these cost nothing: then others say something about its counts.
-
-    A row lies in one cell either way. But where rows are replaced, one cell alone moves by 1 and two cells by 2.
-    """
-    whole = completed(group.refinement)
-    if whole is None or facts.sensitivity(whole.aggregate()) != facts.sensitivity(group.refinement.aggregate()):
-        return group
-    return replace(group, refinement=whole)
+    """The group with cells for all other rows, where these cost nothing: then others say something about its counts."""
+    return replace(group, refinement=completed_at_no_cost(facts, group.refinement))
 
 
 def _slot(facts: Facts, group: Group, number: int) -> Slot:
@@ -67,7 +61,7 @@ def _slot(facts: Facts, group: Group, number: int) -> Slot:
         aggregate,
         facts.sensitivity(aggregate),
         refinement.cells,
-        row_counts=RowCounts(refinement.partition, np.arange(refinement.cells)) if refinement.is_complete else None,
+        row_counts=(RowCounts(refinement.partition, np.arange(refinement.cells)),) if refinement.is_complete else (),
     )
 
 

@@ -160,6 +160,17 @@ def completed(refinement: Refinement) -> Refinement | None:
     return Refinement(refinement.questions, axes, merge, members)
 
 
+def completed_at_no_cost(facts: Facts, refinement: Refinement) -> Refinement:
+    """The same with cells for all other rows, or as it is where these would cost something.
+
+    A row lies in one cell either way. But where rows are replaced, one cell alone moves by 1 and two cells by 2.
+    """
+    whole = completed(refinement)
+    if whole is None or facts.sensitivity(whole.aggregate()) != facts.sensitivity(refinement.aggregate()):
+        return refinement
+    return whole
+
+
 def _members(refinement: Refinement, cells: Places) -> list[Places]:
     return [np.where(cells >= 0, places[cells], -1) for places in refinement.members]
 

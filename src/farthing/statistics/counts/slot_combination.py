@@ -7,10 +7,11 @@ and no count worse than from its own slot alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from farthing.statistics.counts.count_outputs import (
     smooth_factor,
     smooth_noise,
 )
-from farthing.statistics.measurements import Integers, Noise, Output, RowCounts, Slot
+from farthing.statistics.measurements import Integers, Kind, Noise, Output, RowCounts, Slot
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -39,38 +40,39 @@ _EXACT = 1e-9  # of the largest variance: noise of less is weighed as if it were
 _MOST_SLOTS = 64  # that are compared pair by pair
 _MOST_SUMS = 400  # relations in all
 _LARGE = 20_000  # cells of a slot that is linked by its total alone
+_FEW_FUNCTIONS = 200  # of one output that are compared one by one
 
 
 @dataclass(frozen=True, eq=False)
 class Crossed:
-    """Linear functions F of a vector's numbers, as relations see them: F C', and the diagonal of F F'."""
+    """Linear functions F of a vector's numbers, as relations see them: F V C', and the diagonal of F V F'.
+
+    V is the vector's covariance at noise of variance 1. `weights` is what each function's variance counts in the mean
+    squared relative error of an output; the functions need not be its cells, if the mean is the same.
+    """
 
     vector: int
     relations: Floats
     squares: Floats
+    weights: Floats
 
 
 class LinkedOutput(Protocol):
     """An output that is estimated from a combination."""
 
     @property
-    def reference(self) -> Floats:
-        """What relative error is relative to, for each cell."""
-        ...
-
-    @property
     def slots(self) -> Sequence[Slot]:
         """The slots that it would be made from if there were no others."""
         ...
 
-    def crossed(self, vectors: Mapping[str, int], linked: LinkedCounts) -> Crossed:
-        """Its cells as linear functions of the numbers of its own slot."""
+    def crossed(self, vectors: Mapping[str, int], linked: LinkedCounts, kinds: Mapping[str, Kind]) -> Crossed:
+        """What its error is made of, as linear functions of the numbers of its own slot."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class _Stacked:
-    """The cells of many outputs, alike ones once: their relations, and what they weigh in the mean of their output."""
+    """The functions of many outputs, alike ones once: their relations, and what they weigh in the mean of each."""
 
     vectors: Places
     relations: Floats
@@ -85,14 +87,14 @@ class Combination:
 
     slots: tuple[Slot, ...]
     schema: Schema = field(repr=False)
-    _estimates: dict[tuple[float, ...], LinkedEstimate] = field(default_factory=dict, repr=False)
-    _linked: dict[tuple[int, ...], LinkedCounts] = field(default_factory=dict, repr=False)
+    _estimates: dict[tuple[Any, ...], LinkedEstimate] = field(default_factory=dict, repr=False)
+    _linked: dict[tuple[Any, ...], LinkedCounts] = field(default_factory=dict, repr=False)
     _stacks: dict[tuple[int, ...], _Stacked] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, slots: Sequence[Slot], schema: Schema) -> Combination | None:
         """The slots that say how they count rows; None if they are fewer than two."""
-        own = tuple(slot for slot in slots if slot.row_counts is not None)
+        own = tuple(slot for slot in slots if slot.row_counts)
         return cls(own, schema) if len(own) > 1 else None
 
     @cached_property
@@ -103,25 +105,28 @@ class Combination:
     @cached_property
     def _pairs(self) -> list[tuple[int, int, Places, Places, int]]:
         """Pairs of slots with more in common than their total; those with the fewest sums first."""
-        counts = [_row_counts(slot) for slot in self.slots]
-        few = [place for place, slot in enumerate(self.slots) if slot.cells <= _LARGE][:_MOST_SLOTS]
+        few = [place for place, slot in enumerate(self.slots) if slot.numbers_count <= _LARGE][:_MOST_SLOTS]
         pairs = []
         for number, one in enumerate(few):
             for other in few[number + 1 :]:
-                left, right, sums = common_cells(counts[one].partition, counts[other].partition, self.schema)
-                if sums > 1:
-                    pairs.append((one, other, left[counts[one].cells], right[counts[other].cells], sums))
+                for mine in self.slots[one].row_counts:
+                    for theirs in self.slots[other].row_counts:
+                        left, right, sums = common_cells(mine.partition, theirs.partition, self.schema)
+                        if sums > 1:
+                            pairs.append((one, other, _looked_up(left, mine), _looked_up(right, theirs), sums))
         return sorted(pairs, key=lambda pair: pair[4])
 
-    def over(self, active: tuple[int, ...]) -> LinkedCounts:
+    def over(self, active: tuple[int, ...], kinds: Mapping[str, Kind] | None = None) -> LinkedCounts:
         """The relations between some of the slots, without those that follow from others already there."""
-        if active not in self._linked:
+        covariances = [
+            self.slots[place].covariance((kinds or {}).get(self.slots[place].name, self.slots[place].kinds[0]))
+            for place in active
+        ]
+        key = (active, *(id(each) for each in covariances if each is not None))
+        if key not in self._linked:
             number = {place: vector for vector, place in enumerate(active)}
-            sizes = tuple(self.slots[place].cells for place in active)
-            links = [
-                Link((0, vector), (np.zeros(sizes[0], dtype=np.int64), np.zeros(sizes[vector], dtype=np.int64)), 1)
-                for vector in range(1, len(active))
-            ]
+            wholes = [np.minimum(self.slots[place].row_counts[0].cells, 0) for place in active]
+            links = [Link((0, vector), (wholes[0], wholes[vector]), 1) for vector in range(1, len(active))]
             room = _MOST_SUMS - len(links)
             groups: dict[tuple[int, bytes], int] = {}
             for one, other, left, right, sums in self._pairs:
@@ -138,82 +143,115 @@ class Combination:
                 labels = tuple(np.where(each < sums - 1, each, -1) for each in (left, right))  # the last follows
                 links.append(Link((number[one], number[other]), (labels[0], labels[1]), sums - 1))
                 room -= sums - 1
-            units = tuple(_row_counts(self.slots[place]).unit for place in active)
-            self._linked[active] = LinkedCounts(sizes, tuple(links), units)
-        return self._linked[active]
+            units = tuple(_unit(self.slots[place]) for place in active)
+            sizes = tuple(self.slots[place].numbers_count for place in active)
+            plain = all(each is None for each in covariances)
+            self._linked[key] = LinkedCounts(sizes, tuple(links), units, () if plain else tuple(covariances))
+        return self._linked[key]
 
-    def at(self, variances: Mapping[str, float]) -> tuple[dict[str, int], LinkedEstimate]:
+    def at(
+        self, variances: Mapping[str, float], kinds: Mapping[str, Kind] | None = None
+    ) -> tuple[dict[str, int], LinkedEstimate]:
         """The slots that say something about each other under these variances of their noise, and the estimate.
 
-        The last few estimates are kept, as all outputs ask for the same.
+        `kinds` are the kinds of noise, the first that a slot may have by default. The last few estimates are kept, as
+        all outputs ask for the same.
         """
-        rows = [variances[slot.name] * _row_counts(slot).unit ** 2 for slot in self.slots]  # in squared rows
+        known = {slot.name: (kinds or {}).get(slot.name, slot.kinds[0]) for slot in self.slots}
+        scales = [_unit(slot) ** 2 * _typical(slot, known[slot.name]) for slot in self.slots]
+        rows = [variances[slot.name] * scale for slot, scale in zip(self.slots, scales, strict=True)]  # squared rows
         most = _FAINT * max(_LEAST, min(rows))
         active = tuple(place for place, value in enumerate(rows) if value <= most)
         least = _EXACT * max(rows[place] for place in active)
-        own = [
-            max(value, least, 1e-300) / _row_counts(slot).unit ** 2
-            for slot, value in zip(self.slots, rows, strict=True)
-        ]
-        key = (*active, *(own[place] for place in active))
+        own = [max(value, least, 1e-300) / scale for value, scale in zip(rows, scales, strict=True)]
+        linked = self.over(active, known)
+        key = (id(linked), *(own[place] for place in active))
         if key not in self._estimates:
             if len(self._estimates) > 3:
                 self._estimates.pop(next(iter(self._estimates)))
-            self._estimates[key] = self.over(active).at([own[place] for place in active])
+            self._estimates[key] = linked.at([own[place] for place in active])
         return {self.slots[place].name: vector for vector, place in enumerate(active)}, self._estimates[key]
 
-    def slopes(self, outputs: Sequence[LinkedOutput], variances: Mapping[str, float]) -> tuple[tuple[str, ...], Floats]:
+    def slopes(
+        self, outputs: Sequence[LinkedOutput], variances: Mapping[str, float], kinds: Mapping[str, Kind] | None = None
+    ) -> tuple[tuple[str, ...], Floats]:
         """The mean squared relative error of every output per variance of each slot, at these variances.
 
         The variance of a best linear estimate is concave in the variances of its measurements, and these are its
         slopes: their sum of products is the variance there, and no less than it anywhere else.
         """
-        vectors, estimate = self.at(variances)
+        vectors, estimate = self.at(variances, kinds)
         key = (id(estimate.linked), *map(id, outputs))
         if key not in self._stacks:
-            self._stacks[key] = _stacked(outputs, vectors, estimate.linked)
+            self._stacks[key] = _stacked(outputs, vectors, estimate.linked, kinds or {})
         stack = self._stacks[key]
-        sums = estimate.square_weights(stack.vectors, stack.relations, stack.squares)
+        sums = estimate.signed_square_weights(stack.vectors, stack.relations, stack.squares)
         slopes = np.zeros((len(outputs), len(vectors)))
         np.add.at(slopes, stack.outputs, stack.weights[:, None] * sums)
-        return tuple(vectors), slopes
+        return tuple(vectors), np.maximum(slopes, 0.0)
 
     def under(self, noises: Mapping[str, Noise]) -> tuple[dict[str, int], LinkedEstimate]:
         """The same under these noises."""
-        return self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots})
+        kinds = {slot.name: noises[slot.name].kind for slot in self.slots}
+        return self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots}, kinds)
 
     def estimates(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> dict[str, Floats]:
         """The numbers of every slot, with all sums that they have in common brought to agree."""
         vectors, estimate = self.under(noises)
-        numbers = {slot.name: np.asarray(measured[slot.name], dtype=np.float64).reshape(-1) for slot in self.slots}
+        numbers = {slot.name: slot.numbers(measured[slot.name], noises[slot.name].kind) for slot in self.slots}
         return numbers | dict(zip(vectors, estimate.estimate([numbers[name] for name in vectors]), strict=True))
 
 
-def _stacked(outputs: Sequence[LinkedOutput], vectors: Mapping[str, int], linked: LinkedCounts) -> _Stacked:
-    """The cells of outputs that the relations say something about."""
-    parts: list[tuple[int, Floats, Floats, int]] = []
+def _stacked(
+    outputs: Sequence[LinkedOutput], vectors: Mapping[str, int], linked: LinkedCounts, kinds: Mapping[str, Kind]
+) -> _Stacked:
+    """The functions of outputs that the relations say something about."""
+    count = len(linked.kept)
+    parts: list[tuple[int, Floats, Floats, Floats]] = []
+    numbers: list[int] = []
     for number, output in enumerate(outputs):
         if output.slots[0].name in vectors:
-            own = output.crossed(vectors, linked)
-            rows = np.column_stack((own.relations, own.squares))
-            places: dict[bytes, int] = {}
-            place = np.array([places.setdefault(row.tobytes(), len(places)) for row in rows])
-            known = rows[np.unique(place, return_index=True)[1]]
-            share = 1.0 / np.asarray(output.reference, dtype=float) ** 2 / len(rows)
-            parts.append((own.vector, known, np.bincount(place, weights=share).astype(np.float64), number))
-    rows = np.concatenate([known for _, known, _, _ in parts] or [np.zeros((0, len(linked.kept) + 1))])
+            own = output.crossed(vectors, linked, kinds)
+            parts.append((own.vector, *_condensed(own.relations, own.squares, own.weights)))
+            numbers.append(number)
+    lengths = [len(rows) for _, rows, _, _ in parts]
     return _Stacked(
-        np.concatenate([np.full(len(known), vector) for vector, known, _, _ in parts] or [np.zeros(0, dtype=int)]),
-        np.ascontiguousarray(rows[:, :-1]),
-        rows[:, -1],
-        np.concatenate([weights for _, _, weights, _ in parts] or [np.zeros(0)]),
-        np.concatenate([np.full(len(known), number) for _, known, _, number in parts] or [np.zeros(0, dtype=int)]),
+        np.repeat(np.array([vector for vector, _, _, _ in parts], dtype=np.int64), lengths),
+        np.concatenate([rows for _, rows, _, _ in parts] or [np.zeros((0, count))]),
+        np.concatenate([squares for _, _, squares, _ in parts] or [np.zeros(0)]),
+        np.concatenate([weights for _, _, _, weights in parts] or [np.zeros(0)]),
+        np.repeat(np.array(numbers, dtype=np.int64), lengths),
     )
 
 
-def _row_counts(slot: Slot) -> RowCounts:
-    assert slot.row_counts is not None
-    return slot.row_counts
+def _condensed(rows: Floats, squares: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Fewer functions with the same weighted sums of squares and products: alike ones once, or as many as relations."""
+    if len(rows) <= max(_FEW_FUNCTIONS, 2 * rows.shape[1]):
+        whole = np.column_stack((rows, squares))
+        places: dict[bytes, int] = {}
+        place = np.array([places.setdefault(row.tobytes(), len(places)) for row in whole], dtype=np.int64)
+        first = np.unique(place, return_index=True)[1]
+        return rows[first], squares[first], np.bincount(place, weights=weights).astype(np.float64)
+    products = (rows.T * weights) @ rows
+    sizes, directions = np.linalg.eigh(products)
+    kept = sizes > 1e-14 * max(float(sizes[-1]), 1e-300)
+    factor = np.sqrt(sizes[kept])[:, None] * directions.T[kept]
+    factor = factor if len(factor) else np.zeros((1, rows.shape[1]))
+    return factor, np.full(len(factor), float(weights @ squares) / len(factor)), np.ones(len(factor))
+
+
+def _unit(slot: Slot) -> float:
+    return slot.row_counts[0].unit
+
+
+def _typical(slot: Slot, kind: Kind) -> float:
+    covariance = slot.covariance(kind)
+    return 1.0 if covariance is None else covariance.typical
+
+
+def _looked_up(sums: Places, counts: RowCounts) -> Places:
+    """The sum that every number of a slot belongs to, or -1."""
+    return np.where(counts.cells >= 0, sums[counts.cells], -1)
 
 
 def _canonical(labels: Places) -> bytes:
@@ -245,12 +283,15 @@ class CombinedOutput(CountOutput):
         """Every slot of the combination has a weight."""
         return self.combination
 
-    def crossed(self, vectors: Mapping[str, int], linked: LinkedCounts) -> Crossed:
+    def crossed(
+        self, vectors: Mapping[str, int], linked: LinkedCounts, kinds: Mapping[str, Kind] | None = None
+    ) -> Crossed:
         """Its counts as sums of the numbers of its slot."""
         if id(linked) not in self._crossings:
             vector = vectors[self.slots[0].name]
             crossed = linked.crossed(vector, self.members, len(self.reference))
-            self._crossings[id(linked)] = Crossed(vector, crossed, self.parts.astype(np.float64))
+            weights = 1.0 / np.asarray(self.reference, dtype=float) ** 2 / len(self.reference)
+            self._crossings[id(linked)] = Crossed(vector, crossed, self.parts.astype(np.float64), weights)
         return self._crossings[id(linked)]
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
@@ -323,6 +364,12 @@ def _terms(
         spread = sums[:, vector] * variances[vector]
         if noise.kind == "gaussian" or not (spread > _MINOR * total).any():
             normal += spread
+            continue
+        if slot.covariance(noise.kind) is not None:
+            share = np.sqrt(sums[:, vector])
+            single = slot.concentration(estimate.linked.spread(vector, taken), noise.kind)
+            count = np.full(len(parts), max(1, math.floor(1 / max(single, 1e-6) * (1 + 1e-9))))
+            terms.append(_term(slot, noise, share / np.sqrt(count), count))
             continue
         numbers, alike = estimate.linked.signatures(vector)
         weights = estimate.linked.spread(vector, taken)[:, numbers]

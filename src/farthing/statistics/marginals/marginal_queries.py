@@ -16,10 +16,16 @@ from farthing.inference import Answer
 from farthing.inference.answers import FurtherQueries
 from farthing.inference.consistent_marginals import Subset, closure, residual, summed
 from farthing.statistics.marginals.marginal_transforms import MarginalCells
+from farthing.statistics.marginals.single_margins import SingleMargins
 from farthing.statistics.measurements import Kind
 from farthing.statistics.ranges.cell_conditions import condition_on, mask_of, query_columns
 from farthing.statistics.ranges.error_shapes import NORMAL, UNKNOWN, ShapedInterval
-from farthing.statistics.ranges.range_queries import query_text, restored_ranges
+from farthing.statistics.ranges.range_queries import (
+    query_text,
+    restored_correction,
+    restored_ranges,
+    stored_correction,
+)
 from farthing.statistics.ranges.strategy_codec import restored_axis, stored_axis
 
 Floats = NDArray[np.float64]
@@ -35,6 +41,7 @@ class MarginalQueries:
     residual_variances: Mapping[Subset, float]
     kind: Kind
     clustered: int = 0
+    correction: Floats | None = None  # R: other measurements take |R m|^2 off the variance of a function m of margins
 
     def query(self, what: Any, confidence: float) -> Answer:
         """The sum of the cells that `what` holds of, in the smallest table that has its columns."""
@@ -59,6 +66,9 @@ class MarginalQueries:
         wide = np.broadcast_to(mask, (*shape, *own.shape[1:])).reshape(own.shape).astype(float)
         centre = float(np.sum(wide * own))
         noise = math.fsum(self._variance(subset, group) for group in wide if group.any())
+        if self.correction is not None and subset:
+            function = SingleMargins(self.cells.sizes).of_sum(subset, wide[0])
+            noise = max(noise - float(np.sum((self.correction @ function) ** 2)), 0.0)
         sampling = self.clustered * max(centre, 0.0)
         error = math.sqrt(noise + sampling)
         distribution = NORMAL if self.kind == "gaussian" else UNKNOWN
@@ -97,6 +107,7 @@ class MarginalQueries:
             "residuals": [[list(part), value] for part, value in self.residual_variances.items()],
             "noise": self.kind,
             "clustered": self.clustered,
+            **({} if self.correction is None else {"correction": stored_correction(self.correction)}),
         }
 
 
@@ -128,6 +139,7 @@ def restored_marginals(form: Mapping[str, Any], estimate: Any) -> MarginalQuerie
         {tuple(part): value for part, value in form["residuals"]},
         form["noise"],
         form["clustered"],
+        restored_correction(form.get("correction"), sum(len(axis) for axis in axes)),
     )
 
 

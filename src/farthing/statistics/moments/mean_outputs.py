@@ -15,6 +15,7 @@ from farthing.inference.answers import SymmetricInterval
 from farthing.inference.error_distributions import (
     Measured,
     Ratio,
+    RatioInterval,
     SampledDistribution,
     StatedDistribution,
     WorstDistribution,
@@ -107,6 +108,11 @@ class MomentOutput(Output):
             return ""
         fewest = math.floor(float(self._rows.min()))
         return f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
+
+    @property
+    def rows_needed(self) -> Floats | None:
+        """Those that `clause` speaks of."""
+        return self._rows if self._least_rows else None
 
     @property
     def _least_rows(self) -> str:
@@ -402,13 +408,18 @@ class MomentOutput(Output):
         values, errors, interval = self.estimate(measured, noises)
         # A sum before it was cut at its bounds.
         raw = interval.centre if isinstance(interval, SymmetricInterval) else None
-        interval = cache(interval)
+        exact, interval = interval, interval if isinstance(interval, RatioInterval) else cache(interval)
         low, high = interval(confidence)
         whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))
-        note = too_few_rows(self.statistic, whole, max(1, len(self.labels))) if whole else ""
+        notes = [too_few_rows(self.statistic, whole, max(1, len(self.labels)))] if whole else []
+        note = "; ".join([*self.notes_on(exact, confidence, low, high), *notes])
         return Answer.within(
             self.name, values, errors, interval, self.labels, confidence=confidence, note=note, raw=raw
         )
+
+    def notes_on(self, interval: object, confidence: float, low: Floats, high: Floats) -> list[str]:
+        """What there is to know about the interval of an answer and its ends, in words; mostly nothing."""
+        return []
 
     def number(self, parts: Sequence[Floats]) -> Floats:
         """The rows of every cell: as measured, or as known."""
@@ -499,12 +510,7 @@ class MeanOutput(MomentOutput):
             spread = Term("normal", 1.0, rows * np.sqrt(self.sampling(rows, first.values, variance)))
             first = Measured(first.values, [*first.terms, spread])
         ratio = Ratio(first, number, -half, half)
-
-        def interval(level: float) -> tuple[Floats, Floats]:
-            low, high = ratio(level)
-            return low + middle, high + middle
-
-        return ratio.values + middle, ratio.standard_errors, interval
+        return ratio.values + middle, ratio.standard_errors, RatioInterval(ratio, middle)
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The variance over the number of rows; where the variance is not measured, the most it can be."""

@@ -14,8 +14,10 @@ from farthing.inference import ErrorDistribution, Term
 from farthing.inference.answers import SymmetricInterval
 from farthing.inference.error_distributions import Measured, RootDistribution
 from farthing.inference.variance_estimates import StandardDeviation, Variance
-from farthing.statistics.measurements import Integers, Noise
+from farthing.statistics.measurements import EVERY_RELEASE, Integers, Noise
 from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput
+
+_MUCH_ROOM = 0.1  # of an interval: with less, it holds about as often as it says
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class SumOutput(MomentOutput):
     @property
     def holds(self) -> str:
         """Its intervals are all as wide."""
-        return super().holds if self.statistic.for_population else "in every release"
+        return super().holds if self.statistic.for_population else EVERY_RELEASE
 
     def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """As predicted: the interval does not depend on what comes out."""
@@ -222,6 +224,15 @@ class VarianceOutput(MomentOutput):
         """The variance, between 0 and h^2, with an interval of at least its coverage."""
         variance = self.variance_of(parts, noises)
         return variance.values, variance.standard_errors, variance
+
+    def notes_on(self, interval: object, confidence: float, low: Floats, high: Floats) -> list[str]:
+        """Where few rows make the error of the mean matter, the interval holds more often than it says."""
+        if isinstance(interval, StandardDeviation):
+            interval, low, high = interval.variance, low**2, high**2
+        assert isinstance(interval, Variance)
+        if not np.any(interval.room(confidence) > _MUCH_ROOM * (high - low)):
+            return []
+        return ["the interval leaves room for the error of the mean at its worst, so it holds more often than stated"]
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """What squared distances from the mean can vary by, over the number of rows."""

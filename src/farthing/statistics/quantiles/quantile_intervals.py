@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ _SAMPLES = np.array([NormalDist().inv_cdf((k + 0.5) / 33) for k in range(33)])
 _MIXED = (10 * np.arange(33)) % 33  # so that samples and what is passed on do not rise together
 _DRIFTS = 9
 _ENOUGH = 2048
+_MOST_CURVES = 512
 _NEGLIGIBLE = 40.0  # weights below e^-40 of the best are left out of windows
 
 
@@ -77,17 +79,17 @@ class QuantileDistribution:
         blur = 0.0 if self.whole or self.known is not None else self.step**2 / 12
         return np.asarray((self.values - self.quantile) ** 2 + blur)
 
-    def _weights(self, shift: float, pull: float, window: slice) -> Floats:
-        """How likely points are, when the rank that is chosen by is off by `shift`; they add up to 1."""
-        rank = min(max(self.probability + shift, 0.0), 1.0)
+    def _weights(self, shifts: Floats, pull: float, window: slice) -> Floats:
+        """How likely points are, for each shift of the rank that is chosen by; every row adds up to 1."""
+        rank = np.minimum(np.maximum(self.probability + shifts, 0.0), 1.0)[:, None]
         low, high = pull * (self.below[window] - rank), pull * (self.upto[window] - rank)
         near = np.maximum(np.maximum(low, -high), 0.0)
-        weights = np.exp(-(near - near.min()))
+        weights = np.exp(-(near - near.min(axis=1, keepdims=True)))
         if self.cut:
             width = np.maximum(high - low, 1e-9)
             one_side, both = -np.expm1(-width), -np.expm1(np.minimum(low, 0.0)) - np.expm1(-np.maximum(high, 0.0))
             weights *= np.where((low < 0) & (high > 0), both, one_side) / width
-        return np.asarray(weights / weights.sum())
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def _quantiles(self, shifts: Floats) -> Floats:
         ranks = np.clip(self.probability + shifts, 0.0, 1.0)
@@ -119,17 +121,16 @@ class QuantileDistribution:
         passed = np.resize(drifts(self.passed, len(_SAMPLES)), len(_SAMPLES))[_MIXED] / pull
         window = self._window(float(np.abs(shifts + passed).max()) + _NEGLIGIBLE / pull)
         errors = self.values[window] - self._quantiles(shifts)[:, None]
-        chosen_by = (shifts + passed).tolist()
-        weights = np.stack([self._weights(shift, pull, window) for shift in chosen_by]) / len(shifts)
+        weights = self._weights(shifts + passed, pull, window) / len(shifts)
         return errors.reshape(-1), weights.reshape(-1)
 
     def _plain(self, pull: float, enough: int = 0) -> tuple[slice, Floats]:
         """The points that matter (`enough` of them) and their probabilities, when ranks are exactly as expected."""
-        passed = drifts(self.passed, _DRIFTS) / pull
+        passed = (drifts(self.passed, _DRIFTS) if self.passed else np.zeros(1)) / pull
         window = self._window(float(np.abs(passed).max()) + _NEGLIGIBLE / pull)
         if enough:
             window = slice(window.start, window.stop, max(1, (window.stop - window.start) // enough))
-        return window, np.mean([self._weights(shift, pull, window) for shift in passed.tolist()], axis=0)
+        return window, self._weights(passed, pull, window).mean(axis=0)
 
     def _plain_variance(self, pull: float) -> float:
         # Where thousands of points matter their weights change slowly: a thousand of them tell as much.
@@ -142,6 +143,17 @@ class QuantileDistribution:
 
     def curve(self, rows: float) -> VarianceCurve:
         """The variance of the error as a function of the pull, for quick look-ups."""
+        if rows not in self._curves:
+            if len(self._curves) >= _MOST_CURVES:
+                self._curves.clear()
+            self._curves[rows] = self._curve(rows)
+        return self._curves[rows]
+
+    @cached_property
+    def _curves(self) -> dict[float, VarianceCurve]:
+        return {}
+
+    def _curve(self, rows: float) -> VarianceCurve:
         logarithms = np.log(np.maximum(self._plain_table, 1e-300))
         coarse = np.array([self._coarse(float(pull), rows) for pull in _PULLS])
         # Samples take longer and change the distribution slowly: an eighth of the pulls tell as much.
@@ -165,6 +177,27 @@ class QuantileDistribution:
         window, weights = self._plain(pull)
         reached = (np.arange(count) + 0.5) / count
         return np.asarray(np.searchsorted(np.cumsum(weights), reached) + window.start, dtype=np.int64)
+
+
+def distribution_of(
+    values: Floats,
+    shares: Floats,
+    probability: float,
+    step: float,
+    whole: bool,
+    known: float | None,
+    passed: tuple[float, ...],
+    cut: bool,
+) -> QuantileDistribution:
+    """The distribution; equal ones are one, so that the tables of a column are made once for all conditions on it."""
+    arrays = tuple((array.dtype.str, array.tobytes()) for array in (values, shares))
+    return _one_of_its_kind(arrays, probability, step, whole, known, passed, cut)
+
+
+@lru_cache(maxsize=16)
+def _one_of_its_kind(arrays: tuple[tuple[str, bytes], ...], *facts: Any) -> QuantileDistribution:
+    values, shares = (np.frombuffer(data, kind) for kind, data in arrays)
+    return QuantileDistribution(values, shares, *facts)
 
 
 @lru_cache(maxsize=1024)
@@ -306,9 +339,11 @@ def note_of(
 
     >>> from farthing.statistics import median
     >>> note_of(median("cost"), 0.0, 50.0, 0, 1)
-    'the interval was measured and holds whatever the data; values outside 0 to 50 count as the nearer bound'
+    'the interval was measured and holds whatever the data, more often than stated where many rows share a value; ...'
     """
-    known = "the interval was measured and holds whatever the data"
+    known = (
+        "the interval was measured and holds whatever the data, more often than stated where many rows share a value"
+    )
     if statistic.for_population:
         known = "the interval was measured and holds for any population whose units are sampled independently"
     text = f"{known}; values {outside(lower, upper)} count as the nearer bound"

@@ -17,8 +17,8 @@ from farthing.data import CellCounts, Integers
 from farthing.data.aggregates.aggregate import MOST_CELLS, domain_of
 from farthing.inference import Answer, ErrorDistribution, StatedDistribution
 from farthing.inference.noise_sums import checked_confidence
-from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
-from farthing.mechanisms.quantile_tree import best_order, misses, weights_of
+from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, QuantileSurroundings
+from farthing.mechanisms.quantile_tree import all_apart, best_order, misses, weights_of
 from farthing.mechanisms.quantiles import decimal
 from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
@@ -31,6 +31,7 @@ from farthing.statistics.quantiles.quantile_intervals import (
     NoisyRanks,
     QuantileDistribution,
     both_tails,
+    distribution_of,
     in_order,
     note_of,
     spread_assumptions,
@@ -106,6 +107,13 @@ class QuantileOutput(Output):
     def alone_curve(self, epsilon: float) -> Floats:
         """The same, if the statistic had a slot of its own."""
         return (self.by_itself or self).variance_curve(epsilon)
+
+    @property
+    def choices(self) -> tuple[int, float]:
+        """By the misses in rank, and because choices have only a part of a slot's epsilon."""
+        places = [decimal(q) for q in self.statistic.probabilities]
+        own, apart = (misses(places, order) for order in (best_order(places), all_apart(len(places))))
+        return len(places), float(np.sqrt(np.mean(own**2) / np.mean(apart**2)) / CHOICE_SHARE)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The standard error of the value and the reach of its interval, if values are spread as expected."""
@@ -422,7 +430,7 @@ def _output(
     rates = np.array([float(rate) for rate in mechanism.rates])
     passed = mechanism.passed_on * rates[:, None] / rates[None, :]
     distributions = tuple(
-        QuantileDistribution(
+        distribution_of(
             grid.values,
             shares,
             q,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorDistribution, nearest_increasing
+from farthing.inference.linked_counts import LinkedCounts
 from farthing.matrix.workloads.interval_queries import SomeRanges
 from farthing.statistics.counts.cumulative_shares import CdfAssumptions, shares_between
+from farthing.statistics.counts.slot_combination import Combination, Crossed
 from farthing.statistics.measurements import Integers, Kind, Noise
-from farthing.statistics.ranges.error_shapes import ShapedDistribution, ShapedErrors
-from farthing.statistics.ranges.range_outputs import shape_of, strategy_text, transform_of
+from farthing.statistics.ranges.combined_errors import CombinedErrors
+from farthing.statistics.ranges.error_shapes import Shape, ShapedDistribution, ShapedErrors
+from farthing.statistics.ranges.range_outputs import MOST_ENTRIES, shape_of, strategy_text, transform_of
 from farthing.statistics.ranges.strategy_slots import StrategyOutput
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 
@@ -27,7 +30,11 @@ class Spreads:
 
     own: Floats
     both: Floats
-    whole: float
+    whole: Floats
+
+    def times(self, variance: float) -> Spreads:
+        """The same with so much noise."""
+        return Spreads(self.own * variance, self.both * variance, self.whole * variance)
 
     def of_share(self, share: Floats) -> Floats:
         """The variance of (total below an edge) - share * whole."""
@@ -41,6 +48,61 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
     expected: Floats = field(kw_only=True)  # rows in each cell: groups x cells
     rows_per_unit: int = field(kw_only=True, default=1)
     is_expected: bool = field(kw_only=True, default=True)  # what is expected; else errors are for the worst shares
+    combination: Combination | None = field(kw_only=True, default=None)
+
+    @property
+    def links(self) -> Combination | None:
+        """What else says something about its cells."""
+        return self.combination
+
+    def linked(self, combination: Combination) -> StrategyCdfOutput:
+        """The same, estimated together with all other counts of the same rows."""
+        return replace(self, combination=combination) if self.slot.name in combination.places else self
+
+    def crossed(self, vectors: Mapping[str, int], linked: LinkedCounts, kinds: Mapping[str, Kind]) -> Crossed:
+        """The shares to first order, at the expected ones."""
+        vector = vectors[self.slot.name]
+        shares, rows = self._expected_shares
+        below, whole = self._below(linked.moved(vector))
+        squares = self._tiled_spreads(kinds.get(self.slot.name, self.slot.kinds[0])).of_share(shares)
+        weights = 1.0 / (rows * np.asarray(self.reference, dtype=float)) ** 2 / len(rows)
+        return Crossed(vector, below - shares[:, None] * whole, squares, weights)
+
+    def _below(self, columns: Floats) -> tuple[Floats, Floats]:
+        """Sums up to every edge and of the whole group, of columns over all numbers of the slot."""
+        groups, cells = self.expected.shape
+        below = np.cumsum(columns[: groups * cells].reshape(groups, cells, columns.shape[1]), axis=1)
+        whole = np.broadcast_to(below[:, -1:], below.shape)
+        shape = (groups * cells, columns.shape[1])
+        return below.reshape(shape), whole.reshape(shape)
+
+    def _tiled_spreads(self, kind: Kind) -> Spreads:
+        return _tiled(spreads_of(transform_of(self.slot, kind)), len(self.expected))
+
+    def _spreads(self, noises: Mapping[str, Noise]) -> tuple[Spreads, Shape]:
+        """Variances and covariances of the totals under these noises, and their shape."""
+        noise = noises[self.slot.name]
+        own, shape = self._tiled_spreads(noise.kind), self._at_unit(noise.kind).shape
+        together = CombinedErrors.of(self.combination, noises, self.slot.name)
+        if together is None:
+            return own.times(self.slot.variance(noise)), shape
+        below, whole = self._below(together.moved)
+        spreads = Spreads(
+            np.maximum(together.covariances(below, below, own.own), 0.0),
+            together.covariances(below, whole, own.both),
+            np.maximum(together.covariances(whole, whole, own.whole), 0.0),
+        )
+        shares, _ = self._expected_shares
+        return spreads, together.shape(below - shares[:, None] * whole, own.of_share(shares), self._functions)
+
+    @cached_property
+    def _functions(self) -> Floats | None:
+        """The shares to first order as functions of the slot's numbers; None where they are too many to write down."""
+        size = self.slot.numbers_count
+        if size * size > MOST_ENTRIES:
+            return None
+        below, whole = self._below(np.eye(size))
+        return below - self._expected_shares[0][:, None] * whole
 
     @cached_property
     def _expected_shares(self) -> tuple[Floats, Floats]:
@@ -59,9 +121,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The distribution of the linear part of the error at the expected shares, or at the worst."""
-        noise = noises[self.slot.name]
-        deviation = float(np.sqrt(self.slot.variance(noise)))
-        unit = self._at_unit(noise.kind) if self.is_expected else self._at_worst(noise.kind)
+        unit, deviation = self._standing(noises)
         if not self.statistic.for_population:
             return ShapedDistribution(unit, deviation)
         shares, rows = self._expected_shares
@@ -69,16 +129,25 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         noisy = unit.deviations * deviation
         return ShapedDistribution(ShapedErrors(self._with_sampling(noisy, shares, rows), unit.shape.blurred), 1.0)
 
+    def _standing(self, noises: Mapping[str, Noise]) -> tuple[ShapedErrors, float]:
+        """Standard errors and their shape, and what they are to be multiplied by."""
+        noise = noises[self.slot.name]
+        if self.combination is None:
+            unit = self._at_unit(noise.kind) if self.is_expected else self._at_worst(noise.kind)
+            return unit, float(np.sqrt(self.slot.variance(noise)))
+        spreads, shape = self._spreads(noises)
+        shares, rows = self._expected_shares
+        if self.is_expected:
+            return ShapedErrors(np.sqrt(spreads.of_share(shares)) / rows, shape), 1.0
+        return ShapedErrors(self._worst_deviations(spreads), shape), 1.0
+
     def predicted_at_best(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """Where the noise of the whole takes off most."""
         if self.is_expected or self.statistic.for_population:
             return self.predicted(noises)
-        noise = noises[self.slot.name]
-        transform = transform_of(self.slot, noise.kind)
-        spreads, (_, rows) = _tiled(spreads_of(transform), transform.groups), self._expected_shares
-        best = np.clip(spreads.both / max(spreads.whole, 1e-300), 0.0, 1.0)
-        unit = ShapedErrors(np.sqrt(spreads.of_share(best)) / rows, self._at_unit(noise.kind).shape)
-        return ShapedDistribution(unit, float(np.sqrt(self.slot.variance(noise))))
+        (spreads, shape), (_, rows) = self._spreads(noises), self._expected_shares
+        best = np.clip(spreads.both / np.maximum(spreads.whole, 1e-300), 0.0, 1.0)
+        return ShapedDistribution(ShapedErrors(np.sqrt(spreads.of_share(best)) / rows, shape), 1.0)
 
     def _with_sampling(self, errors: Floats, shares: Floats, rows: Floats) -> Floats:
         return np.sqrt(errors**2 + self.rows_per_unit * shares * (1 - shares) / rows)
@@ -86,8 +155,11 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """Shares that rise from 0 to 1. The interval holds every share that the running totals do not contradict."""
         noise = noises[self.slot.name]
-        transform = transform_of(self.slot, noise.kind)
-        totals = np.cumsum(transform.estimate(measured[self.slot.name]), axis=1)
+        if self.combination is None:
+            cells = transform_of(self.slot, noise.kind).estimate(measured[self.slot.name])
+        else:
+            cells = self.combination.estimates(measured, noises)[self.slot.name][: self.expected.size]
+        totals = np.cumsum(cells.reshape(self.expected.shape), axis=1)
         groups, width = totals.shape
         whole = np.repeat(totals[:, -1], width)
         steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
@@ -96,20 +168,16 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
             [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
         )
         shares, rows = np.clip(values, 0.0, 1.0), np.maximum(whole, 1.0)
-        variance = self.slot.variance(noise)
-        spreads = _tiled(spreads_of(transform), groups)
-        errors = np.sqrt(spreads.of_share(shares) * variance) / rows
-        shape = self._at_unit(noise.kind).shape
+        spreads, shape = self._spreads(noises)
+        errors = np.sqrt(spreads.of_share(shares)) / rows
         clustered = self.rows_per_unit if self.statistic.for_population else 0
         if clustered:
             errors, shape = self._with_sampling(errors, shares, rows), shape.blurred
 
         def interval_at(level: float) -> tuple[Floats, Floats]:
             squares = shape.factor(level) ** 2
-            noisy = squares * variance
             population = clustered * squares * np.maximum(whole, 0.0)
-            own, both = noisy * spreads.own, noisy * spreads.both
-            ends = np.full(len(own), noisy * spreads.whole)
+            own, both, ends = (squares * each for each in (spreads.own, spreads.both, spreads.whole))
             return shares_between(totals.reshape(-1), whole, own, both, ends, population)
 
         return Answer.within(self.name, values, errors, interval_at, self.labels, confidence=confidence, raw=plain)
@@ -125,14 +193,16 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
 
     def _at_worst(self, kind: Kind) -> ShapedErrors:
         """The same for the worst shares and fewer rows; a plan still weighs its kinds of noise by the expected ones."""
-        transform, (_, rows) = transform_of(self.slot, kind), self._expected_shares
-        spreads = _tiled(spreads_of(transform), transform.groups)
+        deviations = self._worst_deviations(self._tiled_spreads(kind))
+        return ShapedErrors(deviations, self._at_unit(kind).shape)
+
+    def _worst_deviations(self, spreads: Spreads) -> Floats:
+        _, rows = self._expected_shares
         # A parabola over the shares, with its arms upward: the worst is at an end.
         ends = np.maximum(spreads.of_share(np.zeros(len(rows))), spreads.of_share(np.ones(len(rows))))
         ends = ends.reshape(self.expected.shape)
         ends[:, -1] = 0.0  # the last share is 1
-        deviations = np.sqrt(ends.reshape(-1)) / np.maximum(self.fewer * rows, 1.0)
-        return ShapedErrors(deviations, self._at_unit(kind).shape)
+        return np.asarray(np.sqrt(ends.reshape(-1)) / np.maximum(self.fewer * rows, 1.0))
 
     @cached_property
     def _known(self) -> dict[Kind, ShapedErrors]:
@@ -152,7 +222,7 @@ def spreads_of(transform: StrategyTransform) -> Spreads:
     cells = transform.strategy.cells
     variances = transform.estimator.query_variances(_ends(cells))
     below, above, whole = variances[:cells], np.append(variances[cells:], 0.0), float(variances[cells - 1])
-    return Spreads(below, (below + whole - above) / 2, whole)
+    return Spreads(below, (below + whole - above) / 2, np.full(cells, whole))
 
 
 def cdf_loss(transform: StrategyTransform, expected: Floats) -> float:
@@ -171,4 +241,4 @@ def _ends(cells: int) -> SomeRanges:
 
 
 def _tiled(spreads: Spreads, groups: int) -> Spreads:
-    return Spreads(np.tile(spreads.own, groups), np.tile(spreads.both, groups), spreads.whole)
+    return Spreads(np.tile(spreads.own, groups), np.tile(spreads.both, groups), np.tile(spreads.whole, groups))

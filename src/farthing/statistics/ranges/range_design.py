@@ -23,8 +23,13 @@ from farthing.matrix.workloads.workload import Workload
 from farthing.statistics.counts.cell_partitions import RefinedQuestion, groups_of
 from farthing.statistics.counts.count_queries import labels_of, question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput, cdf_labels
-from farthing.statistics.counts.expected_shares import assumptions_of, shares_expected
-from farthing.statistics.measurements import Kind, Output, Slot
+from farthing.statistics.counts.expected_shares import (
+    Refinement,
+    assumptions_of,
+    completed_at_no_cost,
+    shares_expected,
+)
+from farthing.statistics.measurements import Kind, Output, RowCounts, Slot
 from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput, cdf_loss
 from farthing.statistics.ranges.cell_conditions import Between
@@ -239,15 +244,30 @@ def outputs_of(
 
 def _slot(facts: Facts, members: Sequence[Member], number: int) -> StrategySlot:
     first = members[0].asked
-    aggregate = first.refinement.aggregate()
+    refinement = first.refinement if facts.asked == len(members) else completed_at_no_cost(facts, first.refinement)
+    aggregate = refinement.aggregate()
     cells = facts.sensitivity(aggregate)
-    transforms = _transforms(members, facts)
+    transforms = _transforms(members, facts, refinement.members[0])
+    row_counts: tuple[RowCounts, ...] = ()
+    if refinement.is_complete:
+        transforms = {kind: each.with_others(NORMS[kind]) for kind, each in transforms.items()}
+        row_counts = (_row_counts(refinement, transforms[next(iter(transforms))]),)
     what = ", ".join(sorted(first.question.sources))
     names = {kind: each.strategy.name for kind, each in transforms.items()}
-    return StrategySlot.of(f"ranges {number} ({what})", (aggregate,), cells, transforms, names)
+    return StrategySlot.of(f"ranges {number} ({what})", (aggregate,), cells, transforms, names, row_counts)
 
 
-def _transforms(members: Sequence[Member], facts: Facts) -> dict[Kind, StrategyTransform]:
+def _row_counts(refinement: Refinement, transform: StrategyTransform) -> RowCounts:
+    """Which refined cell every number of a transform belongs to; cells that no row can lie in belong to none."""
+    places = refinement.members[0]
+    cells = np.full(transform.groups * transform.strategy.cells, -1)
+    cells[places[places >= 0]] = np.flatnonzero(places >= 0)
+    return RowCounts(refinement.partition, np.concatenate([cells, np.flatnonzero(places < 0)]))
+
+
+def _transforms(
+    members: Sequence[Member], facts: Facts, places: NDArray[np.int64] | None = None
+) -> dict[Kind, StrategyTransform]:
     kinds: tuple[Kind, ...] = ("laplace",) if facts.pure else ("laplace", "gaussian")
     first = members[0]
     return transforms_for(
@@ -255,7 +275,7 @@ def _transforms(members: Sequence[Member], facts: Facts) -> dict[Kind, StrategyT
         lambda transform: math.fsum(member.loss(transform) for member in members),
         kinds,
         len(first.expected),
-        first.asked.refinement.members[0],
+        first.asked.refinement.members[0] if places is None else places,
         first.statistic.strategy,
     )
 

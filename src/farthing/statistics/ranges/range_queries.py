@@ -48,6 +48,7 @@ class RangeQueries:
     deviation: float
     clustered: int = 0
     listed: bool = False  # then the answer shows ranges rather than these cells
+    correction: Floats | None = None  # R: other measurements take |R q|^2 off the variance of a query q
 
     def query(self, what: Any, confidence: float) -> Answer:
         """The sum of the cells that `what` holds of."""
@@ -56,6 +57,8 @@ class RangeQueries:
         asked = [row for row in mask if row.any()]
         variances = [self.transform.estimator.variance(row) for row in asked]
         noise = math.fsum(variances) * self.deviation**2
+        if self.correction is not None:
+            noise = max(noise - float(np.sum((self.correction @ mask.reshape(-1)) ** 2)), 0.0)
         shape = self._shape(asked, variances)
         sampling = self.clustered * max(centre, 0.0)
         error = math.sqrt(noise + sampling)
@@ -68,7 +71,7 @@ class RangeQueries:
         """Groups have noises of their own: their fourth powers add up as their squares do."""
         if self.kind == "gaussian":
             return NORMAL
-        if self.transform.strategy.cells > MOST_CELLS_SHAPED or not asked:
+        if self.correction is not None or self.transform.strategy.cells > MOST_CELLS_SHAPED or not asked:
             return UNKNOWN
         shares = self.transform.kurtosis(np.array(asked).T)
         if not np.all(np.isfinite(shares)):
@@ -88,6 +91,7 @@ class RangeQueries:
             "noise": self.kind,
             "deviation": self.deviation,
             "clustered": self.clustered,
+            **({} if self.correction is None else {"correction": stored_correction(self.correction)}),
         }
 
     @property
@@ -121,7 +125,26 @@ def restored_ranges(form: Mapping[str, Any], answers: Any) -> RangeQueries:
         form["deviation"],
         form["clustered"],
         settled != "as shown",
+        restored_correction(form.get("correction"), estimate.size),
     )
+
+
+_MOST_STORED = 20_000  # numbers of a correction that are kept with a release
+
+
+def stored_correction(correction: Floats) -> list[float]:
+    """A correction as plain numbers; nothing where they are very many: errors are then those of the own measurement.
+
+    Cut off towards zero, so that no stored error is too small.
+    """
+    if correction.size > _MOST_STORED:
+        return []
+    return [float(f"{value * (1 - 1e-8):.9g}") for value in correction.reshape(-1)]
+
+
+def restored_correction(numbers: list[float] | None, cells: int) -> Floats | None:
+    """The correction of `stored_correction`; None in releases that have none."""
+    return None if numbers is None else np.array(numbers, dtype=float).reshape(-1, cells)
 
 
 def query_text(what: Any) -> str:

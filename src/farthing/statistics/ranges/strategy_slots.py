@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.stability import Sensitivity
+from farthing.inference.linked_counts import Covariance
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.mechanism import Mechanism
-from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
+from farthing.statistics.measurements import Floats, Integers, Kind, Noise, Output, RowCounts, Slot
 from farthing.statistics.ranges.strategy_transforms import Transform, sensitivity_through
 
 
@@ -38,8 +39,10 @@ class StrategySlot(Slot):
         cells: Sensitivity,
         transforms: Mapping[Kind, Transform],
         strategy_names: Mapping[Kind, str],
+        row_counts: tuple[RowCounts, ...] = (),
     ) -> StrategySlot:
-        """The slot with its sensitivity worked out."""
+        """The slot with its sensitivity worked out; `row_counts` if its numbers are determined."""
+        known = all(transform.covariance is not None for transform in transforms.values()) if row_counts else False
         sensitivities = {
             kind: sensitivity_through(cells, transform.columns, transform.size)
             for kind, transform in transforms.items()
@@ -62,7 +65,25 @@ class StrategySlot(Slot):
             cells_moved=cells,
             tables=aggregates,
             strategy_names=dict(strategy_names),
+            row_counts=row_counts if known else (),
         )
+
+    def covariance(self, kind: Kind) -> Covariance | None:
+        """That of the transform for this kind of noise."""
+        return self.transforms[kind].covariance
+
+    def numbers(self, measured: Integers, kind: Kind) -> Floats:
+        """Estimated from what was measured."""
+        return self.transforms[kind].numbers(measured)
+
+    @property
+    def numbers_count(self) -> int:
+        """The same for every kind of noise."""
+        return self.transforms[self.kinds[0]].numbers_count
+
+    def concentration(self, functions: Floats, kind: Kind) -> float:
+        """That of the transform for this kind of noise."""
+        return self.transforms[kind].concentration(functions)
 
     @property
     def aggregates(self) -> Mapping[str, Aggregate]:

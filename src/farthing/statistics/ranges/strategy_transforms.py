@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,12 +14,20 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import MOST_ROWS
 from farthing.data.stability import Sensitivity
+from farthing.inference.linked_counts import Covariance
+from farthing.matrix.strategies.nested_blocks import BlockEstimator
 from farthing.matrix.strategies.strategy import Estimator, Norm, Strategy
 from farthing.matrix.strategies.tree_strategies import TreeStrategy
+from farthing.matrix.workloads.interval_queries import Identity
 from farthing.matrix.workloads.workload import Workload
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MOST_LINKED = 20_000
+"""Up to so many cells are brought to agree with other counts of the same rows."""
+
+_DENSE = 1_024  # cells up to which a whole covariance is at hand
 
 FINEST_WEIGHT = 2**12
 """The largest weight of a level: weights are whole, so that what is measured is, and this close to what is best."""
@@ -57,6 +65,20 @@ class Transform(Protocol):
     def apply(self, exact: Any) -> Integers:
         """The numbers of the exact cells; still private."""
 
+    @property
+    def numbers_count(self) -> int:
+        """How many numbers are estimated from them that count all rows."""
+
+    def numbers(self, measured: Integers) -> Floats:
+        """The numbers that count all rows, estimated from what was measured."""
+
+    @property
+    def covariance(self) -> Covariance | None:
+        """Their covariance at noise of variance 1; None where they are not determined."""
+
+    def concentration(self, functions: Floats) -> float:
+        """The largest share of a single measured number in linear functions of them; see `Slot.concentration`."""
+
 
 def sensitivity_through(cells: Sensitivity, columns: Columns, size: int) -> Sensitivity:
     """How far one unit moves the numbers of a transform, from how far it moves the cells.
@@ -90,12 +112,17 @@ def sensitivity_through(cells: Sensitivity, columns: Columns, size: int) -> Sens
 
 @dataclass(frozen=True, eq=False)
 class StrategyTransform:
-    """The levels of a strategy, each times a whole weight, for `groups` groups of cells that no row shares."""
+    """The levels of a strategy, each times a whole weight, for `groups` groups of cells that no row shares.
+
+    Rows that lie in no cell are counted beside them: such a row moves one number by `others_weight`, no further than a
+    row in a cell moves the levels. So they cost nothing, and every row is counted.
+    """
 
     strategy: Strategy
     weights: tuple[int, ...]
     groups: int = 1
-    places: Integers | None = None  # of the counted cells among all cells of all groups; the others hold no row
+    places: Integers | None = None  # of the counted cells among all cells of all groups, -1 for other rows' cells
+    others_weight: int = 0  # of the numbers of rows that lie in no cell, which follow after the levels
 
     @classmethod
     def weighted(
@@ -127,44 +154,69 @@ class StrategyTransform:
     def _sizes(self) -> list[int]:
         return [self.strategy.levels[place].size for place in self.measured]
 
+    @cached_property
+    def others(self) -> int:
+        """How many numbers there are for rows that lie in no cell."""
+        return 0 if self.places is None or not self.others_weight else int((self.places < 0).sum())
+
+    @property
+    def _in_groups(self) -> int:
+        return self.groups * sum(self._sizes)
+
     @property
     def size(self) -> int:
-        """How many numbers are measured in all groups."""
-        return self.groups * sum(self._sizes)
+        """How many numbers are measured: in all groups, and of other rows."""
+        return self._in_groups + self.others
 
     @cached_property
     def columns(self) -> Columns:
-        """The norms of the levels' columns, added up."""
+        """The norms of the levels' columns, added up; a row outside moves one number by no more."""
         parts = [(self.weights[place], self.strategy.levels[place]) for place in self.measured]
+        outside = self.others_weight if self.others else 0
         return Columns(
             l0=sum(min(level.size, level.l1) for _, level in parts),  # whole entries: no more than their sum
-            l1=sum(weight * level.l1 for weight, level in parts),
-            l2_squared=sum(weight**2 * level.l2_squared for weight, level in parts),
-            linf=max(weight * math.isqrt(level.l2_squared) for weight, level in parts),
+            l1=max(outside, sum(weight * level.l1 for weight, level in parts)),
+            l2_squared=max(outside**2, sum(weight**2 * level.l2_squared for weight, level in parts)),
+            linf=max(outside, *(weight * math.isqrt(level.l2_squared) for weight, level in parts)),
             signed=not has_no_negative_entry(self.strategy),
         )
+
+    def with_others(self, norm: Norm) -> StrategyTransform:
+        """The same counting all other rows, too, as precisely as costs nothing under this norm."""
+        columns = replace(self, others_weight=0).columns
+        return replace(self, others_weight=columns.l1 if norm == "l1" else math.isqrt(columns.l2_squared))
 
     @cached_property
     def digest(self) -> str:
         """Of everything that decides the numbers."""
         entries = entries_of(self.strategy)
         probe = np.arange(1, self.strategy.cells + 1, dtype=np.int64) ** 2
-        digest = hashlib.sha256(repr((self.strategy.name, self.strategy.shape, self.weights, self.groups)).encode())
+        others = (self.others, self.others_weight) if self.others else ()
+        facts = (self.strategy.name, self.strategy.shape, self.weights, self.groups, *others)
+        digest = hashlib.sha256(repr(facts).encode())
         for level in [*self.strategy.exact(probe), () if entries is None else entries]:
             digest.update(np.asarray(level, dtype="<i8").tobytes())
         return digest.hexdigest()
 
     def apply(self, exact: Any) -> Integers:
-        """The weighted levels of one group after the other."""
+        """The weighted levels of one group after the other, then the numbers of other rows."""
         cells = np.zeros(self.groups * self.strategy.cells, dtype=np.int64)
-        cells[slice(None) if self.places is None else self.places] = np.asarray(exact).reshape(-1)
+        counts = np.asarray(exact).reshape(-1)
+        outside: Integers = np.zeros(0, dtype=np.int64)
+        if self.places is None:
+            cells[:] = counts
+        else:
+            cells[self.places[self.places >= 0]] = counts[self.places >= 0]
+            if self.others:
+                outside = counts[self.places < 0].astype(np.int64)
         # So that no sum leaves 64 bits, whatever an engine says; cutting off moves no two counts further apart.
         cells = np.clip(cells, 0, 2**62 // (max(self.weights) * max(1, self.strategy.reach)))
         levels_measured = []
         for group in cells.reshape(self.groups, -1):
             levels = self.strategy.exact(group)
             levels_measured += [self.weights[place] * np.asarray(levels[place]).reshape(-1) for place in self.measured]
-        return np.concatenate(levels_measured)
+        weight = max(self.others_weight, 1)
+        return np.concatenate([*levels_measured, weight * np.clip(outside, 0, 2**62 // weight)])
 
     @cached_property
     def estimator(self) -> Estimator:
@@ -175,9 +227,68 @@ class StrategyTransform:
     def estimate(self, numbers: Integers) -> Floats:
         """The least-squares cells: groups x cells."""
         cells = np.empty((self.groups, self.strategy.cells))
-        for group, own in enumerate(np.asarray(numbers, dtype=float).reshape(self.groups, -1)):
+        inside = np.asarray(numbers, dtype=float).reshape(-1)[: self._in_groups]
+        for group, own in enumerate(inside.reshape(self.groups, -1)):
             cells[group] = self.estimator.estimate(self._levels(own)).reshape(-1)
         return cells
+
+    @property
+    def numbers_count(self) -> int:
+        """All cells of all groups, then the numbers of other rows."""
+        return self.groups * self.strategy.cells + self.others
+
+    def numbers(self, measured: Integers) -> Floats:
+        """The least-squares cells and the rows outside."""
+        outside = np.asarray(measured, dtype=float).reshape(-1)[self._in_groups :]
+        return np.concatenate([self.estimate(measured).reshape(-1), outside / max(self.others_weight, 1)])
+
+    @cached_property
+    def covariance(self) -> Covariance | None:
+        """Of `numbers` at noise of variance 1; None where single cells are not determined, or are too many."""
+        cells = self.strategy.cells
+        if self.groups * cells > MOST_LINKED or not self._determined:
+            return None
+        rest = np.full(self.others, 1.0 / max(self.others_weight, 1) ** 2)
+        estimator = self.estimator
+        if isinstance(estimator, BlockEstimator):
+            typical = estimator.total_variance(Identity(cells, "x")) / cells
+
+            def times(rows: Floats) -> Floats:
+                return np.array([estimator.times(row)[:cells] for row in rows]).reshape(-1, cells)
+
+            return Covariance(
+                times if cells > _DENSE else _by_matrix(estimator.covariance()), cells, self.groups, rest, typical
+            )
+        if cells > _DENSE:
+            return None
+        matrix = estimator.covariance()
+        return Covariance(_by_matrix(matrix), cells, self.groups, rest, float(np.trace(matrix)) / cells)
+
+    @property
+    def _determined(self) -> bool:
+        """Whether every cell is: two queries that no part of the cells is orthogonal to by chance."""
+        cells = self.strategy.cells
+        probe = np.sqrt(np.arange(2.0, cells + 2))
+        return all(self.estimator.variance(query) < math.inf for query in (np.eye(1, cells)[0], probe))
+
+    def concentration(self, functions: Floats) -> float:
+        """Of up to 24 functions of `numbers`; groups and other rows have noises of their own."""
+        if self.strategy.cells > _DENSE:
+            return 1.0
+        chosen = functions[np.unique(np.linspace(0, len(functions) - 1, min(24, len(functions))).astype(int))]
+        inside = self.groups * self.strategy.cells
+        cells = chosen[:, :inside].reshape(-1, self.strategy.cells)
+        squares = np.einsum("ij,ij->i", cells @ self.estimator.covariance(), cells)
+        fourths = np.zeros(len(cells))
+        there = squares > 1e-12 * max(float(squares.max(initial=0.0)), 1e-300)  # of nothing there is no shape
+        if there.any():
+            fourths[there] = self.kurtosis(np.ascontiguousarray(cells[there].T)) * squares[there] ** 2
+        fourths = fourths.reshape(len(chosen), -1).sum(axis=1)
+        outside = (chosen[:, inside:] / max(self.others_weight, 1)) ** 2
+        whole = squares.reshape(len(chosen), -1).sum(axis=1) + outside.sum(axis=1)
+        fourths += (outside**2).sum(axis=1)
+        known = whole > 1e-100
+        return float(np.clip(fourths[known] / whole[known] ** 2, 0.0, 1.0).max(initial=0.0)) or 1.0
 
     def _levels(self, numbers: Floats) -> Sequence[Floats]:
         levels = [np.zeros(level.size) for level in self.strategy.levels]
@@ -205,6 +316,10 @@ class StrategyTransform:
         coefficients = np.array(kurtoses)
         squares = np.maximum((coefficients**2).sum(axis=1), 1e-300)
         return np.asarray((coefficients**4).sum(axis=1) / squares**2)
+
+
+def _by_matrix(matrix: Floats) -> Callable[[Floats], Floats]:
+    return lambda rows: np.asarray(rows @ matrix)
 
 
 def entries_of(strategy: Strategy) -> Integers | None:

@@ -21,7 +21,7 @@ class NoisyLine:
 
     One unit of noise number e moves the matrix by `matrices[e]` and the right-hand side by `vectors[e]`; its standard
     deviation is `deviations[e]`. The coefficients asked for are `to_data` times the solution, and `sampling` are
-    further variances that each of them has.
+    further variances that each of them has. `slopes` are the places of those that belong to numbers, not to flags.
     """
 
     gram: Floats
@@ -31,6 +31,7 @@ class NoisyLine:
     deviations: Floats
     to_data: Floats
     sampling: Floats
+    slopes: tuple[int, ...] = ()
 
     @cached_property
     def inverse(self) -> Floats:
@@ -61,7 +62,10 @@ class NoisyLine:
         Source: Fieller (1954), "Some problems in interval estimation", for one coefficient; for several the subset
             Anderson-Rubin statistic (Guggenberger, Kleibergen, Mavroeidis & Chen, 2012, Econometrica 80(6)): with
             M = A'^-1 Sigma(theta_t) A'^-T, theta_t = theta' + (t - c') M c / (c M c), found by iteration.
-        Departs from source: that the other coefficients of theta_t are estimates adds to v (`_unknown`).
+        Departs from source: that the other coefficients of theta_t are estimates adds to v (`_unknown`). Where the
+            slope of a number has no end, no coefficient has: a line steep enough in it agrees with any value of the
+            others, and the iteration, which starts at theta', need not find it. Flags are left out: their coefficients
+            are differences of means, which the bounds of the target limit.
         Assumes: the noise is small beside the eigenvalues of A', or the interval is long: to first order v does not
             depend on dA. An interval that always had ends would hold a true line that is steep, and of a feature that
             hardly varies, less often than any confidence (Gleser & Hwang, 1987, Annals of Statistics 15(4)).
@@ -83,6 +87,8 @@ class NoisyLine:
                 else:
                     rung = int(inside[-1]) if len(inside) else -1
                     reaches[side, place] = deviations[place] * _between(own, rung, float(targets[place]))
+        if np.isinf(reaches[:, list(self.slopes)]).any():
+            reaches[:, deviations > 0] = np.inf
         return reaches[0], reaches[1]
 
     @cached_property

@@ -138,7 +138,8 @@ class RegressionOutput(Output):
         sampling = np.zeros(self.equations.size)
         if self.statistic.for_population:
             sampling = self._sampling(_repaired(gram, self._noise_level(noises))) ** 2
-        return NoisyLine(gram, right, matrices, vectors, self._deviations(noises), to_data, sampling)
+        slopes = tuple(place for place, one in enumerate(self.equations.features, 1) if not one.flag)
+        return NoisyLine(gram, right, matrices, vectors, self._deviations(noises), to_data, sampling, slopes)
 
     def _deviations(self, noises: Mapping[str, Noise]) -> Floats:
         slots = [entry.slot for entry in self.equations.entries]

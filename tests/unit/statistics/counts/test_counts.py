@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pyarrow
@@ -46,7 +47,11 @@ def _table() -> pyarrow.Table:
 
 
 TABLE = _table()
-PEOPLE = dataset(TABLE, schema=SCHEMA)
+
+
+@cache
+def the_people() -> Dataset:
+    return dataset(TABLE, schema=SCHEMA)
 
 
 def _laplace(design: Design, epsilon: float = 1.0) -> dict[str, Noise]:
@@ -79,17 +84,17 @@ def test_the_four_counts_of_the_course_cost_12_over_epsilon_squared(written: str
         else [st.count(where=condition) for condition in FOUR[written]]
     )
     for expected in ({}, {"rows": 1e6}, {"bmi": (30.0, 2.0)}, {"sex": {"F": 9, "M": 1}}):
-        design = design_of(asked, PEOPLE, expected, pure)
+        design = design_of(asked, the_people(), expected, pure)
         assert [slot.cells for slot in design.slots] == [4]
         for epsilon in (0.01, 0.3, 1.0):
             assert _total_squared_error(design, epsilon) <= 12 / epsilon**2
 
 
 def test_a_total_joins_a_small_table_and_large_ones_stay_apart() -> None:
-    small = design_of([st.count(), st.count(by="sex")], PEOPLE, {"rows": 1e5})
+    small = design_of([st.count(), st.count(by="sex")], the_people(), {"rows": 1e5})
     assert [slot.cells for slot in small.slots] == [3]
     # As the sum of 23 cells it would be worse off than with a share of its own.
-    large = design_of([st.count(), st.histogram("age", 22), st.histogram("bmi", 25)], PEOPLE, {"rows": 1e5})
+    large = design_of([st.count(), st.histogram("age", 22), st.histogram("bmi", 25)], the_people(), {"rows": 1e5})
     # Each histogram with a cell for rows without a value, so that every slot counts all rows.
     assert sorted(slot.cells for slot in large.slots) == [1, 23, 26]
 
@@ -104,7 +109,7 @@ def test_merging_leaves_no_question_worse_off_than_with_a_share_of_its_own(few: 
         st.count(where="bmi<20"),
         *([] if few else [st.count(where=f"age<{year}") for year in range(10, 30)]),
     ]
-    design = design_of(asked, PEOPLE, {"rows": 1e4})
+    design = design_of(asked, the_people(), {"rows": 1e4})
     assert len(design.slots) < len(asked)
     power = 2 if few else 1  # of Laplace and of Gaussian noise
     for slot in design.slots:
@@ -126,7 +131,8 @@ MIXED = [
 ]
 
 
-def _truth(statistic: Statistic, people: Dataset = PEOPLE) -> np.ndarray:
+def _truth(statistic: Statistic) -> np.ndarray:
+    people = the_people()
     design = design_of([statistic], people)
     (slot,), (output,) = design.slots, design.outputs
     exact = slot.merged(people.exact({slot.name: slot.aggregate})[slot.name])
@@ -147,7 +153,7 @@ def test_answers_without_noise_are_the_counts_of_the_rows() -> None:
 
 
 def test_labels_name_the_cells() -> None:
-    design = design_of(MIXED, PEOPLE)
+    design = design_of(MIXED, the_people())
     assert design.output("count").labels == ()
     assert design.output("count by sex").labels == ("F", "M")
     assert design.output("histogram of age").labels == ((0, 18), (18, 40), (40, 65), (65, 110))
@@ -158,9 +164,9 @@ def test_labels_name_the_cells() -> None:
 
 
 def test_a_release_of_a_mixed_design_runs_in_one_go() -> None:
-    design = design_of(MIXED, PEOPLE, {"rows": ROWS})
+    design = design_of(MIXED, the_people(), {"rows": ROWS})
     noises = _laplace(design, 100.0)
-    measured = design.measurements(noises).run(PEOPLE)
+    measured = design.measurements(noises).run(the_people())
     for output in design.outputs:
         answer = output.answer(measured, noises)
         assert answer.labels == output.labels
@@ -168,7 +174,7 @@ def test_a_release_of_a_mixed_design_runs_in_one_go() -> None:
 
 
 def test_values_of_a_cdf_rise_to_one() -> None:
-    design = design_of([st.cdf("age", 8, by="sex")], PEOPLE)
+    design = design_of([st.cdf("age", 8, by="sex")], the_people())
     (slot,), (output,) = design.slots, design.outputs
     for seed in range(6):
         noisy = np.random.default_rng(seed).integers(-40, 60, slot.cells)
@@ -183,7 +189,7 @@ def test_values_of_a_cdf_rise_to_one() -> None:
 def _answers(asked: list[Statistic], noisy: list[int], epsilon: float = 1.0) -> list[Answer]:
     with pytest.MonkeyPatch.context() as patched:  # from one slot, though a question loses by it
         patched.setattr("farthing.statistics.counts.cell_partitions._LEVEL", math.inf)
-        design = design_of(asked, PEOPLE, {"rows": ROWS})
+        design = design_of(asked, the_people(), {"rows": ROWS})
     (slot,) = design.slots
     noises = {slot.name: Noise("laplace", epsilon)}
     return [output.answer({slot.name: np.array(noisy)}, noises) for output in design.outputs]
@@ -281,11 +287,11 @@ def test_all_rows_are_exact_where_their_number_is_public() -> None:
 
 
 def test_rows_that_cannot_be_are_zero_without_a_measurement() -> None:
-    design = design_of([st.count(where="bmi < 20 and bmi > 30", by="sex")], PEOPLE)
+    design = design_of([st.count(where="bmi < 20 and bmi > 30", by="sex")], the_people())
     assert design.slots == ()
     assert np.asarray(design.outputs[0].answer({}, {}).values).tolist() == [0.0, 0.0]
     with pytest.raises(InvalidValue, match="true for some row"):
-        design_of([st.cdf("age", 5, where="bmi < 20 and bmi > 30")], PEOPLE)
+        design_of([st.cdf("age", 5, where="bmi < 20 and bmi > 30")], the_people())
 
 
 def test_units_of_several_rows_are_bounded() -> None:
@@ -294,11 +300,13 @@ def test_units_of_several_rows_are_bounded() -> None:
 
 
 def test_sampling_widens_the_interval() -> None:
-    design = design_of([st.count(by="sex"), st.count(by="sex", for_population=True, name="p")], PEOPLE, {"rows": 1e4})
+    design = design_of(
+        [st.count(by="sex"), st.count(by="sex", for_population=True, name="p")], the_people(), {"rows": 1e4}
+    )
     noises = _laplace(design)
     plain, wide = (output.predicted(noises).standard_errors for output in design.outputs)
     assert wide**2 == pytest.approx(plain**2 + 5_000)
-    measured = design.measurements(noises).run(PEOPLE)
+    measured = design.measurements(noises).run(the_people())
     answer = design.output("p").answer(measured, noises)
     assert np.asarray(answer.error()) == pytest.approx(1.96 * math.sqrt(ROWS / 2), rel=0.05)
 
@@ -316,7 +324,9 @@ def test_units_of_several_rows_are_sampled_together() -> None:
 
 
 def test_expected_rows_follow_what_is_known() -> None:
-    facts = Facts(PEOPLE, {"rows": 1000, "sex": {"F": 3, "M": 1}, "bmi": (30.0, 5.0), "count by region": [1, 2, 3, 4]})
+    facts = Facts(
+        the_people(), {"rows": 1000, "sex": {"F": 3, "M": 1}, "bmi": (30.0, 5.0), "count by region": [1, 2, 3, 4]}
+    )
     assert expected_rows(facts).tolist() == [1000]
     assert expected_rows(facts, None, ("sex",)).tolist() == [750, 250]
     assert expected_rows(facts, "bmi < 30", ("sex",)) == pytest.approx([375, 125], rel=0.01)
@@ -339,14 +349,14 @@ def test_expected_rows_follow_what_is_known() -> None:
 )
 def test_expectations_that_make_no_sense_are_refused(expected: object, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
-        design_of([st.count(by="sex"), st.histogram("age", 5)], PEOPLE, expected)  # type: ignore[arg-type]
+        design_of([st.count(by="sex"), st.histogram("age", 5)], the_people(), expected)  # type: ignore[arg-type]
 
 
 def test_designs_tell_what_they_took_for_granted() -> None:
-    design = design_of([st.count(by="sex")], PEOPLE)
+    design = design_of([st.count(by="sex")], the_people())
     assert any("10,000 rows" in line for line in design.assumptions)
     assert any(line.startswith("sex is assumed") for line in design.assumptions)
-    assert design_of([st.count(by="sex")], PEOPLE, {"rows": 1e4, "sex": {"F": 1, "M": 1}}).assumptions == ()
+    assert design_of([st.count(by="sex")], the_people(), {"rows": 1e4, "sex": {"F": 1, "M": 1}}).assumptions == ()
 
 
 def test_a_design_reads_no_row() -> None:
@@ -358,12 +368,12 @@ def test_a_design_reads_no_row() -> None:
             assert name not in {"exact", "table", "_base"}, "a row could be read"
             return getattr(self._inner, name)
 
-    design_of(MIXED, Rowless(PEOPLE))  # type: ignore[arg-type]
+    design_of(MIXED, Rowless(the_people()))  # type: ignore[arg-type]
 
 
 def test_unknown_outputs_are_named() -> None:
     with pytest.raises(InvalidValue, match="did you mean count by sex"):
-        design_of([st.count(by="sex")], PEOPLE).output("count by sexe")
+        design_of([st.count(by="sex")], the_people()).output("count by sexe")
 
 
 def test_a_total_of_very_many_cells_has_an_error() -> None:
@@ -377,7 +387,7 @@ def test_a_total_of_very_many_cells_has_an_error() -> None:
 
 
 def test_planning_a_cdf_again_with_other_noise_is_the_same_law_in_another_scale() -> None:
-    (output,) = design_of([st.cdf("age", 5)], PEOPLE, {"rows": 1e4}).outputs
+    (output,) = design_of([st.cdf("age", 5)], the_people(), {"rows": 1e4}).outputs
     (slot,) = output.slots
     distributions = [output.predicted({slot.name: Noise("laplace", epsilon)}) for epsilon in (0.01, 0.02)]
     ratio = distributions[0].standard_error / distributions[1].standard_error

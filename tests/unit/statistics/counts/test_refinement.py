@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pyarrow
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from farthing.data import dataset
+from farthing.data import Dataset, dataset
 from farthing.data.expressions import read, read_cell
+from farthing.data.schema import Schema
 from farthing.statistics import constructors as st
 from farthing.statistics.constructors import Statistic
 from farthing.statistics.counts.count_queries import Question, question_of
@@ -43,7 +45,15 @@ TABLE = pyarrow.Table.from_pylist(
         ]
     ),
 )
-PEOPLE = dataset(TABLE, schema={"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "day": DAYS, "ill": bool})
+
+
+SCHEMA = Schema.read({"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "day": DAYS, "ill": bool})
+
+
+@cache
+def the_people() -> Dataset:
+    return dataset(TABLE, schema=SCHEMA)
+
 
 STATISTICS = [
     st.count(),
@@ -78,7 +88,7 @@ STATISTICS = [
 def _truth(statistic: Statistic, question: Question) -> np.ndarray:
     """The same counts, one row after the other in plain Python."""
     found = np.zeros(question.cells, dtype=int)
-    condition = None if statistic.where is None else read(statistic.where, PEOPLE.schema)
+    condition = None if statistic.where is None else read(statistic.where, SCHEMA)
     for row in ROWS:
         if condition is not None and condition.value(row) is not True:
             continue
@@ -88,11 +98,11 @@ def _truth(statistic: Statistic, question: Question) -> np.ndarray:
     return found
 
 
-QUESTIONS = [question_of(checked(one, PEOPLE.schema), PEOPLE.schema) for one in STATISTICS]
+QUESTIONS = [question_of(checked(one, SCHEMA), SCHEMA) for one in STATISTICS]
 
 
 def _counted(refinement: Refinement) -> list[np.ndarray]:
-    exact = PEOPLE.exact({"cells": refinement.aggregate()})["cells"]
+    exact = the_people().exact({"cells": refinement.aggregate()})["cells"]
     return [
         np.bincount(places[places >= 0], weights=exact[places >= 0], minlength=question.cells)
         for question, places in zip(refinement.questions, refinement.members, strict=True)
@@ -104,6 +114,7 @@ def _assert_exact(refinement: Refinement) -> None:
         assert counted.tolist() == _truth(question.statistic, question).tolist(), question.statistic.name
 
 
+@pytest.mark.slow
 def test_every_question_by_itself_is_exact() -> None:
     for question in QUESTIONS:
         _assert_exact(own_refinement(question))
@@ -118,7 +129,7 @@ def test_questions_together_are_exact(chosen: list[int]) -> None:
 
 
 def _cells(*statistics: Statistic) -> int:
-    found = refinement_of([question_of(checked(one, PEOPLE.schema), PEOPLE.schema) for one in statistics])
+    found = refinement_of([question_of(checked(one, SCHEMA), SCHEMA) for one in statistics])
     assert found is not None
     return found.cells
 
@@ -160,8 +171,8 @@ def test_a_row_without_the_column_is_counted_where_nobody_asks_for_it() -> None:
 
 def test_a_condition_in_too_many_pieces_is_tried_row_by_row() -> None:
     many = " or ".join(f"age + bmi > {number}" for number in range(40, 52))
-    statistic = checked(st.histogram("age", where=many), PEOPLE.schema)
-    question = question_of(statistic, PEOPLE.schema)
+    statistic = checked(st.histogram("age", where=many), SCHEMA)
+    question = question_of(statistic, SCHEMA)
     refinement = own_refinement(question)
     assert refinement.by_itself and refinement.cells == 111
     _assert_exact(refinement)
@@ -184,8 +195,8 @@ def test_a_column_named_like_a_condition_is_not_taken_for_it() -> None:
 def test_one_row_changes_one_cell() -> None:
     refinement = refinement_of([QUESTIONS[number] for number in (1, 3, 17, 19)])
     assert refinement is not None
-    assert PEOPLE.sensitivity(refinement.aggregate()).l1 == 1
-    replaced = dataset(TABLE, schema=PEOPLE.schema, neighbours="replace")
+    assert the_people().sensitivity(refinement.aggregate()).l1 == 1
+    replaced = dataset(TABLE, schema=SCHEMA, neighbours="replace")
     assert replaced.sensitivity(refinement.aggregate()).l1 == 2
     # One cell by itself only loses or gains a row, however many pieces it is made of.
     assert replaced.sensitivity(own_refinement(QUESTIONS[3]).aggregate()).l1 == 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pytest
 
-from farthing.data import dataset
+from farthing.data import Dataset, dataset
 from farthing.errors import FarthingError
 from farthing.matrix.strategies.marginals import plan_marginals
 from farthing.statistics.constructors import marginals
@@ -34,7 +35,13 @@ TABLE = pyarrow.table(
     }
 )
 SCHEMA = {"sex": ["F", "M"], "age": (0, 39), "region": ["n", "e", "s"], "smoker": bool}
-PEOPLE = dataset(TABLE, schema=SCHEMA)
+
+
+@cache
+def the_people() -> Dataset:
+    return dataset(TABLE, schema=SCHEMA)
+
+
 BINS = {"age": [0, 10, 25, 39]}
 WHOLE = ~MISSING  # only rows that have all of the columns are counted
 
@@ -42,7 +49,7 @@ WHOLE = ~MISSING  # only rows that have all of the columns are counted
 def _exact_answer(design: Design, kind: Any) -> Any:
     (output,) = design.outputs
     (slot,) = output.slots
-    exact = slot.own(PEOPLE.exact(dict(slot.aggregates)))
+    exact = slot.own(the_people().exact(dict(slot.aggregates)))
     return output.answer({slot.name: slot.transforms[kind].apply(exact)}, {slot.name: Noise(kind, 1.0)})
 
 
@@ -64,7 +71,7 @@ def _truth(names: tuple[str, ...], rows: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("way", [1, 2])
 def test_without_noise_every_table_is_exact(kind: str, by: str | None, way: int) -> None:
     names = ("age", "region", "smoker") if by else ("sex", "age", "region", "smoker")
-    answer = _exact_answer(design_of([marginals(names, way=way, bins=BINS, by=by)], PEOPLE), kind)
+    answer = _exact_answer(design_of([marginals(names, way=way, bins=BINS, by=by)], the_people()), kind)
     groups = [WHOLE & (value == SEX) for value in ("F", "M")] if by else [WHOLE]
     right = [
         np.concatenate([_truth(chosen, rows).ravel() for rows in groups])
@@ -76,7 +83,9 @@ def test_without_noise_every_table_is_exact(kind: str, by: str | None, way: int)
 
 
 def test_conditions_on_columns_of_one_table_are_counted() -> None:
-    answer = _exact_answer(design_of([marginals(["sex", "age", "region", "smoker"], bins=BINS)], PEOPLE), "gaussian")
+    answer = _exact_answer(
+        design_of([marginals(["sex", "age", "region", "smoker"], bins=BINS)], the_people()), "gaussian"
+    )
     asked = {
         "sex = 'M' and age < 25": WHOLE & (SEX == "M") & (AGE < 25),
         "smoker": WHOLE & SMOKER,
@@ -95,7 +104,7 @@ def test_conditions_on_columns_of_one_table_are_counted() -> None:
 
 def test_errors_are_those_of_the_estimate() -> None:
     """Cells and questions, against the coefficients of the measured numbers."""
-    (output,) = design_of([marginals(["sex", "age", "smoker"], bins=BINS, by="region")], PEOPLE).outputs
+    (output,) = design_of([marginals(["sex", "age", "smoker"], bins=BINS, by="region")], the_people()).outputs
     (slot,) = output.slots
     for kind in slot.kinds:
         noise = Noise(kind, 2.0)
@@ -119,7 +128,7 @@ def test_errors_are_those_of_the_estimate() -> None:
 
 
 def test_kinds_of_noise_do_about_the_same_to_the_answers() -> None:
-    (output,) = design_of([marginals(["sex", "age", "smoker"], bins=BINS)], PEOPLE).outputs
+    (output,) = design_of([marginals(["sex", "age", "smoker"], bins=BINS)], the_people()).outputs
     means = [float(np.mean(output._at_unit(kind).deviations ** 2)) for kind in output.slots[0].kinds]
     assert means[1] / means[0] == pytest.approx(1.0, abs=0.02)
 
@@ -151,7 +160,7 @@ def test_many_columns_need_no_table_of_all_of_them() -> None:
 )
 def test_mistakes_are_told_before_anything_is_planned(make: Any, message: str) -> None:
     with pytest.raises(FarthingError) as caught:
-        design_of([make()], PEOPLE)
+        design_of([make()], the_people())
     assert message in str(caught.value)
 
 
@@ -165,7 +174,7 @@ def test_mistakes_are_told_before_anything_is_planned(make: Any, message: str) -
     ],
 )
 def test_questions_that_cannot_be_answered_are_refused(what: Any, message: str) -> None:
-    answer = _exact_answer(design_of([marginals(["sex", "age", "smoker"], bins=BINS)], PEOPLE), "gaussian")
+    answer = _exact_answer(design_of([marginals(["sex", "age", "smoker"], bins=BINS)], the_people()), "gaussian")
     with pytest.raises(FarthingError) as caught:
         answer.query(what)
     assert message in str(caught.value)
@@ -175,9 +184,9 @@ def test_questions_that_cannot_be_answered_are_refused(what: Any, message: str) 
 def test_tables_without_negative_counts_still_agree_and_are_nearer_to_the_truth(whole: bool) -> None:
     names = ("sex", "age", "region")
     flags = {"rounded": True} if whole else {"nonnegative": True}
-    (output,) = design_of([marginals(names, **flags)], PEOPLE).outputs
+    (output,) = design_of([marginals(names, **flags)], the_people()).outputs
     (slot,) = output.slots
-    exact = slot.own(PEOPLE.exact(dict(slot.aggregates)))
+    exact = slot.own(the_people().exact(dict(slot.aggregates)))
     noises = {slot.name: Noise("gaussian", 20.0)}
     numbers = slot.transforms["gaussian"].apply(exact)
     drawn = numbers + np.rint(
@@ -194,9 +203,9 @@ def test_tables_without_negative_counts_still_agree_and_are_nearer_to_the_truth(
 
 
 def test_tables_without_negative_counts_keep_the_total_of_their_noise() -> None:
-    design = design_of([marginals(("age", "region", "smoker"), way=2, by="sex", nonnegative=True)], PEOPLE)
+    design = design_of([marginals(("age", "region", "smoker"), way=2, by="sex", nonnegative=True)], the_people())
     (output,), (slot,) = design.outputs, design.slots
-    exact = slot.transforms["laplace"].apply(slot.own(PEOPLE.exact(dict(slot.aggregates))))  # type: ignore[attr-defined]
+    exact = slot.transforms["laplace"].apply(slot.own(the_people().exact(dict(slot.aggregates))))  # type: ignore[attr-defined]
     noisy = exact + np.rint(np.random.default_rng(2).laplace(0, 900, exact.shape)).astype(np.int64)
     answer = output.answer({slot.name: noisy}, {slot.name: Noise("laplace", 1.0)})
     assert np.min(answer.raw) < 0 <= np.min(answer.values)
@@ -205,7 +214,7 @@ def test_tables_without_negative_counts_keep_the_total_of_their_noise() -> None:
 
 def test_every_table_counts_the_same_whatever_its_size() -> None:
     """Small tables are not left with the largest errors: the mean logarithm is less than if all cells were alike."""
-    design = design_of([marginals(["sex", "age", "region", "smoker"], way=2)], PEOPLE, {"rows": ROWS})
+    design = design_of([marginals(["sex", "age", "region", "smoker"], way=2)], the_people(), {"rows": ROWS})
     (output,) = design.outputs
     for kind in ("laplace", "gaussian"):
         transform = output.slots[0].transforms[kind]

@@ -270,6 +270,24 @@ def test_a_note_says_how_many_groups_have_no_more_than_their_bounds() -> None:
     assert few.lower[1] == 10.0 and few.upper[1] == 60.0 and many.note == ""
 
 
+def test_a_note_says_where_the_error_of_the_mean_makes_an_interval_hold_more_often() -> None:
+    data = people()
+    (slot,), outputs, derived = made([variance("bmi"), std("bmi")], data)
+    exact = slot.merged(data.derive(**derived).exact({slot.name: slot.aggregate})[slot.name])
+    noises = {slot.name: Noise("laplace", 1.0)}
+    for output in outputs:
+        few, many = (output.answer({slot.name: np.rint(exact * share)}, noises).note for share in (0.012, 1.0))
+        assert "leaves room for the error of the mean at its worst" in few and many == ""
+
+
+def test_errors_are_predicted_for_groups_of_a_number_of_rows_that_is_said() -> None:
+    (told,) = made([mean("bmi", by="sex")])[1]
+    (untold,) = outputs_of([mean("bmi", by="sex")], Facts(people(), {"bmi": (27.0, 5.0)}))[1]
+    assert told.rows_needed is None
+    assert untold.rows_needed is not None and untold.rows_needed.tolist() == [ROWS / 4] * 2
+    assert f"at least {ROWS // 4:,} rows" in untold.clause
+
+
 def test_sums_of_one_sign_keep_it_and_whole_ones_are_rounded_where_asked() -> None:
     _, (total, debt), _ = made([sum("age", rounded=True), sum("debt")])
     noises = {"sum of age": Noise("laplace", 1.0), "sum of debt": Noise("laplace", 1.0)}
@@ -347,6 +365,27 @@ def test_weights_are_derivatives() -> None:
             assert slope == pytest.approx(float(weight[0]), rel=0.01, abs=1e-12), part.source
 
 
+def noisy(slots: Any, noise: Noise, exact: Any, releases: int, source: TestSource) -> dict[str, Any]:
+    """What every slot measures in many releases, one in a row: one long vector of noise for each slot."""
+    return {
+        slot.name: np.asarray(
+            replace(slot, cells=slot.cells * releases)
+            .mechanism(noise)
+            ._answer(np.tile(slot.merged(exact[slot.name]), releases), source)
+        ).reshape(releases, -1)
+        for slot in slots
+    }
+
+
+def estimated(output: Any, drawn: dict[str, Any], noises: dict[str, Noise]) -> Any:
+    """The estimates of many releases at once, as many cells as releases; one by one they are the same."""
+    assert isinstance(output, MomentOutput)
+    shared, releases = output.shared, len(next(iter(drawn.values())))
+    each = [shared.own({name: numbers[release] for name, numbers in drawn.items()}) for release in range(releases)]
+    parts = [np.array(own) for own in zip(*each, strict=True)]
+    return output._released(parts, noises, shared.rows, shared.counts, (releases, len(shared.rows)))
+
+
 def simulated(
     statistics: Sequence[Statistic], noise: Noise, truths: Sequence[Any], releases: int, data: Dataset
 ) -> list[tuple[float, float]]:
@@ -355,22 +394,15 @@ def simulated(
     exact = data.derive(**derived).exact({slot.name: slot.aggregate for slot in slots})
     noises = {slot.name: noise for slot in slots}
     source = TestSource(11)
-    errors: list[list[Any]] = [[] for _ in outputs]
-    drawn = {  # all releases at once: one long vector of noise for each slot
-        slot.name: np.asarray(
-            replace(slot, cells=slot.cells * releases)
-            .mechanism(noise)
-            ._answer(np.tile(slot.merged(exact[slot.name]), releases), source)
-        ).reshape(releases, -1)
-        for slot in slots
-    }
-    for release in range(releases):
-        measured = {name: numbers[release] for name, numbers in drawn.items()}
-        for place, (output, truth) in enumerate(zip(outputs, truths, strict=True)):
-            assert isinstance(output, MomentOutput)
-            errors[place].append(np.atleast_1d(output.estimate(measured, noises)[0] - truth))
+    drawn = noisy(slots, noise, exact, releases, source)
+    errors = []
+    for output, truth in zip(outputs, truths, strict=True):
+        values = estimated(output, drawn, noises)[0].reshape(releases, -1)
+        first = output.estimate({name: numbers[0] for name, numbers in drawn.items()}, noises)[0]
+        assert values[0] == pytest.approx(np.atleast_1d(first), rel=1e-12)
+        errors.append(values - truth)
     found = []
-    for output, own in zip(outputs, map(np.array, errors), strict=True):
+    for output, own in zip(outputs, errors, strict=True):
         distribution = output.predicted(noises)
         share = np.mean(np.abs(own) <= distribution.errors(0.95))
         found.append((float(np.sqrt(np.mean(own**2)) / distribution.standard_error), float(share)))
@@ -400,17 +432,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     exact = data.derive(**derived).exact({slot.name: slot.aggregate for slot in slots})
     noise, source = Noise("gaussian", 2.0), TestSource(12)
     noises = {slot.name: noise for slot in slots}
-    inside = np.zeros(2)
-    for _ in range(400):
-        measured = {
-            slot.name: np.atleast_1d(slot.mechanism(noise)._answer(slot.merged(exact[slot.name]), source))
-            for slot in slots
-        }
-        for place, truth in enumerate((young.mean(), young.std())):
-            answer = outputs[place].answer(measured, noises)
-            inside[place] += float(answer.lower) <= truth <= float(answer.upper)
-    assert np.all(inside / 400 >= 0.92)
-    assert np.all(inside / 400 <= 0.99)
+    drawn = noisy(slots, noise, exact, 400, source)
+    for output, truth in zip(outputs, (young.mean(), young.std()), strict=True):
+        _, _, interval = estimated(output, drawn, noises)
+        low, high = interval(0.95)
+        answer = output.answer({name: numbers[0] for name, numbers in drawn.items()}, noises)
+        assert (low[0], high[0]) == pytest.approx((float(answer.lower), float(answer.upper)), rel=1e-9)
+        assert 0.92 <= np.mean((low <= truth) & (truth <= high)) <= 0.99
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ def test_the_interval_is_that_of_the_definition() -> None:
     [
         (3, 1, 3),
         (0, 0, 0),
-        *(pytest.param(cells, marks=pytest.mark.slow) for cells in ((5, 0, 5), (0, 7, 0), (2, 0, 1))),
+        pytest.param((0, 7, 0), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("probability", [0.25, 0.5])
@@ -129,13 +129,13 @@ def test_coverage_is_at_least_the_confidence_over_every_noise(table: Any, probab
     own = int(np.searchsorted(upto, probability * upto[-1]))  # the cell the quantile lies in
     first, final = (int(last[own - 1]) + 1 if own else 0), int(last[own])
     errors = NoisyRanks(last, np.array(table), scale).rank_errors(probability, confidence)
-    chance = {n: np.tanh(0.5 / scale) * np.exp(-abs(n) / scale) for n in range(-9, 10)}
+    chance = {n: np.tanh(0.5 / scale) * np.exp(-abs(n) / scale) for n in range(-8, 9)}
     above = below = 0.0
     for noise in product(chance, repeat=3):
         ranks, own_chance = NoisyRanks(last, np.add(table, noise), scale), np.prod([chance[n] for n in noise])
         above += own_chance * (ranks.interval(probability, errors, 9)[0] <= first)
         below += own_chance * (ranks.interval(probability, errors, 0)[1] >= final)
-    assert min(above, below) >= confidence - 1e-4  # noise beyond 9 was left out
+    assert min(above, below) >= confidence - 1e-4  # noise beyond 8 was left out: 6e-5
 
 
 @pytest.mark.slow
@@ -218,7 +218,7 @@ def test_ends_rise_hold_the_value_stay_in_the_bounds_and_widen(column: str, epsi
     output = output_of(quantiles(column, PLACES, by="sex"))
     grid, generator = output.grid, draws()
     counts = generator.integers(0, 3, (2, grid.points))
-    for answer in releases(output, epsilon, counts, 4):
+    for answer in releases(output, epsilon, counts, 2):
         values, lower, upper = (np.reshape(a, (2, 3)) for a in (answer.values, answer.lower, answer.upper))
         assert (np.diff(lower) >= 0).all() and (np.diff(upper) >= 0).all()
         assert (lower >= grid.lower).all() and (upper <= grid.upper).all()
@@ -235,8 +235,10 @@ def test_ends_out_of_order_are_moved_outward() -> None:
 def test_a_note_says_that_it_was_measured_what_the_bounds_do_and_when_it_says_nothing() -> None:
     output = output_of(median("cost"))
     (answer,) = releases(output, 5.0, counts_of(output, [100.0] * 500), 1)
-    known = "the interval was measured and holds whatever the data; values outside 0 to 50000 count as the nearer"
-    assert answer.note == f"{known} bound"
+    known = (
+        "the interval was measured and holds whatever the data, more often than stated where many rows share a value"
+    )
+    assert answer.note == f"{known}; values outside 0 to 50000 count as the nearer bound"
     (nothing,) = releases(output, 0.01, counts_of(output, [100.0]), 1)
     assert (nothing.lower, nothing.upper) == (0.0, 50_000.0)
     assert nothing.note.endswith("the interval is as wide as the bounds: there are too few rows for this epsilon")

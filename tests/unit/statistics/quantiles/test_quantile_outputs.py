@@ -195,9 +195,19 @@ def test_the_law_of_a_choice_that_others_follow_is_the_mean_over_the_places_of_a
     passed = QuantileDistribution(np.arange(8.0), shares, 0.3, 1.0, whole=True, passed=(0.5,))
     plain = QuantileDistribution(np.arange(8.0), shares, 0.3, 1.0, whole=True)
     shifts = drifts((0.5,), 9) / (rate * 20)
-    mean = np.mean([plain._weights(float(shift), rate * 20, slice(0, 8)) for shift in shifts], axis=0)
+    mean = plain._weights(shifts, rate * 20, slice(0, 8)).mean(axis=0)
     assert passed._plain(rate * 20)[1] == pytest.approx(mean)
     assert shifts.mean() == pytest.approx(0) and np.mean(shifts**2) == pytest.approx(2 * (0.5 / (rate * 20)) ** 2)
+
+
+def test_quantiles_of_one_column_under_many_conditions_share_their_tables() -> None:
+    """And what they share is what each would have made for itself."""
+    wheres = (None, "age > 30", "age > 40")
+    one, *others = (output_of(quantile("bmi", 0.8, where=where), people(), rows=10_000) for where in wheres)
+    assert all(other.distributions == one.distributions for other in others)
+    shared = one.distributions[0]
+    alone = QuantileDistribution(shared.values.copy(), shared.shares.copy(), 0.8, shared.step, shared.whole)
+    assert alone is not shared and alone.curve(500.0).logarithms == pytest.approx(shared.curve(500.0).logarithms)
 
 
 def test_look_ups_are_close_to_the_law_itself() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from farthing.data import Categories, Integers, dataset
+from farthing.data import Categories, Dataset, Integers, dataset
 from farthing.errors import FarthingError
 from farthing.matrix.strategies.matrix_strategy import MatrixStrategy
 from farthing.matrix.strategies.optimisation import optimised, workload_optimum
@@ -37,22 +38,26 @@ AGES = DRAW.integers(0, 111, ROWS)
 SEXES = DRAW.choice(["F", "M"], ROWS)
 BMI = DRAW.normal(26, 4, ROWS)
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(days=int(day)) for day in DRAW.integers(0, 60, ROWS)]
-PEOPLE = dataset(
-    pyarrow.table({"sex": SEXES.tolist(), "age": AGES, "bmi": BMI, "day": DAYS}),
-    schema={
-        "sex": ["F", "M"],
-        "age": (0, 110),
-        "bmi": (10.0, 60.0),
-        "day": (datetime.date(2024, 1, 1), datetime.date(2024, 2, 29)),
-    },
-)
+
+
+@cache
+def the_people() -> Dataset:
+    return dataset(
+        pyarrow.table({"sex": SEXES.tolist(), "age": AGES, "bmi": BMI, "day": DAYS}),
+        schema={
+            "sex": ["F", "M"],
+            "age": (0, 110),
+            "bmi": (10.0, 60.0),
+            "day": (datetime.date(2024, 1, 1), datetime.date(2024, 2, 29)),
+        },
+    )
 
 
 def _exact_answer(design: Design, name: str, kind: Any = "laplace") -> Any:
     """The answer when the noise is left out: what is estimated must be what was counted."""
     output = design.output(name)
     (slot,) = output.slots
-    exact = slot.own(PEOPLE.exact(dict(slot.aggregates)))
+    exact = slot.own(the_people().exact(dict(slot.aggregates)))
     noises = {slot.name: Noise(kind, 1.0)}
     return output.answer({slot.name: slot.transforms[kind].apply(exact)}, noises)
 
@@ -60,7 +65,7 @@ def _exact_answer(design: Design, name: str, kind: Any = "laplace") -> Any:
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("by", [None, "sex"])
 def test_without_noise_every_cell_and_every_question_is_exact(kind: str, by: str | None) -> None:
-    design = design_of([ranges("age", by=by, name="r"), cdf("age", by=by, name="c")], PEOPLE)
+    design = design_of([ranges("age", by=by, name="r"), cdf("age", by=by, name="c")], the_people())
     assert len(design.slots) == 1  # the same cells are measured once
     answer = _exact_answer(design, "r", kind)
     groups = [AGES] if by is None else [AGES[SEXES == "F"], AGES[SEXES == "M"]]
@@ -82,7 +87,7 @@ def test_without_noise_every_cell_and_every_question_is_exact(kind: str, by: str
 
 
 def test_a_condition_that_leaves_cells_without_rows_is_understood() -> None:
-    design = design_of([ranges("age", where="age >= 90 and sex = 'F'", name="old")], PEOPLE)
+    design = design_of([ranges("age", where="age >= 90 and sex = 'F'", name="old")], the_people())
     answer = _exact_answer(design, "old")
     right = np.bincount(AGES[(SEXES == "F") & (AGES >= 90)], minlength=111)
     np.testing.assert_allclose(answer.values, right, atol=1e-6)
@@ -90,23 +95,23 @@ def test_a_condition_that_leaves_cells_without_rows_is_understood() -> None:
 
 def test_listed_ranges_are_the_cells_of_the_answer() -> None:
     pairs = [(10.0, 20.0), (15.0, 60.0)]
-    design = design_of([ranges("bmi", ranges=pairs, by="sex", name="r")], PEOPLE)
+    design = design_of([ranges("bmi", ranges=pairs, by="sex", name="r")], the_people())
     answer = _exact_answer(design, "r")
     assert answer.labels == (("F", pairs[0]), ("F", pairs[1]), ("M", pairs[0]), ("M", pairs[1]))
     clipped = np.maximum(BMI, 10.0)  # as the bounds of the schema do it, in case somebody is so thin
     right = [((s == SEXES) & (a <= clipped) & (b > clipped)).sum() for s in "FM" for a, b in pairs]
     np.testing.assert_allclose(answer.values, right, atol=1e-6)
     days = [(datetime.date(2024, 1, 8), datetime.date(2024, 2, 1))]
-    answer = _exact_answer(design_of([ranges("day", ranges=days)], PEOPLE), "ranges of day")
+    answer = _exact_answer(design_of([ranges("day", ranges=days)], the_people()), "ranges of day")
     assert answer.values[0] == pytest.approx(sum(days[0][0] <= day < days[0][1] for day in DAYS), abs=1e-6)
 
 
 def test_a_cdf_of_many_cells_is_better_and_one_of_few_is_as_it_was() -> None:
-    few = design_of([cdf("age", bins=12)], PEOPLE, pure=True).outputs[0]
+    few = design_of([cdf("age", bins=12)], the_people(), pure=True).outputs[0]
     known = {"bmi": list(np.linspace(10.0, 60.0, 401))}
-    many = design_of([cdf("bmi", bins=400)], PEOPLE, known, pure=True).outputs[0]
+    many = design_of([cdf("bmi", bins=400)], the_people(), known, pure=True).outputs[0]
     assert isinstance(few, CdfOutput) and isinstance(many, StrategyCdfOutput)
-    shared = design_of([cdf("bmi", bins=400), histogram("bmi", bins=400)], PEOPLE, known, pure=True)
+    shared = design_of([cdf("bmi", bins=400), histogram("bmi", bins=400)], the_people(), known, pure=True)
     for output in (many, shared.output("cdf of bmi")):
         noise = {slot.name: Noise("laplace", 0.5) for slot in output.slots}
         error = output.predicted(noise).standard_error
@@ -125,7 +130,7 @@ def test_a_cdf_alone_is_never_worse_than_cell_by_cell() -> None:
     for bins in (17, 100):
         for pure in (True, False):
             known = {"bmi": list(np.linspace(10.0, 60.0, 401))}
-            (output,) = design_of([cdf("bmi", bins=bins)], PEOPLE, known, pure=pure).outputs
+            (output,) = design_of([cdf("bmi", bins=bins)], the_people(), known, pure=pure).outputs
             cells = CdfOutput(
                 output.statistic, output.labels, output.slots, output.reference,
                 members=np.arange(bins), expected=output.expected,
@@ -138,7 +143,7 @@ def test_a_cdf_alone_is_never_worse_than_cell_by_cell() -> None:
 
 def test_predicted_errors_are_those_of_the_least_squares_estimate() -> None:
     """By brute force over the measured numbers, for a tree with groups and for both kinds of noise."""
-    output = design_of([ranges("age", bins=10, by="sex")], PEOPLE).outputs[0]
+    output = design_of([ranges("age", bins=10, by="sex")], the_people()).outputs[0]
     assert isinstance(output, RangesOutput)
     (slot,) = output.slots
     for kind in ("laplace", "gaussian"):
@@ -171,7 +176,7 @@ def test_kinds_of_noise_do_about_the_same_to_the_answers(monkeypatch: pytest.Mon
     monkeypatch.setattr(workload_optimum, "_MEMORY", {})
     optimised(prefix(32), "l2")  # found before, it is measured beside cells under Laplace noise
     for asked in (ranges("age"), cdf("bmi", bins=300), ranges("bmi", bins=50), cdf("bmi", bins=32)):
-        (output,) = design_of([asked], PEOPLE).outputs
+        (output,) = design_of([asked], the_people()).outputs
         (slot,) = output.slots
         losses = [output._at_unit(kind).deviations ** 2 for kind in slot.kinds]
         if asked.kind == "ranges":
@@ -199,7 +204,7 @@ def test_a_stored_transform_is_the_same_transform(make: Any) -> None:
 
 
 def test_stored_questions_are_answered_as_before() -> None:
-    answer = _exact_answer(design_of([ranges("day", name="r")], PEOPLE), "r")
+    answer = _exact_answer(design_of([ranges("day", name="r")], the_people()), "r")
     assert isinstance(answer.asking, RangeQueries)
     again = restored_ranges(answer.asking.stored(), answer.values)
     for what in ("day < date '2024-02-01'", (datetime.date(2024, 1, 5), datetime.date(2024, 1, 9))):
@@ -211,7 +216,7 @@ def test_stored_questions_are_answered_as_before() -> None:
 @pytest.mark.parametrize("asked", [{}, {"by": "sex"}, {"ranges": [(0, 18), (18, 65), (0, 65), (60, 110)]}])
 def test_what_is_shown_adds_up_to_what_is_asked(asked: dict[str, Any], whole: bool) -> None:
     """Cells cut off at zero one by one would add up to more rows than there are."""
-    (output,) = design_of([ranges("age", name="r", rounded=whole, **asked)], PEOPLE).outputs
+    (output,) = design_of([ranges("age", name="r", rounded=whole, **asked)], the_people()).outputs
     (slot,) = output.slots
     transform = slot.transforms["laplace"]
     noises = {slot.name: Noise("laplace", 0.05)}
@@ -255,7 +260,7 @@ def test_what_is_shown_adds_up_to_what_is_asked(asked: dict[str, Any], whole: bo
 )
 def test_mistakes_are_told_before_anything_is_planned(make: Any, message: str) -> None:
     with pytest.raises(FarthingError) as caught:
-        design_of([make()], PEOPLE)
+        design_of([make()], the_people())
     assert message in str(caught.value)
 
 
@@ -276,14 +281,14 @@ def test_mistakes_are_told_before_anything_is_planned(make: Any, message: str) -
 )
 def test_questions_that_cannot_be_answered_are_refused(what: Any, message: str) -> None:
     binned = what == "binned"
-    answer = _exact_answer(design_of([ranges("age", bins=2 if binned else None)], PEOPLE), "ranges of age")
+    answer = _exact_answer(design_of([ranges("age", bins=2 if binned else None)], the_people()), "ranges of age")
     with pytest.raises(FarthingError) as caught:
         answer.query("age < 30" if binned else what)
     assert message in str(caught.value)
 
 
 def test_edges_of_cells_decide_what_may_be_asked() -> None:
-    (axis,) = design_of([ranges("age", bins=[0, 18, 65, 110])], PEOPLE).outputs[0].axes
+    (axis,) = design_of([ranges("age", bins=[0, 18, 65, 110])], the_people()).outputs[0].axes
     assert mask_of("age < 18", [axis]).tolist() == [True, False, False]
     assert mask_of("age >= 18", [axis]).tolist() == [False, True, True]
     assert mask_of((18, 110), [axis]).tolist() == [False, True, True]
@@ -304,18 +309,18 @@ def test_a_pair_means_the_same_with_and_without_bins() -> None:
         assert mask_of(pair, [values]).sum() == ages
         cells = np.array([18, 47, 46])[mask_of(pair, [bins])]
         assert cells.sum() == ages
-        listed = _exact_answer(design_of([ranges("age", ranges=[pair])], PEOPLE), "ranges of age")
+        listed = _exact_answer(design_of([ranges("age", ranges=[pair])], the_people()), "ranges of age")
         assert listed.values[0] == pytest.approx(np.isin(AGES, np.arange(pair[0], pair[0] + ages)).sum())
     for axis in (values, bins):  # beyond the bounds there is nothing
         assert mask_of((65, 500), [axis]).sum() == mask_of((65, 110), [axis]).sum()
         with pytest.raises(FarthingError, match="must be cells of 'age'"):
             mask_of((110, 110), [axis])
     with pytest.raises(FarthingError, match="must not hold the same range twice"):
-        design_of([ranges("age", ranges=[(65, 110), (65, 111)])], PEOPLE)
+        design_of([ranges("age", ranges=[(65, 110), (65, 111)])], the_people())
 
 
 def test_counts_and_ranges_stand_beside_each_other() -> None:
-    design = design_of([count(by="sex"), ranges("age"), histogram("age")], PEOPLE)
+    design = design_of([count(by="sex"), ranges("age"), histogram("age")], the_people())
     assert [output.name for output in design.outputs] == ["count by sex", "ranges of age", "histogram of age"]
     assert {slot.name for slot in design.output("ranges of age").slots}.isdisjoint(
         slot.name for slot in design.output("histogram of age").slots
@@ -327,16 +332,16 @@ def test_counts_and_ranges_stand_beside_each_other() -> None:
 def test_a_named_strategy_is_what_is_measured(kind: Any) -> None:
     errors = {}
     for name in ("identity", "hierarchical-4", "wavelet", "tree", "optimised"):
-        (output,) = design_of([ranges("bmi", bins=32, strategy=name, name="r")], PEOPLE).outputs
+        (output,) = design_of([ranges("bmi", bins=32, strategy=name, name="r")], the_people()).outputs
         (slot,) = output.slots
         assert slot.transforms[kind].strategy.name in (name, name.split("-")[0])
         own = output._of_any_range(kind)
         errors[name] = own * (slot.sensitivity.l1**2 if kind == "laplace" else slot.sensitivity.l2_squared)
-        answer = _exact_answer(design_of([ranges("bmi", bins=32, strategy=name, name="r")], PEOPLE), "r", kind)
+        answer = _exact_answer(design_of([ranges("bmi", bins=32, strategy=name, name="r")], the_people()), "r", kind)
         np.testing.assert_allclose(answer.values, np.histogram(BMI, 32, (10, 60))[0], atol=1e-5)
     assert min(errors, key=lambda name: errors[name]) == "optimised"
     with pytest.raises(FarthingError, match="strategy='haar': must be one of auto, identity, hierarchical"):
-        design_of([ranges("age", strategy="haar")], PEOPLE)
+        design_of([ranges("age", strategy="haar")], the_people())
 
 
 def test_what_was_not_measured_has_an_error_without_limit() -> None:
@@ -359,9 +364,9 @@ def test_what_was_not_measured_has_an_error_without_limit() -> None:
 @pytest.mark.parametrize("by", [None, "sex"])
 def test_cells_of_ranges_keep_the_total_of_their_noise(by: str | None) -> None:
     """Most cells are empty: where the ends of the sums are left free, an empty end gains rows from its noise."""
-    design = design_of([ranges("bmi", bins=64, by=by)], PEOPLE)
+    design = design_of([ranges("bmi", bins=64, by=by)], the_people())
     (output,), (slot,) = design.outputs, design.slots
-    exact = slot.transforms["laplace"].apply(slot.own(PEOPLE.exact(dict(slot.aggregates))))  # type: ignore[attr-defined]
+    exact = slot.transforms["laplace"].apply(slot.own(the_people().exact(dict(slot.aggregates))))  # type: ignore[attr-defined]
     draw = np.random.default_rng(5)
     for _ in range(20):
         noisy = exact + np.rint(draw.laplace(0, 40, exact.shape)).astype(np.int64)

@@ -96,6 +96,19 @@ def test_intervals_hold_and_plans_predict_their_reach_and_whether_they_end(
         assert bool(one.note) == bool(named)
 
 
+@pytest.mark.slow
+def test_where_the_slope_of_one_number_has_no_end_no_coefficient_has() -> None:
+    """With bounds 1,000 times too wide the others had ends, and held the truth in three of four releases."""
+    table = columns(2, 0.3, 0.8, 0.5)
+    output, sums = made({**table, "x1": table["x1"] / 1_000}, ["x0", "x1"])
+    truth = truth_of(output, sums)
+    _, answers = releases(output, sums, Noise("laplace", 0.2), 200)
+    ends = np.array([np.isfinite(np.asarray(answer.upper) - np.asarray(answer.lower)) for answer in answers])
+    assert (ends.all(axis=1) | ~ends.any(axis=1)).all() and 0 < ends.all(axis=1).mean() < 0.2
+    held = np.mean([(answer.lower <= truth) & (truth <= answer.upper) for answer in answers], axis=0)
+    assert (held > 0.88).all(), held
+
+
 def test_one_coefficient_is_the_ratio_of_two_noisy_numbers_as_fieller_had_it() -> None:
     """b'/A' with |b' - t A'| <= k s sqrt(1 + t^2): a quadratic equation in t."""
     a, b, deviation, k = 40.0, 90.0, 6.0, 2.0

@@ -98,6 +98,7 @@ def test_what_is_told_row_by_row_comes_out_as_predicted() -> None:
     assert output.depends_on == ""
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_line_says_what_it_does_not_know(tmp_path: Path) -> None:
     columns = {**table(20.0), "g": np.where(np.arange(ROWS) % 50 == 0, "rare", "usual")}
     people = ft.dataset(pyarrow.table(columns), schema={"x": BOUNDS, "y": BOUNDS, "g": ["usual", "rare"]})
