@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.curator.payers import Accounts, accounts_of, are_other_tables, table_marks, unit_of
+from farthing.curator.payers import Accounts, accounts_of, are_other_tables, drawn_rate, table_marks, unit_of
 from farthing.curator.questions import (
     Answers,
     Finish,
@@ -158,7 +158,8 @@ class Curator:
             timeout: How many seconds the run may take; whether that is met depends on rows, so choose it generously.
             progress: Called with a share between 0 and 1 while the engine runs.
             sampling_rate: Says that the table is a secret sample of a population, and charges what the measurements
-                cost that population, at `delta`; it holds for one release of the table and no more.
+                cost that population, at `delta`; it holds for one release of the table and no more. A dataset that is
+                a sample (`dataset.sample`) draws a new one for every release, and needs no rate here.
             post_processing: Makes JSON-ready data of the noisy numbers, which is recorded with them.
             give_up: Whether a request that was charged before and has no answer is given up. If not, it is refused, and
                 the process that is running it can still record the answer.
@@ -173,7 +174,8 @@ class Curator:
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
         terms = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
-        sampled = None if sampling_rate is None else (sampling_rate, delta or 0.0)
+        rate = drawn_rate(dataset) if sampling_rate is None else sampling_rate
+        sampled = None if rate is None else (rate, delta or 0.0)
         return self._ask(PlanQuestion(measurements, sampled, post_processing), dataset, terms, progress)
 
     def answer(

@@ -133,17 +133,29 @@ def rate_of(budget: Budget) -> float | None:
     return None if parts is None else parts[1].sampling_rate
 
 
+def drawn_rate(dataset: Dataset) -> float | None:
+    """The rate of the sample that every release of a dataset draws anew; None where it reads all rows.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+    >>> drawn_rate(people), drawn_rate(people.sample(0.25))
+    (None, 0.25)
+    """
+    return dataset.probability if dataset.probability < 1 else None
+
+
 def sampling_rate_of(dataset: Dataset, rate: float | None) -> float | None:
     """The rate at which a study says that its table was sampled in secret; refused where that cannot be."""
-    if dataset.probability < 1:
-        raise InvalidValue(
-            "dataset",
-            repr(dataset),
-            "must not be sampled already",
-            "study the whole table, and state sampling_rate= if it is itself a secret sample",
-        )
     if rate is None:
         return None
+    if dataset.probability < 1:
+        raise InvalidValue(
+            "sampling_rate",
+            rate,
+            "must be left out for a dataset that is a sample: every release draws a new one, and is charged for that",
+            "study dataset.sample(p) without it, or the whole table with it if that is itself a secret sample",
+        )
     number = checked_rate(rate)
     if dataset.neighbours != "add-remove":
         raise InvalidValue(

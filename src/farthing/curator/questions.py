@@ -221,7 +221,8 @@ class OneNumber(Protocol):
 class PlanQuestion:
     """The measurements of a plan.
 
-    `sampled` is the rate at which the table was sampled, in secret, and the delta at which the whole is charged then;
+    `sampled` is the rate at which the table was sampled, in secret, or is for this run, and the delta at which the
+    whole is charged then;
     `post_processing` makes answers of the noisy numbers (see `farthing.statistics.answer_records.PostProcessing`).
     """
 
@@ -231,7 +232,7 @@ class PlanQuestion:
 
     @cached_property
     def event(self) -> Event:
-        """All of them as one fixed plan; for a secret sample, what that costs the population."""
+        """All of them as one fixed plan; for a secret sample, what that costs those it was drawn from."""
         whole = self.measurements.event
         return whole if self.sampled is None else amplified(whole, *self.sampled)
 
@@ -246,6 +247,8 @@ class PlanQuestion:
         for slot in self.measurements.slots:
             for aggregate in slot.aggregates.values():
                 _refuse_further(prepared.sensitivity(aggregate), slot.counted, slot.name)
+        slots = self.measurements.slots
+        prepared.refuse_several_samples({name: part for slot in slots for name, part in slot.aggregates.items()})
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """One pass over the rows, then the noise."""

@@ -539,23 +539,25 @@ class Dataset:
         texts = []
         for query in self._queries(named):
             names = ", ".join(query.aggregates)
-            texts.append(f"-- {names}\n{self._sql(query, _MASK)}")
+            texts.append(f"-- {names}\n{self._sql(query, _MASK, pretty=True)}")
         return "\n\n".join(texts)
 
     def exact(
-        self, aggregates: Mapping[str, Aggregate], progress: Progress | None = None
+        self, aggregates: Mapping[str, Aggregate], progress: Progress | None = None, *, one_sample: bool = False
     ) -> dict[str, np.ndarray[Any, Any]]:
         """RAW integers of the private rows, without any noise: for mechanisms only, never for people.
 
         Args:
             aggregates: What is computed, by name.
             progress: Called with a share between 0 and 1 while the engine runs.
+            one_sample: Whether all of them read the same sample, so that they are one sampled event; by default each
+                draws its own.
 
         Returns:
             One array for each aggregate, in the shape of its cells; of Python integers where 64 bits could be too few.
 
         Raises:
-            InvalidValue: If an aggregate does not fit the schema.
+            InvalidValue: If an aggregate does not fit the schema, or one sample cannot serve all of them.
             EngineError: If the engine fails, or a text file changed while it was read.
 
         >>> import pyarrow
@@ -566,15 +568,38 @@ class Dataset:
         """
         if not isinstance(aggregates, Mapping):
             raise InvalidValue("aggregates", aggregates, "must be a mapping", 'name it: {"people": Count()}')
-        parts = self._queries(aggregates)
+        if one_sample:
+            self.refuse_several_samples(aggregates)
+        parts = self._queries(aggregates, apart=not one_sample)
         self.prepare()
         answers: dict[str, np.ndarray[Any, Any]] = {}
+        key = fresh_key()
         for number, query in enumerate(parts):
-            sql = self._sql(query, fresh_key())
+            sql = self._sql(query, key if one_sample else fresh_key())
             share = None if progress is None else _part_of(progress, number, len(parts))
             answers.update(query.answers(rows_of(self._base.source.engine, sql, share)))
         self.confirm()
         return {name: answers[name] for name in aggregates}
+
+    def refuse_several_samples(self, aggregates: Mapping[str, Aggregate]) -> None:
+        """Refuse aggregates that one sample cannot serve; it depends on public facts alone.
+
+        A key keeps the same units in every query. Rows without a unit have no name that two queries could share, so
+        there one query must do.
+
+        Args:
+            aggregates: What is to be read from one sample, by name.
+
+        Raises:
+            InvalidValue: If rows have no unit, are sampled, and need more than one query.
+        """
+        if self._probability < 1 and not self.unit and len(self._queries(aggregates, apart=False)) > 1:
+            raise InvalidValue(
+                "unit",
+                None,
+                "must be a column, so that several tables of counts can be read from one sample",
+                "name the unit, or ask for fewer cells at once",
+            )
 
     def prepare(self) -> None:
         """Read changed CSV files to their end and refuse broken ones (`csv_files`), before a curator charges."""
@@ -624,22 +649,22 @@ class Dataset:
         """The names of aggregates that add up the same rows: those of one query, where rows are chosen at random.
 
         Args:
-            aggregates: All that `exact` is asked for, in the same order.
+            aggregates: All that `exact` is asked for with `one_sample`, in the same order.
 
         Returns:
             All names in one set where no row is chosen at random, else a set for each query: each chooses anew.
         """
         if not self.unit and self._probability == 1:
             return [set(aggregates)]
-        return [set(query.aggregates) for query in self._queries(aggregates)]
+        return [set(query.aggregates) for query in self._queries(aggregates, apart=False)]
 
-    def _queries(self, aggregates: Mapping[str, Aggregate]) -> list[AggregateQuery]:
+    def _queries(self, aggregates: Mapping[str, Aggregate], *, apart: bool = True) -> list[AggregateQuery]:
         # Two aggregates on one sample would be one sampled event; priced as two, each needs a sample of its own.
-        return aggregate_queries(aggregates, self.schema, apart=self._probability < 1)
+        return aggregate_queries(aggregates, self.schema, apart=apart and self._probability < 1)
 
-    def _sql(self, query: AggregateQuery, key: str) -> str:
+    def _sql(self, query: AggregateQuery, key: str, *, pretty: bool = False) -> str:
         run = Run(key, self._probability, frozenset(query.columns))
-        return self._base.source.engine.sql(query.expression(self.table(run)))
+        return self._base.source.engine.sql(query.expression(self.table(run)), pretty=pretty)
 
     def _then(self, step: Step) -> Dataset:
         after = step.schema(self.schema)
@@ -665,7 +690,8 @@ class Dataset:
     def _links(self) -> tuple[Link, ...]:
         most = self._base.max_rows
         if self.unit:
-            why = f"at most {most} row{'s' if most > 1 else ''} of a unit are kept, chosen at random"
+            rows = "1 row of a unit is" if most == 1 else f"{most} rows of a unit are"
+            why = f"at most {rows} kept, chosen at random"
             links: tuple[Link, ...] = (Link(self.name, f"keep {most}", most, why),)
         else:
             links = (Link(self.name, "1", 1, "a unit is one row"),)

@@ -32,7 +32,7 @@ from farthing.errors import InvalidValue
 ZONED = "times with a time zone"
 """What a column holds that no statistic can use: the zone decides which day a moment falls on."""
 
-DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows")
+DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows", "sample")
 _OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("trim", "lower"), "flags": ()}
 _WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
 _RULES = {"range": "must be a list of two bounds", "categories": "must be a list of values", "flags": "must be true"}
@@ -71,7 +71,9 @@ def dataset_of_tables(facts: Mapping[str, Any], folder: Path) -> Dataset:
             "dataset.source", given, "must be the name of a file, or a list of names", 'write source = "people.csv"'
         )
     beside = [str(folder / source) for source in sources]
-    return dataset(beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
+    sample = about.pop("sample", None)
+    whole = dataset(beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
+    return whole if sample is None else whole.sample(sample)
 
 
 def columns_of(path: str) -> list[tuple[str, str | None]]:

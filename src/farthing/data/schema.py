@@ -17,10 +17,10 @@ import datetime
 import math
 import numbers
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from farthing.errors import InvalidValue
 
@@ -40,6 +40,7 @@ BLANKS = " \t\n\r\v\f"
 """What is around a cell and no part of it."""
 OURS = "__farthing"  # names that the queries use themselves
 
+_MOST_KNOWN = 4_096  # expressions that a schema remembers
 _EXAMPLE = "for example {'age': (0, 110)}"
 
 
@@ -247,6 +248,7 @@ class Schema:
     """
 
     columns: Mapping[str, Domain]
+    _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping):
@@ -315,6 +317,28 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(frozenset(self.columns.items()))  # equality does not ask for the order
+
+    def remembered(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What was made of this schema for a key before, or is made now: a plan reads the same condition many times.
+
+        Args:
+            key: Says what it is; equal keys must stand for equal things.
+            make: Makes it; what it raises is not remembered.
+
+        Returns:
+            What `make` returned, which must not be changed by anybody.
+
+        >>> schema = Schema.read({"age": (0, 110)})
+        >>> schema.remembered("columns", lambda: tuple(schema)) is schema.remembered("columns", lambda: ())
+        True
+        """
+        known = self._known.get(key)
+        if known is None:
+            known = make()
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = known
+        return known
 
 
 def read_domain(name: str, literal: object) -> Domain:

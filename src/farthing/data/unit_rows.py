@@ -22,7 +22,8 @@ a fast generator whose state can be worked out. A unit is kept when
 
     SHA-256(key, unit) < floor(probability * 2^256)
 
-for a key of 256 bits that the operating system draws for every run and nobody sees. Under the usual assumption that
+for a key of 256 bits that the operating system draws for every run and that stands only in the SQL of that run. Under
+the usual assumption that
 the keyed hash looks random, the units are kept independently, each with probability floor(p 2^256) / 2^256 <= p,
 which is never above the `probability` that is priced. Rows without a unit are distinguished by a token the engine makes
 for each (a UUID): tokens need to be different, not secret, because the key is.
@@ -74,7 +75,7 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
         fits, types = _holds(kind, domain)
     if not fits:
         zoned = kind.is_timestamp() and kind.timezone is not None
-        actual = f"timestamps with a time zone ({kind})" if zoned else str(kind)
+        actual = f"timestamps with a time zone ({kind})" if zoned else _type_text(kind)
         raise InvalidValue(
             f"schema[{name!r}]",
             _in_words(domain),
@@ -85,6 +86,12 @@ def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) 
         _refuse_undecimal(name, kind, domain)
     if kind.is_floating() or kind.is_decimal():
         _refuse_inexact(name, domain, f"a column of type {kind}")
+
+
+def _type_text(kind: Any) -> str:
+    """A column's type; one that Ibis does not know, such as a domain of PostgreSQL, by the name that its engine has."""
+    own = getattr(kind, "raw_type", None)
+    return str(kind) if own is None else own.sql(dialect="postgres")
 
 
 def _in_words(domain: Domain) -> str:
@@ -162,7 +169,7 @@ def _number(text: Any, engine: Engine) -> Any:
     import ibis
 
     if engine.name == "duckdb":
-        return text.try_cast("float64")
+        return ibis.cases((~text.contains("_"), text)).try_cast("float64")  # which reads 1_000 as a thousand
     return ibis.cases((text.re_search(_SPELLED_NUMBER), text)).cast("float64")
 
 
@@ -469,6 +476,6 @@ def _refuse_wrong_unit(name: str, kind: Any) -> None:
         raise InvalidValue(
             "unit",
             name,
-            f"must be a column of whole numbers, text, UUIDs or dates, not {kind}",
+            f"must be a column of whole numbers, text, UUIDs or dates, not {_type_text(kind)}",
             "convert it in the source: equal people must have equal values",
         )

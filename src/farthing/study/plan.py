@@ -289,6 +289,14 @@ class Plan:
         return self.allocation.price
 
     @property
+    def adaptive_cost(self) -> float:
+        """What the same noises would cost if each measurement were chosen after seeing the answers before it.
+
+        An upper bound by the clock; infinite where there are too many kinds of noise to work it out.
+        """
+        return self.allocation.adaptive_cost
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What the predicted errors assume because nobody said otherwise."""
         return tuple(one.in_toml if self.from_file else str(one) for one in self.design.assumptions)
@@ -303,8 +311,11 @@ class Plan:
 
     @property
     def counting(self) -> float | None:
-        """The epsilon for which the rows can be counted first; None where no error is for an assumed number of rows."""
-        if self.assumed_rows is None or not can_be_counted(self.study):
+        """The epsilon for which the rows can be counted first; None where no error is for an assumed number of rows.
+
+        Nor where the plan was released before: a count would come too late for it.
+        """
+        if self.assumed_rows is None or self.earlier is not None or not can_be_counted(self.study):
             return None
         return price_of_counting(self.study)
 
@@ -670,6 +681,7 @@ class Plan:
                 epsilon=refusal.epsilon,
                 hardest=refusal.hardest,
                 offers=refusal.offers,
+                holds=refusal.holds,
             ) from None
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from farthing.data import Dataset
 from farthing.inference import ErrorDistribution
 from farthing.inference.answers import level_at_once
-from farthing.numerics.bounds import error_text, number_text
+from farthing.numerics.bounds import ceiling, error_text, number_text
 from farthing.planner import Allocation, Problem, Requirement, own_epsilon
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import Noise, Output
@@ -32,7 +32,31 @@ def about_rows(dataset: Dataset) -> str | None:
     numbers cover at most 2 rows of each person, chosen at random, and no row without person; further rows are in
     neither the numbers nor their margins of error
     >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
+    >>> print(about_rows(ft.dataset(visits, schema={"age": (0, 110)}).sample(0.25)))
+    numbers, their margins of error and expected rows are about a secret sample, drawn for this release: each row is in
+    it with probability 0.25. For the table, divide counts, sums and their margins by 0.25; a count of n
+    in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
+    parts = [part for part in (_about_sample(dataset), _about_units(dataset)) if part]
+    return "; ".join(parts) or None
+
+
+def _about_sample(dataset: Dataset) -> str | None:
+    """What a sample stands for. A unit of at most m rows is kept or not: n has a variance of at most m n (1 - p)."""
+    rate = dataset.probability
+    if rate == 1:
+        return None
+    whose = " and ".join(dataset.unit) if dataset.unit else "row"
+    spread = 1.96 * math.sqrt(dataset.rows_per_unit * (1 - rate)) / rate
+    return (
+        "numbers, their margins of error and expected rows are about a secret sample, drawn for this release: each "
+        f"{whose} is in it with probability {rate:.6g}. For the table, divide counts, sums and their margins by "
+        f"{rate:.6g}; a count of n in the sample then has a further error of about {ceiling(spread, 2)} sqrt(n) from "
+        "the draw (95%)"
+    )
+
+
+def _about_units(dataset: Dataset) -> str | None:
     if not dataset.unit:
         return None
     unit, most = " and ".join(dataset.unit), dataset.rows_per_unit
@@ -394,11 +418,12 @@ class PlannedStatistic:
         """The error in plain words."""
         return sentence_of(self)
 
-    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, confidence: float = 0.95, *, promises: bool = True) -> dict[str, Any]:
         """The prediction as plain data.
 
         Args:
             confidence: How often the errors hold.
+            promises: Whether `worst_error` is there too where no error is required: it takes the longest by far.
 
         Returns:
             Dictionaries, lists, numbers and texts.
@@ -426,7 +451,7 @@ class PlannedStatistic:
             "error_at_once": self.error(confidence, at_once=True),
             "level_at_once": self.level_at_once(confidence),
             "sentence": self.sentence,
-            "worst_error": self.worst_error(confidence),
+            **({"worst_error": self.worst_error(confidence)} if promises or self.requirement is not None else {}),
             "within": None if self.requirement is None else self.requirement.within,
             "required": self.required or None,
             "rests_on": list(self.rests_on),

@@ -19,6 +19,7 @@ from farthing.statistics.answer_records import label_texts
 from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements
 from farthing.statistics.public_facts import assumed_size
+from farthing.statistics.statistic import COUNT_FAMILY, MARGINALS, RANGES
 from farthing.study.plan_statistic import AtOnce, PlannedStatistic
 from farthing.study.release_request import Earlier, Request
 from farthing.study.study_account import Allowance, StudyAccount
@@ -282,7 +283,7 @@ def plan_table(plan: PlanFacts) -> str:
             lines += textwrap.wrap(text, 100, subsequent_indent="  ")
     for text in plan.warnings:
         lines += textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")
-    for text in plan.notes:
+    for text in (*plan.notes, *table_notes(plan.statistics)):
         lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
@@ -291,6 +292,28 @@ def plan_table(plan: PlanFacts) -> str:
     elif not plan.study.dataset.unit:
         lines.append("about: the budget protects one row; if a person may have several rows, declare a unit")
     return "\n".join(lines)
+
+
+def table_notes(statistics: Sequence[PlannedStatistic]) -> list[str]:
+    """What a table of several statistics would leave people wondering about."""
+    slots = [name for statistic in statistics for name, _ in statistic.noises]
+    notes = []
+    if len(set(slots)) < len(slots):
+        notes.append(
+            "statistics that share a measurement each show its whole epsilon, so the column counts it more than once"
+        )
+    asked = [
+        each.output.statistic
+        for each in statistics
+        if each.output.statistic.kind in (*COUNT_FAMILY, *RANGES, *MARGINALS)
+    ]
+    cells = {(each.by, each.columns) for each in asked}
+    if len(cells) > 1:
+        notes.append(
+            "a row without a value in a column is in none of its cells: counts by different columns may have different "
+            "totals"
+        )
+    return notes
 
 
 class ErrorRow(Protocol):
@@ -326,15 +349,15 @@ def error_rows(statistics: Sequence[ErrorRow]) -> list[tuple[str, ...]]:
     return rows if len(statistics) > 1 else [(*row[:3], row[4]) for row in rows]
 
 
-def plan_data(plan: PlanFacts, confidence: float) -> dict[str, Any]:
-    """A plan as plain data."""
+def plan_data(plan: PlanFacts, confidence: float, *, promises: bool = True) -> dict[str, Any]:
+    """A plan as plain data; without `promises` only required errors say how far they reach in the worst cell."""
     price = plan.price
     return {
         "dataset": plan.study.name,
         "epsilon": plan.problem.epsilon,
         "delta": plan.problem.delta,
         "confidence": confidence,
-        "statistics": [statistic.to_dict(confidence) for statistic in plan.statistics],
+        "statistics": [statistic.to_dict(confidence, promises=promises) for statistic in plan.statistics],
         "at_once": plan.at_once(confidence).to_dict(),
         "cost": {"lower": plan.cost.lower, "upper": plan.cost.upper},
         "price": {name: getattr(price, name) for name in _PRICES},

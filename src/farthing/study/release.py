@@ -13,9 +13,9 @@ from farthing.curator import Answered
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
-from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, stored_form
+from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.plan_text import PlanFacts, release_table
+from farthing.study.plan_text import PlanFacts, plan_data, release_table
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
 
@@ -169,7 +169,7 @@ class Release(Mapping[str, Answer]):
         """
         return {
             "request_id": self.request_id,
-            "answers": [stored_form(answer) for answer in self.answers.values()],
+            "answers": [shown_form(answer) for answer in self.answers.values()],
             "plan": dict(self.plan),
             "receipt": json.loads(self.receipt.to_json()),
             "warnings": list(self.warnings),
@@ -349,7 +349,7 @@ def _predicted(plan: PlanFacts) -> dict[str, Any]:
     budget, problem = plan.study.budget, plan.problem
     kept: dict[str, Any] = plain(
         {
-            **plan.to_dict(),
+            **plan_data(plan, 0.95, promises=False),
             "unit": budget.unit,
             "budget": {
                 "total": budget.total.epsilon,

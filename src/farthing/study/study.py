@@ -11,12 +11,12 @@ from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
 from farthing.curator import Curator, unit_of
-from farthing.curator.payers import account_name, rate_of, refuse_other_unit, sampling_rate_of
+from farthing.curator.payers import account_name, drawn_rate, rate_of, refuse_other_unit, sampling_rate_of
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
-from farthing.ledger.account import as_stored, untouched_budget
+from farthing.ledger.budget import as_stored, untouched_budget
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
@@ -64,7 +64,8 @@ class Study:
         analyst: Spend from the grant of this name.
         sampling_rate: States that the table is itself a secret random sample: every unit of a population came into it
             independently with this probability, and nobody knows who did. A release then costs less, and there can be
-            one only: what is computed from one sample is amplified as a whole.
+            one only: what is computed from one sample is amplified as a whole. For many releases study
+            `dataset.sample(p)`, which draws a new sample for each.
 
     Raises:
         InvalidValue: If an argument is wrong, or does not agree with the budget that the ledger has.
@@ -198,7 +199,8 @@ class Study:
             design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0, counted=counted)
         if not design.slots:
             raise nothing_to_measure(asked)
-        return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=self.sampling_rate)
+        rate = drawn_rate(self.dataset) if self.sampling_rate is None else self.sampling_rate
+        return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=rate)
 
     def count_rows(
         self,

@@ -18,6 +18,7 @@ from farthing.data import Count
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, NotAllowed
 from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.ledger import Budget
+from farthing.ledger.account import SUMS_PART
 from farthing.ledger.charge_lifecycle import all_of, command_for_more, command_to_free
 from farthing.mechanisms import DiscreteLaplace
 from farthing.numerics.bounds import rounded_down_text
@@ -147,9 +148,13 @@ def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> A
         return Allowance(amount, budget.total.delta)
     if not amount <= left.epsilon:
         return [each for each in both if not amount <= each.remaining.epsilon]
-    # Where there is more than one charge plain sums have half of delta, so the parts of a fresh budget share that half.
-    delta = budget.total.delta / 2 if untouched else left.delta
-    return Allowance(amount, delta * (amount / left.epsilon))
+    return Allowance(amount, min(map(_delta_of_parts, both)) * (amount / left.epsilon))
+
+
+def _delta_of_parts(budget: Budget) -> float:
+    """The delta that plans share where more than one is to come: what plain sums have of a fresh budget, or left."""
+    left = budget.remaining.delta
+    return min(left, budget.total.delta / SUMS_PART) if budget.untouched else left
 
 
 def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
@@ -254,9 +259,24 @@ def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
     return part * study.budget.total.epsilon
 
 
+def refuse_sample(study: StudyAccount, what: str) -> None:
+    """Refuse what cannot read a dataset that is a sample, before anything is charged.
+
+    Sessions and syntheses read their rows once and keep them, so that one sample would serve many answers; a count of
+    one sample says little about the size of the next.
+    """
+    if study.dataset.probability < 1:
+        raise InvalidValue(
+            "dataset",
+            f"a sample with probability {study.dataset.probability:g}",
+            f"must not be a sample for {what}",
+            "study the whole table: the budget is the same one",
+        )
+
+
 def can_be_counted(study: StudyAccount) -> bool:
     """Whether a count would add anything, and may be charged for by itself."""
-    return study.dataset.rows is None and study.sampling_rate is None
+    return study.dataset.rows is None and study.sampling_rate is None and study.dataset.probability == 1
 
 
 def stored_count(study: StudyAccount, *, wait: bool = False) -> RowCount:
@@ -296,6 +316,7 @@ def count_rows(
             "holds for one release, and a count of rows would be it",
             "say about how many rows there are: expected={'rows': ...}",
         )
+    refuse_sample(study, "a count of rows")
     earlier = stored_count(study, wait=True)
     if earlier.answer is not None and not fresh:
         return earlier

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asking import PEOPLE, Rows
+from asking import Rows, the_people
 from farthing.curator import Curator
 from farthing.ledger import Ledger, open_ledger
 
@@ -15,7 +15,7 @@ from farthing.ledger import Ledger, open_ledger
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with open_ledger(tmp_path / "study.db") as made:
-        Curator(made).register(PEOPLE, "survey", epsilon=1.0)
+        Curator(made).register(the_people(), "survey", epsilon=1.0)
         yield made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from asking import PEOPLE, Rows, plan, released, spent, state_of
+from asking import Rows, plan, released, spent, state_of, the_people
 from farthing.curator import Answered, Curator, stored_answer, unit_of
 from farthing.curator import curator as module
 from farthing.curator.questions import PlanQuestion
@@ -48,10 +48,10 @@ def test_a_request_without_an_id_gets_a_fresh_one(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        lambda curator: curator.release(PEOPLE, plan(0.2), ledger_name="survey", request_id="r-1"),
-        lambda curator: curator.release(PEOPLE.where("age > 40"), plan(), ledger_name="survey", request_id="r-1"),
+        lambda curator: curator.release(the_people(), plan(0.2), ledger_name="survey", request_id="r-1"),
+        lambda curator: curator.release(the_people().where("age > 40"), plan(), ledger_name="survey", request_id="r-1"),
         lambda curator: curator.answer(
-            PEOPLE, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="r-1"
+            the_people(), "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id="r-1"
         ),
     ],
     ids=["other noise", "other rows", "other door"],
@@ -73,22 +73,22 @@ def test_a_budget_for_persons_is_not_spent_on_answers_about_rows(ledger: Ledger,
     Curator(ledger).register(by_person, "persons", epsilon=1.0)
     before = ledger.verify().head
     with pytest.raises(InvalidValue, match="must be 'person, add-remove'"):
-        Curator(ledger).release(PEOPLE, plan(), ledger_name="persons")
+        Curator(ledger).release(the_people(), plan(), ledger_name="persons")
     assert ledger.verify().head == before and rows.reads == 0
 
 
 def test_protecting_groups_of_the_registered_unit_is_welcome(ledger: Ledger) -> None:
-    threes = PEOPLE.group_privacy(3)
+    threes = the_people().group_privacy(3)
     assert str(unit_of(threes)) == "row, add-remove, groups of 3"
     Curator(ledger).release(threes, plan(people=threes), ledger_name="survey")
     Curator(ledger).register(threes, "threes", epsilon=1.0)
     with pytest.raises(InvalidValue, match="groups of 3"):
-        Curator(ledger).release(PEOPLE, plan(), ledger_name="threes")
+        Curator(ledger).release(the_people(), plan(), ledger_name="threes")
 
 
 def test_noise_made_for_closer_neighbours_is_refused_before_the_charge(ledger: Ledger, rows: Rows) -> None:
     with pytest.raises(InvalidValue, match="l1 sensitivity of 'people'=1: must be at least 3"):
-        Curator(ledger).release(PEOPLE.group_privacy(3), plan(), ledger_name="survey")
+        Curator(ledger).release(the_people().group_privacy(3), plan(), ledger_name="survey")
     assert spent(ledger) == 0 and rows.reads == 0
 
 
@@ -107,7 +107,7 @@ def test_a_mechanism_that_does_not_fit_is_refused_before_the_charge(
     ledger: Ledger, rows: Rows, aggregate: Any, mechanism: Any, rule: str
 ) -> None:
     with pytest.raises(InvalidValue, match=rule):
-        Curator(ledger).answer(PEOPLE, "x", aggregate, mechanism, ledger_name="survey")
+        Curator(ledger).answer(the_people(), "x", aggregate, mechanism, ledger_name="survey")
     assert spent(ledger) == 0 and rows.reads == 0
 
 
@@ -120,13 +120,13 @@ def test_a_time_limit_is_a_number_of_seconds(ledger: Ledger, timeout: Any) -> No
 
 def test_an_unknown_name_is_refused(ledger: Ledger, rows: Rows) -> None:
     with pytest.raises(InvalidValue, match="nobody"):
-        Curator(ledger).release(PEOPLE, plan(), ledger_name="nobody")
+        Curator(ledger).release(the_people(), plan(), ledger_name="nobody")
     assert rows.reads == 0
 
 
 def test_a_refusal_reads_nothing_and_poisons_nothing(ledger: Ledger, rows: Rows) -> None:
     with pytest.raises(BudgetExceeded) as refusal:
-        Curator(ledger).release(PEOPLE, plan(1.5), ledger_name="survey", request_id="r-1")
+        Curator(ledger).release(the_people(), plan(1.5), ledger_name="survey", request_id="r-1")
     assert refusal.value.remaining.epsilon == 1.0  # type: ignore[attr-defined]
     assert rows.reads == 0 and spent(ledger) == 0
     assert not released(ledger, "r-2").repeated
@@ -136,9 +136,9 @@ def test_a_refusal_reads_nothing_and_poisons_nothing(ledger: Ledger, rows: Rows)
 def test_an_analyst_spends_a_grant_and_no_more(ledger: Ledger, rows: Rows) -> None:
     ledger.grant("survey", "ada", 0.3)
     ada = Curator(ledger, analyst="ada")
-    ada.release(PEOPLE, plan(), ledger_name="survey")
+    ada.release(the_people(), plan(), ledger_name="survey")
     with pytest.raises(BudgetExceeded):
-        ada.release(PEOPLE, plan(), ledger_name="survey")
+        ada.release(the_people(), plan(), ledger_name="survey")
     assert rows.reads == 1 and ledger.budget("survey", "ada").count == 1
 
 
@@ -187,8 +187,8 @@ def test_a_caller_with_patience_waits_for_the_answer_of_another_process(
 def test_one_mechanism_can_be_asked_by_itself(ledger: Ledger, rows: Rows) -> None:
     curator = Curator(ledger)
     mechanism = DiscreteLaplace(0.25, l1_sensitivity=110)
-    found = curator.answer(PEOPLE, "years", Sum("age"), mechanism, ledger_name="survey", request_id="r-1")
-    again = curator.answer(PEOPLE, "years", Sum("age"), mechanism, ledger_name="survey", request_id="r-1")
+    found = curator.answer(the_people(), "years", Sum("age"), mechanism, ledger_name="survey", request_id="r-1")
+    again = curator.answer(the_people(), "years", Sum("age"), mechanism, ledger_name="survey", request_id="r-1")
     assert again.repeated and rows.reads == 1
     assert found.answers["years"].shape == () and found.answers == again.answers
     assert spent(ledger) == pytest.approx(0.25)
@@ -196,15 +196,15 @@ def test_one_mechanism_can_be_asked_by_itself(ledger: Ledger, rows: Rows) -> Non
 
 def test_a_question_of_any_kind_goes_through_the_same_door(ledger: Ledger, rows: Rows) -> None:
     question = PlanQuestion(plan(), post_processing=lambda answers: {"names": sorted(answers)})
-    first = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
-    again = Curator(ledger).run(PEOPLE, question, ledger_name="survey", request_id="r-1")
+    first = Curator(ledger).run(the_people(), question, ledger_name="survey", request_id="r-1")
+    again = Curator(ledger).run(the_people(), question, ledger_name="survey", request_id="r-1")
     assert first.finished == again.finished == {"names": ["people", "years"]}
     assert again.repeated and rows.reads == 1 and spent(ledger) == pytest.approx(0.25)
 
 
 def test_a_secret_sample_is_charged_as_one(ledger: Ledger) -> None:
     Curator(ledger).answer(
-        PEOPLE.sample(0.1), "people", Count(), DiscreteLaplace(0.5), ledger_name="survey", request_id="r-1"
+        the_people().sample(0.1), "people", Count(), DiscreteLaplace(0.5), ledger_name="survey", request_id="r-1"
     )
     assert 0 < spent(ledger) < 0.1
 

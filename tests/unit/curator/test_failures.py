@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -96,10 +95,13 @@ def test_answers_that_are_no_whole_numbers_are_not_given(ledger: Ledger, monkeyp
 
 
 def test_ctrl_c_during_the_run_keeps_the_charge(ledger: Ledger, rows: Rows) -> None:
+    go = threading.Event()
+
     def interrupt(share: float) -> None:
+        go.set()
         raise KeyboardInterrupt
 
-    rows.then = lambda: time.sleep(0.3)
+    rows.then = lambda: go.wait(600)
     with pytest.raises(KeyboardInterrupt) as stopped:
         released(ledger, progress=interrupt)
     assert "epsilon 0.25 was charged for request 'r-1' and stays spent" in stopped.value.__notes__[0]
@@ -141,7 +143,7 @@ def test_an_answer_that_comes_too_late_is_never_given(
 ) -> None:
     monkeypatch.setattr("farthing.curator.questions.GRACE", 0.05)
     go = threading.Event()
-    rows.then = lambda: go.wait(60)
+    rows.then = lambda: go.wait(600)
     with pytest.raises(AnswerForfeited, match="stopped after"):
         released(ledger, timeout=0.1)
     go.set()

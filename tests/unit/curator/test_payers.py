@@ -296,6 +296,7 @@ def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder:
     assert names == ["People", "People"]
 
 
+@pytest.mark.slow
 def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger, folder: Path) -> None:
     """Each of these was a second budget for the same people."""
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from asking import PEOPLE, Rows, plan, state_of
+from asking import Rows, plan, state_of, the_people
 from farthing.curator import Answered, Curator, unit_of
 from farthing.data import dataset
 from farthing.errors import InvalidValue
@@ -17,13 +17,13 @@ from farthing.ledger import Ledger
 
 def sampled(ledger: Ledger, request_id: str = "r-1", rate: float | None = 0.01, **options: Any) -> Answered:
     return Curator(ledger).release(
-        PEOPLE, plan(), ledger_name="sample", request_id=request_id, sampling_rate=rate, **options
+        the_people(), plan(), ledger_name="sample", request_id=request_id, sampling_rate=rate, **options
     )
 
 
 @pytest.fixture
 def sample_ledger(ledger: Ledger) -> Ledger:
-    Curator(ledger).register(PEOPLE, "sample", epsilon=1.0, delta=1e-6, sampling_rate=0.01)
+    Curator(ledger).register(the_people(), "sample", epsilon=1.0, delta=1e-6, sampling_rate=0.01)
     return ledger
 
 
@@ -64,13 +64,13 @@ def test_a_sampling_rate_is_the_registered_one_or_none(sample_ledger: Ledger, ro
         with pytest.raises(InvalidValue, match=r"must be 'row, add-remove, secret sample of 0\.01'"):
             sampled(sample_ledger, rate=rate)
     with pytest.raises(InvalidValue, match="must be 'row, add-remove'"):
-        Curator(sample_ledger).release(PEOPLE, plan(), ledger_name="survey", sampling_rate=0.01)
+        Curator(sample_ledger).release(the_people(), plan(), ledger_name="survey", sampling_rate=0.01)
     assert rows.reads == 0
 
 
 def test_amplification_needs_units_that_come_and_go_one_by_one() -> None:
     replaced = dataset(pa.table({"age": [1]}), schema={"age": (0, 110)}, neighbours="replace")
-    for table in (PEOPLE.group_privacy(2), PEOPLE.sample(0.5), replaced):
+    for table in (the_people().group_privacy(2), the_people().sample(0.5), replaced):
         with pytest.raises(InvalidValue, match="needs single units that are added or removed"):
             unit_of(table, 0.01)
 
@@ -78,4 +78,4 @@ def test_amplification_needs_units_that_come_and_go_one_by_one() -> None:
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, float("nan"), True])
 def test_a_sampling_rate_is_a_probability(rate: Any) -> None:
     with pytest.raises(InvalidValue, match="sampling_rate"):
-        unit_of(PEOPLE, rate)
+        unit_of(the_people(), rate)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from asking import PEOPLE
+from asking import the_people
 from farthing.curator import Curator, session_records
 from farthing.curator import curator as curating
 from farthing.curator import questions as recording
@@ -34,7 +34,7 @@ SESSION = Session(ApproxDP(1.0), "alpha=0.01", 5, lambda _: None, {"alpha": 0.01
 def _journal(ledger: Ledger, session: Session = SESSION, **options: Any) -> LedgerJournal:
     settings = {"ledger_name": "survey", "request_id": "monday", **options}
     analyst = settings.pop("analyst", None)
-    return LedgerJournal(Curator(ledger, analyst=analyst), PEOPLE, session, **settings)
+    return LedgerJournal(Curator(ledger, analyst=analyst), the_people(), session, **settings)
 
 
 def _opened(ledger: Ledger, **options: Any) -> LedgerJournal:
@@ -79,9 +79,12 @@ def test_an_opening_that_fails_leaves_the_charge_and_none_of_its_words(ledger: L
         stored_session(Curator(ledger), "monday")
 
 
-def test_an_opening_that_takes_too_long_is_given_up(ledger: Ledger) -> None:
+def test_an_opening_that_takes_too_long_is_given_up(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "GRACE", 0.05)
+    go = threading.Event()
     with pytest.raises(AnswerForfeited, match="stopped after"):
-        _journal(ledger, timeout=0.05).opening(lambda: time.sleep(0.5) or {})
+        _journal(ledger, timeout=0.05).opening(lambda: {"late": go.wait(600)})
+    go.set()
     assert _spent(ledger) == 1.0
 
 

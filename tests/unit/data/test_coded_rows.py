@@ -89,6 +89,7 @@ def people(rows: list[dict[str, Any]]) -> Dataset:
     return dataset(pa.Table.from_pylist(rows, schema=TYPES), schema=SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "bins"),
     [

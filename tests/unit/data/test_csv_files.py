@@ -122,6 +122,7 @@ def test_cells_are_those_of_the_csv_module_wherever_a_file_is_cut(
         assert count_of(file) == len(expected) == layout(str(file)).rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small_cuts", [(600, 97)], indirect=True)
 def test_a_row_that_is_too_short_too_long_or_no_text_leaves_alone(tmp_path: Path, small_cuts: None) -> None:
     for seed in range(4):

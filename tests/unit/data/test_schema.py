@@ -130,3 +130,16 @@ def test_equal_schemas_hash_alike_and_a_new_column_makes_another() -> None:
 
 def test_minus_zero_is_zero() -> None:
     assert str(Reals(-0.0, 1.0).lower) == "0.0"
+
+
+def test_what_a_schema_remembers_is_made_once_for_it_alone_and_not_without_end() -> None:
+    one, two = Schema.read({"a": (0, 1)}), Schema.read({"a": (0, 1)})
+    made = one.remembered("key", lambda: ["first"])
+    assert one.remembered("key", lambda: ["second"]) is made
+    assert two.remembered("key", lambda: ["other"]) == ["other"]  # equal, but perhaps of other types: 1 is True
+    with pytest.raises(ZeroDivisionError):
+        one.remembered("failed", lambda: 1 / 0)
+    assert one.remembered("failed", lambda: "made") == "made"
+    for number in range(5_000):
+        one.remembered(number, lambda: "small")
+    assert one.remembered("key", lambda: ["anew"]) == ["anew"]

@@ -37,6 +37,7 @@ def totals(source: Any) -> tuple[int, list[int], int, int]:
 EXPECTED = (3, [1, 2], 180, 91)
 
 
+@pytest.mark.slow
 def test_every_kind_of_source_gives_the_same_integers(tmp_path: Path) -> None:
     table = pa.table(COLUMNS)
     pq.write_table(table, tmp_path / "people.parquet")

@@ -32,6 +32,7 @@ AMOUNTS = [
     "1.234,5",
     "-4,75",
     "1e1",
+    "1_0",  # ten for DuckDB alone
     "1,2,3",
     "NaN",
     "inf",

@@ -163,6 +163,7 @@ def test_a_unit_outside_the_sample_moves_nothing_in_any_branch() -> None:
     assert kept == {True, False}
 
 
+@pytest.mark.slow
 def test_text_of_several_columns_is_one_to_one() -> None:
     """("a", "bc") and ("ab", "c") have the same letters and must have different hashes."""
     tables = connection()

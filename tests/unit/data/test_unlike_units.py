@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,18 @@ def people(ids: Any, column: str) -> Dataset:
     return ft.dataset(table, unit="id", max_rows=1, schema={column: (0, 10)})
 
 
-NUMBERED = people([1, 2], "a")
+@cache
+def numbered() -> Dataset:
+    return people([1, 2], "a")
 
 
 @pytest.mark.parametrize("ids", [["1", "x"], [datetime.date(2000, 1, 1)] * 2, [True, False]])
 def test_units_of_another_type_are_refused_before_a_row_is_read(ids: Any) -> None:
     """An engine would cast one type to the other, and might fail at the first row that does not spell it."""
     with pytest.raises(InvalidValue, match="in both datasets"):
-        NUMBERED.join(people(ids, "b"))
+        numbered().join(people(ids, "b"))
     with pytest.raises(InvalidValue, match="in both datasets"):
-        NUMBERED.union(people(ids, "a"))
+        numbered().union(people(ids, "a"))
 
 
 def test_text_is_not_taken_for_a_uuid() -> None:

@@ -263,3 +263,38 @@ def test_ranks_of_quantiles_are_values_whatever_the_statistic_is_called(study: f
     release = study.released(study.plan(*asked).release().request_id)
     assert quantile_ranks(release, "quarters") == [("F", 0.25), ("F", 0.5), ("M", 0.25), ("M", 0.5)]
     assert quantile_ranks(release, "quantiles of age") == []
+
+
+def test_how_far_a_cell_reaches_is_kept_where_an_error_is_required_and_only_there(study: ft.Study) -> None:
+    plan = study.plan(ft.count(by="sex"), ft.mean("age"), epsilon=0.5)
+    plan = plan.require("count by sex", within=1.5 * plan["count by sex"].worst_error())
+    kept = {one["name"]: one for one in plan.release().plan["statistics"]}
+    assert kept["count by sex"]["worst_error"] == plan["count by sex"].worst_error()
+    assert "worst_error" not in kept["mean of age"]
+    assert {**plan["mean of age"].to_dict(), **kept["mean of age"]} == plan["mean of age"].to_dict()
+
+
+def test_marginals_are_plain_lists_in_json_and_say_which_rows_they_leave_out(make_study: Make) -> None:
+    """Also when they are read back: by programs from the JSON, and by farthing from the same."""
+    study = make_study(1.0)
+    release = study.plan(ft.count(), ft.marginals(["sex", "age"], bins={"age": 4}, name="tables")).release()
+    answer = release["tables"]
+    assert "left out of all tables" in answer.note
+    form = next(each for each in json.loads(release.to_json())["answers"] if each["name"] == "tables")
+    cells = form["plain"]
+    assert cells["values"] == pytest.approx(np.ravel(answer.values))
+    assert cells["standard_errors"] == pytest.approx(np.ravel(answer.standard_errors))
+    assert (cells["lower"], cells["upper"]) == (pytest.approx(np.ravel(answer.lower)), pytest.approx(answer.upper))
+    assert cells["labels"][0] == answer.labels[0] and len(cells["labels"]) == len(answer.labels)
+    again = restored(form)
+    assert again.labels == answer.labels
+    assert np.ravel(again.upper) == pytest.approx(np.ravel(answer.upper), rel=1e-6)
+
+
+def test_a_table_says_what_does_not_add_up(make_study: Make) -> None:
+    study = make_study(1.0)
+    shared = str(study.plan(ft.count(), ft.count(by="sex")))
+    assert "share a measurement each show its whole epsilon" in " ".join(shared.split())
+    assert "may have different totals" in " ".join(shared.split())
+    apart = str(study.plan(ft.count(by="sex"), ft.mean("age")))
+    assert "share a measurement" not in apart and "different totals" not in " ".join(apart.split())

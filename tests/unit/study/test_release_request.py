@@ -35,26 +35,26 @@ def a_part(study: ft.Study) -> ft.study.Release:
 
 
 def required(study: ft.Study) -> ft.study.Release:
-    plan = study.plan(ft.count(by="sex"), ft.mean("age"), expected={"rows": 400})
+    plan = study.plan(ft.count(by="sex"), ft.sum("age"), expected={"rows": 400})
     print(plan)
-    return plan.require("count by sex", within=6).weight("mean of age", 3.0).release()
+    return plan.require("count by sex", within=6).weight("sum of age", 3.0).release()
 
 
 def held(study: ft.Study) -> ft.study.Release:
-    plan = study.plan(ft.count(by="sex"), ft.mean("age"), ft.count(where="age < 30"))
-    return plan.weight("count by sex", 5.0).hold("count by sex").weight("mean of age", 9.0).release()
+    plan = study.plan(ft.count(by="sex"), ft.sum("age"), ft.count(where="age < 30"))
+    return plan.weight("count by sex", 5.0).hold("count by sex").weight("sum of age", 9.0).release()
 
 
 def fitted(study: ft.Study) -> ft.study.Release:
-    return study.fit(ft.count(by="sex"), ft.mean("age"), require={"count by sex": 40, "mean of age": 50}).release()
+    return study.fit(ft.count(by="sex"), ft.sum("age"), require={"count by sex": 40, "sum of age": 2000}).release()
 
 
 def reserved(study: ft.Study) -> ft.study.Release:
-    return study.plan(ft.count(), ft.mean("age")).reserve(epsilon=0.4).release()
+    return study.plan(ft.count(), ft.sum("age")).reserve(epsilon=0.4).release()
 
 
 def named(study: ft.Study) -> ft.study.Release:
-    return study.plan(ft.count(), ft.mean("age")).weight("count", 4.0).release("march")
+    return study.plan(ft.count(), ft.sum("age")).weight("count", 4.0).release("march")
 
 
 SCRIPTS = (one_by_sex, a_part, required, held, fitted, reserved, named)
@@ -85,15 +85,16 @@ def test_so_does_one_whose_budget_others_have_spent_meanwhile(make_study: Make) 
     assert required(other).request_id == first.request_id and other.budget.count == 2
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_released_says_so_as_it_was(make_study: Make) -> None:
     study = make_study()
-    first = study.plan(ft.count(by="sex"), ft.mean("age")).weight("mean of age", 2.0)
+    first = study.plan(ft.count(by="sex"), ft.sum("age")).weight("sum of age", 2.0)
     assert first.earlier is None and "nothing is spent yet" in str(first)
     first.release()
-    again = make_study().plan(ft.count(by="sex"), ft.mean("age"))
+    again = make_study().plan(ft.count(by="sex"), ft.sum("age"))
     told = " ".join(str(again).split())
     assert "it no longer fits the budget" in told
-    again = again.weight("mean of age", 2.0)
+    again = again.weight("sum of age", 2.0)
     told = " ".join(str(again).split())
     assert "cost: nothing. It was released before, for epsilon 1" in told and "release(fresh=True)" in told
     assert [one.standard_error for one in again.statistics] == [one.standard_error for one in first.statistics]
@@ -101,9 +102,9 @@ def test_a_plan_that_was_released_says_so_as_it_was(make_study: Make) -> None:
 
 
 def test_what_is_shown_for_an_earlier_budget_is_not_released_for_another(make_study: Make) -> None:
-    make_study().plan(ft.count(), ft.mean("age")).require("count", within=5).release()
+    make_study().plan(ft.count(), ft.sum("age")).require("count", within=5).release()
     study = make_study()
-    plan = study.plan(ft.count(), ft.mean("age"))
+    plan = study.plan(ft.count(), ft.sum("age"))
     for options in ({}, {"fresh": True}, {"request_id": "mine"}):
         with pytest.raises(InvalidValue, match="no longer fits the budget"):
             plan.release(**options)  # type: ignore[arg-type]
@@ -112,27 +113,28 @@ def test_what_is_shown_for_an_earlier_budget_is_not_released_for_another(make_st
     assert study.budget.count == 1
 
 
+@pytest.mark.slow
 def test_other_words_are_another_release(make_study: Make, people: Any) -> None:
     study = make_study(10.0)
-    plan = study.plan(ft.count(by="sex"), ft.mean("age"), epsilon=1.0)
+    plan = study.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.0)
     others = [
-        study.plan(ft.count(by="sex"), ft.mean("age"), epsilon=1.5),
-        study.plan(ft.count(by="sex"), ft.mean("age"), epsilon=1.0, expected={"rows": 400}),
-        study.plan(ft.count(by="sex"), ft.mean("age", where="age < 50"), epsilon=1.0),
-        study.plan(ft.count(by="sex", name="people"), ft.mean("age"), epsilon=1.0),
-        plan.weight("mean of age", 2.0),
-        plan.require("mean of age", within=20),
-        plan.require("mean of age", within=21),
+        study.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.5),
+        study.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.0, expected={"rows": 400}),
+        study.plan(ft.count(by="sex"), ft.sum("age", where="age < 50"), epsilon=1.0),
+        study.plan(ft.count(by="sex", name="people"), ft.sum("age"), epsilon=1.0),
+        plan.weight("sum of age", 2.0),
+        plan.require("sum of age", within=900),
+        plan.require("sum of age", within=901),
         plan.reserve(epsilon=0.5),
-        plan.hold("mean of age"),
+        plan.hold("sum of age"),
     ]
     ids = [one.request_id for one in (plan, *others)]
     assert len(set(ids)) == len(ids)
     narrower = ft.Study(people.where("age < 50"), 10.0, ledger=study.ledger, name="people")
-    assert narrower.plan(ft.count(by="sex"), ft.mean("age"), epsilon=1.0).request_id not in ids
+    assert narrower.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.0).request_id not in ids
     clipped = ft.dataset(table(), schema={**SCHEMA, "age": (0, 99)})
     other = ft.Study(clipped, 10.0, ledger=study.ledger, name="people")
-    assert other.plan(ft.count(by="sex"), ft.mean("age"), epsilon=1.0).request_id not in ids
+    assert other.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.0).request_id not in ids
 
 
 def test_a_public_table_that_says_something_else_is_other_words(make_study: Make, people: Any) -> None:
@@ -147,23 +149,23 @@ def test_a_public_table_that_says_something_else_is_other_words(make_study: Make
 
 def test_the_order_of_controls_is_no_part_of_the_words(make_study: Make) -> None:
     study = make_study()
-    plan = study.plan(ft.count(by="sex"), ft.mean("age"))
-    one = plan.weight("mean of age", 2).require("count by sex", within=20)
-    other = plan.weight("mean of age", 7.0).require("count by sex", 20.0).weight("mean of age", 2.0)
+    plan = study.plan(ft.count(by="sex"), ft.sum("age"))
+    one = plan.weight("sum of age", 2).require("count by sex", within=20)
+    other = plan.weight("sum of age", 7.0).require("count by sex", 20.0).weight("sum of age", 2.0)
     assert one.request_id == other.request_id != plan.request_id
-    assert plan.weight("mean of age", 1.0).request_id == plan.request_id
+    assert plan.weight("sum of age", 1.0).request_id == plan.request_id
 
 
 def test_the_order_of_statistics_and_declarations_is_no_part_of_the_words(tmp_path: Path) -> None:
     """A script whose lines were put in another order was charged again."""
-    asked = [ft.count(by="sex"), ft.mean("age"), ft.count(where="age < 30")]
+    asked = [ft.count(by="sex"), ft.sum("age"), ft.count(where="age < 30")]
     released = []
     for turn in (1, -1):
         schema = dict(list(SCHEMA.items())[::turn])
         made = ft.dataset(table(), unit=["age", "sex"][::turn], max_rows=1, schema=schema, name="people")
         with ft.open_ledger(tmp_path / "study.db") as ledger:
             study = ft.Study(made, 1.0, ledger=ledger)
-            plan = study.plan(*asked[::turn], epsilon=0.3).weight("mean of age", 3)
+            plan = study.plan(*asked[::turn], epsilon=0.3).weight("sum of age", 3)
             errors = {statistic.name: statistic.error() for statistic in plan.statistics}
             released.append((errors, {name: str(answer) for name, answer in plan.release().items()}))
             assert study.budget.count == 1
@@ -217,7 +219,7 @@ def test_processes_that_run_the_same_script_at_once_pay_once(
     """One has looked and planned when the other charges; it may be answered by then, or half a second later."""
     ours, theirs = make_study(), make_study()
     plan, other = (
-        study.plan(ft.count(by="sex"), ft.mean("age"), expected={"rows": 400}).require("count by sex", within=6)
+        study.plan(ft.count(by="sex"), ft.sum("age"), expected={"rows": 400}).require("count by sex", within=6)
         for study in (ours, theirs)
     )
     found: list[ft.study.Release] = []
@@ -258,8 +260,8 @@ def test_a_study_in_python_and_in_a_file_ask_for_the_same(make_study: Make) -> N
     from farthing.study.documents.study_document import plan_description, plan_of
 
     study = make_study()
-    first = study.plan(ft.count(by="sex"), ft.mean("age")).weight("mean of age", 2.0).release()
-    entries = [{"kind": "count", "by": "sex"}, {"kind": "mean", "column": "age", "weight": 2}]
+    first = study.plan(ft.count(by="sex"), ft.sum("age")).weight("sum of age", 2.0).release()
+    entries = [{"kind": "count", "by": "sex"}, {"kind": "sum", "column": "age", "weight": 2}]
     assert plan_of(study, plan_description(entries), again=True).release().request_id == first.request_id
 
 
@@ -313,6 +315,7 @@ def _file(folder: Path, name: str, rows: int) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_two_files_of_one_name_share_a_budget_and_no_answer(tmp_path: Path) -> None:
     """Planned before either is released, and found again by each of them, also where it was moved or replaced."""
     schema = {"age": (0, 110)}

@@ -59,6 +59,16 @@ def test_plans_use_the_low_end_of_the_count_and_what_is_left(make_study: Make) -
     assert study.plan(*ASKED)["mean of income"].error() == pytest.approx(error)  # it is shown as it was
 
 
+def test_no_count_is_offered_for_a_plan_that_was_released_before(make_study: Make) -> None:
+    study = make_study(epsilon=1.0)
+    plan = study.plan(*ASKED, epsilon=0.5)
+    assert plan.opening is not None and "have them counted first" in plan.opening
+    plan.release()
+    again = study.plan(*ASKED, epsilon=0.5)
+    assert again.earlier is not None and again.opening is not None and again.counting is None
+    assert "assumed to have 10,000 rows" in again.opening and "counted" not in again.opening
+
+
 def test_sessions_use_the_same_count_and_assume_the_same_size(make_study: Make) -> None:
     study = make_study(epsilon=10.0)
     wish = SessionOptions(alpha=0.5, columns=("sex",), queries=5)

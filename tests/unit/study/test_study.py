@@ -148,7 +148,7 @@ def test_a_limited_plan_takes_its_share_of_delta(make_study: Make) -> None:
     whole, part = study.allowance(), study.allowance(0.25)
     assert (whole.epsilon, whole.delta) == (1.0, 1e-9)
     assert part.epsilon == 0.25
-    assert part.delta == pytest.approx(0.5e-9 * 0.25)  # of the half that sums may use
+    assert part.delta == pytest.approx(1e-9 / 16 * 0.25)  # of the sixteenth that sums may use
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_parts_of_a_budget_get_equal_parts_of_delta(make_study: Make) -> None:
     errors = []
     for _ in range(3):
         plan = study.plan(*asked, epsilon=0.3, expected={"rows": 400})
-        assert 1e-10 < plan.delta < 2e-10
+        assert 1.5e-11 < plan.delta < 2.5e-11
         errors.append(plan.statistics[0].error())
         plan.release()
     assert max(errors) < 1.05 * min(errors)
@@ -219,11 +219,6 @@ def test_a_grant_is_planned_with_what_the_dataset_has_left(make_study: Make) -> 
     plan = hers.plan(ft.count(), ft.mean("age"))
     assert plan.problem.epsilon == pytest.approx(0.25, abs=1e-5) and plan.delta < 2e-10
     assert plan.release().cost <= 0.2501
-
-
-def test_a_dataset_that_was_sampled_is_refused(people: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidValue, match="must not be sampled already"):
-        ft.Study(people.sample(0.5), 1.0, ledger=tmp_path / "study.db")
 
 
 def test_a_study_shows_itself_by_public_facts(make_study: Make) -> None:

@@ -52,11 +52,11 @@ class DuckDBEngine(BytesAsKeys):
                 _engines[id(backend)] = engine = DuckDBEngine(backend)
             return engine
 
-    def sql(self, expression: Any) -> str:
+    def sql(self, expression: Any, *, pretty: bool = False) -> str:
         """The text that DuckDB runs."""
         import ibis
 
-        return str(ibis.to_sql(expression, dialect="duckdb"))
+        return str(ibis.to_sql(expression, dialect="duckdb", pretty=pretty))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a HUGEINT comes back as a Python integer."""

@@ -107,8 +107,8 @@ class Engine(Protocol):
 
     name: str
 
-    def sql(self, expression: Any) -> str:
-        """The text that this engine would run for an Ibis expression."""
+    def sql(self, expression: Any, *, pretty: bool = False) -> str:
+        """The text that this engine would run for an Ibis expression; `pretty` breaks it into lines for people."""
         ...
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

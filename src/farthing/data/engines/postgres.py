@@ -64,9 +64,9 @@ class PostgresEngine:
                 _engines[id(backend)] = engine = PostgresEngine(backend)
             return engine
 
-    def sql(self, expression: Any) -> str:
+    def sql(self, expression: Any, *, pretty: bool = False) -> str:
         """The text that PostgreSQL runs."""
-        return str(self.backend.compile(expression))
+        return str(self.backend.compile(expression, pretty=pretty))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch. A sum of integers is a `numeric` here; it comes back as a Python integer, not as a float."""

@@ -75,9 +75,9 @@ class SparkEngine(BytesAsKeys):
                 _engines[id(backend)] = engine = SparkEngine(backend)
             return engine
 
-    def sql(self, expression: Any) -> str:
+    def sql(self, expression: Any, *, pretty: bool = False) -> str:
         """The text that Spark runs."""
-        return str(self.backend.compile(expression))
+        return str(self.backend.compile(expression, pretty=pretty))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a sum of decimals comes back as a Python integer."""
@@ -282,13 +282,15 @@ class _NoCells(logging.Filter):
 
 
 _no_cells = _NoCells()
+# The last one is off at first, but whoever configures logging, as web servers do, switches it on without knowing.
+_TELLING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 
 
 def _with_safe_errors(call: Callable[[], T]) -> T:
     """Spark's errors as ours: their condition and what to do, without their text, in messages and in logs."""
     from pyspark.logger import PySparkLogger
 
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    for name in _TELLING:
         # Asked for by Spark's own class: a plain logger made before it would break the client's calls.
         PySparkLogger.getLogger(name).addFilter(_no_cells)
     _no_cells.here.running = True

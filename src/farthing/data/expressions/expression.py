@@ -347,10 +347,14 @@ def read(source: object, schema: Schema, declared: Domain | None = None) -> Expr
         sex = 'X'
             ^
     """
-    if isinstance(source, str):
-        text, node = source, parse(source)
-    else:
-        text, node = node_of_deferred(source, schema)
+    if not isinstance(source, str):
+        return _read(*node_of_deferred(source, schema), schema, declared)
+    key = "expression", source, type(declared), declared
+    expression: Expression = schema.remembered(key, lambda: _read(source, parse(source), schema, declared))
+    return expression
+
+
+def _read(text: str, node: Node, schema: Schema, declared: Domain | None) -> Expression:
     result = check(node, schema, text)
     try:
         domain, result = _result(result, schema, declared, text)

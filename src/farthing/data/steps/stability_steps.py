@@ -121,7 +121,7 @@ class Union:
             f"union with {self.other.name}",
             f"+ {more}",
             rows + more,
-            f"a unit may have {more} rows there as well",
+            f"a unit may have {more} row{'s' if more > 1 else ''} there as well",
         )
 
     def needs(self, after: Set[str]) -> set[str]:

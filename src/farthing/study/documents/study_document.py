@@ -275,6 +275,8 @@ def study_toml(asked: PlanDescription, dataset: Dataset, about: Mapping[str, Any
         table["neighbours"] = dataset.neighbours
     if dataset.rows is not None:
         table["rows"] = dataset.rows
+    if dataset.probability < 1:
+        table["sample"] = dataset.probability
     plan = {
         "plan_epsilon": asked.epsilon,
         "plan_reserve": asked.reserve or None,
@@ -402,12 +404,13 @@ def local_code(asked: PlanDescription, dataset: Dataset, name: str, about: Mappi
     dates = "from datetime import date\n\n" if "date(" in columns else ""
     more = "" if dataset.neighbours == "add-remove" else f"    neighbours={dataset.neighbours!r},\n"
     more += "" if dataset.rows is None else f"    rows={dataset.rows},\n"
+    sample = "" if dataset.probability == 1 else f".sample({dataset.probability!r})"
     options = ", ".join(f"{key}={value!r}" for key, value in about.items())
     return "\n".join(
         [
             f"{dates}import farthing as ft",
             "",
-            f'dataset = ft.dataset(\n    "your-file.csv",\n{unit}    schema={{\n{columns}    }},\n{more})',
+            f'dataset = ft.dataset(\n    "your-file.csv",\n{unit}    schema={{\n{columns}    }},\n{more}){sample}',
             f'study = ft.Study(dataset, {options}, name={name!r}, ledger="study.db")',
             *plan_lines(asked),
             "print(plan)",

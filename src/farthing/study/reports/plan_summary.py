@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.ledger import Budget
 from farthing.numerics import Bounds
-from farthing.planner import COMPARED, TheoremPrices
+from farthing.planner import COMPARED, TheoremPrices, adaptivity_sentence
 from farthing.statistics.answer_records import label_texts
 from farthing.study.attacker_odds import PRIORS, factor_of, odds_sentence, posterior_upper
 from farthing.study.plan import Plan
@@ -62,6 +62,7 @@ class Outlook:
         return {
             **{name: _finite(size) for name, size in sizes.items()},
             "sentence": price.sentence,
+            **self._adaptivity,
             "gain": price.count > 1 and price.own < price.basic * (1 - _HARDLY),
             "rows": [
                 {
@@ -72,6 +73,17 @@ class Outlook:
                 }
                 for theorem in COMPARED
             ],
+        }
+
+    @property
+    def _adaptivity(self) -> dict[str, Any]:
+        """What deciding as you go would cost; not while a slider moves, because every noise is priced by itself."""
+        if not self.proof:
+            return {"adaptive": None, "adaptive_sentence": ""}
+        adaptive, price = self.plan.adaptive_cost, self._price
+        return {
+            "adaptive": _finite(adaptive),
+            "adaptive_sentence": adaptivity_sentence(price.own, adaptive, price.count),
         }
 
     def statistics(self) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release_request import own_name
-from farthing.study.study_account import StudyAccount
+from farthing.study.study_account import StudyAccount, refuse_sample
 
 _HOLDOUTS_PRICE = ("epsilon", "delta")
 
@@ -36,6 +36,7 @@ def open_holdout(
     request_id: str | None,
 ) -> Holdout:
     """Charge for all corrections, once; a session that was opened before is resumed at the price it has paid."""
+    refuse_sample(study, "a holdout")
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",
@@ -216,6 +217,7 @@ def _hashed(*facts: Any) -> str:
 
 
 def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
+    refuse_sample(study, "a monitor")
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",

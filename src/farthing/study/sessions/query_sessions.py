@@ -28,7 +28,7 @@ from farthing.statistics.public_facts import ASSUMED_ROWS
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release import Release, stored_release
 from farthing.study.release_request import own_name
-from farthing.study.study_account import Allowance, StudyAccount, count_rows, stored_count
+from farthing.study.study_account import Allowance, StudyAccount, count_rows, refuse_sample, stored_count
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
@@ -370,6 +370,7 @@ def _refuse_too_many(axes: Sequence[CodedAxis]) -> None:
 
 
 def _refuse_sampled(study: StudyAccount) -> None:
+    refuse_sample(study, "a query session")
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",

@@ -34,7 +34,7 @@ from farthing.statistics.answer_records import plain
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release import Release
 from farthing.study.release_request import own_name
-from farthing.study.study_account import StudyAccount
+from farthing.study.study_account import StudyAccount, refuse_sample
 from farthing.study.synthesis.cell_values import decoded
 from farthing.study.synthesis.synthetic_quality import Quality, quality_of
 from farthing.study.synthesis.synthetic_query import SyntheticAnswer, synthetic_answer
@@ -427,6 +427,7 @@ class SynthesisOptions:
 
 def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | None) -> SynthesisOffer:
     """What `study.synthesise` with these arguments would do; no row is read and nothing is spent."""
+    refuse_sample(study, "a synthesis")
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",

@@ -49,6 +49,7 @@ def test_the_definition_gives_the_integers_that_are_written_down(case: Case | Ho
     assert tuple(integer(expression(case.text), row) for row in ROWS) == case.expected
 
 
+@pytest.mark.slow
 def test_duckdb_gives_the_integers_that_are_written_down() -> None:
     cases = [*ORDINARY, *DEFINED]
     wrong = {

@@ -69,6 +69,7 @@ def by_sqlglot(node: sql.Expression) -> Node:
     )
 
 
+@pytest.mark.slow
 @given(_CONDITIONS)
 @settings(max_examples=150)
 def test_precedence_is_that_of_sql(text: str) -> None:

@@ -115,6 +115,7 @@ def holds(values: Range, value: object) -> bool:
 RAW = random_expressions.raw_rows(60, 11)
 
 
+@pytest.mark.slow
 @given(st.one_of(random_expressions.numbers(3), random_expressions.conditions(3)))
 @settings(max_examples=150)
 def test_every_part_of_an_expression_stays_in_its_range(text: str) -> None:

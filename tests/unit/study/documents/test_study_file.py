@@ -34,6 +34,7 @@ def write(tmp_path: Path) -> Path:
     return tmp_path / "study.toml"
 
 
+@pytest.mark.slow
 def test_a_file_is_a_study_with_its_controls(write: Path) -> None:
     write.write_text(
         HEAD + STUDY + "delta = 1e-9\nname = 'mine'\nplan_epsilon = 0.5\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,13 @@ def people() -> pa.Table:
     )
 
 
-PEOPLE = ft.dataset(people(), schema=SCHEMA)
+@cache
+def the_people() -> ft.Dataset:
+    return ft.dataset(people(), schema=SCHEMA)
 
 
 def study_in(folder: Path, epsilon: float = 8.0, delta: float = 1e-6, **options: Any) -> ft.Study:
-    return ft.Study(PEOPLE, epsilon, delta, ledger=folder / "study.db", name="people", **options)
+    return ft.Study(the_people(), epsilon, delta, ledger=folder / "study.db", name="people", **options)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ def synthetic(study: ft.Study) -> Synthetic:
 
 def true_error(synthetic: Synthetic, columns: tuple[str, ...], rows: Any = None) -> float:
     """The total variation between the private rows and the synthetic ones."""
-    codes, counts = coded_rows(PEOPLE, synthetic.axes) if rows is None else rows
+    codes, counts = coded_rows(the_people(), synthetic.axes) if rows is None else rows
     places = [synthetic.columns.index(column) for column in columns]
     shape = [len(synthetic.axes[place]) for place in places]
     difference = np.zeros(shape)
@@ -80,6 +83,7 @@ def true_error(synthetic: Synthetic, columns: tuple[str, ...], rows: Any = None)
     return float(np.abs(difference).sum()) / 2
 
 
+@pytest.mark.slow
 def test_the_table_is_as_the_schema_says(synthetic: Synthetic) -> None:
     table = synthetic.table()
     assert table.schema.names == list(SCHEMA)
@@ -109,7 +113,7 @@ def test_what_is_said_about_quality_is_true(synthetic: Synthetic) -> None:
     quality = synthetic.quality
     sets = [*((name,) for name in SCHEMA), *combinations(SCHEMA, 2)]
     assert [one.columns for one in quality.marginals] == sets
-    rows = coded_rows(PEOPLE, synthetic.axes)
+    rows = coded_rows(the_people(), synthetic.axes)
     truths = [true_error(synthetic, one.columns, rows) for one in quality.marginals]
     # Each is exceeded in one case of a hundred: with 15 of them, four at once would be a chance of 1e-5.
     assert sum(truth > one.at_most for truth, one in zip(truths, quality.marginals, strict=True)) < 4
@@ -133,7 +137,7 @@ def test_the_same_request_is_the_same_table_and_costs_nothing(study: ft.Study, s
 
 def test_another_number_of_rows_is_told_with_the_chance_in_it(synthetic: Synthetic) -> None:
     """The verdicts of the whole table would be wrong about fifty rows of it."""
-    rows, whole = coded_rows(PEOPLE, synthetic.axes), synthetic.quality
+    rows, whole = coded_rows(the_people(), synthetic.axes), synthetic.quality
     for count in (50, 600, 9000):
         other = replace(synthetic, count=count)
         truths = np.array([true_error(other, one.columns, rows) for one in whole.marginals])
@@ -294,6 +298,7 @@ def true_error_of(found: Synthetic) -> float:
     return float(np.abs(exact - made).sum() / 2)
 
 
+@pytest.mark.slow
 def test_the_same_words_pay_once_and_other_words_pay_again(tmp_path: Path) -> None:
     study = ft.Study(ft.dataset(people(), schema=SCHEMA), 4.0, 1e-6, ledger=tmp_path / "study.db", name="people")
     words: dict[str, Any] = {"columns": ["sex"], "epsilon": 0.5, "missing": False}
