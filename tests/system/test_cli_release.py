@@ -65,6 +65,7 @@ def test_a_release_is_printed_and_charged_once(study: Path) -> None:
     assert "count by sex" in first.stdout and "spent: epsilon 0.5" in first.stdout
     again = run(study)  # no question: nothing is spent
     assert again.exit_code == 0 and "Answered from the ledger" in again.stdout
+    assert "paid before: epsilon 0.5" in again.stdout and "spent: epsilon" not in again.stdout
     answers = [line for line in first.stdout.splitlines() if "±" in line]
     assert answers and all(line in again.stdout for line in answers)
     count, upper = spent(study)
@@ -170,6 +171,42 @@ def test_a_person_is_asked(study: Path, monkeypatch: pytest.MonkeyPatch, said: s
     assert result.exit_code == code and "Release?" in result.stdout
     assert ("Nothing was spent." in result.stdout) == (charged == 0)
     assert spent(study)[0] == charged
+
+
+WRONG = STUDY.replace("[0, 110]", "[0, 9]").replace('"F", "M"', '"female", "male"')
+
+
+@pytest.mark.parametrize(("said", "code", "charged"), [("k\nn\n", 1, 0), ("k\nyes\n", 0, 1), ("what\nK\n\n", 1, 0)])
+def test_a_steward_who_is_asked_can_see_first_what_does_not_fit(
+    study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int
+) -> None:
+    """Ages in other units and categories in another spelling were paid for in full before anybody noticed."""
+    study.write_text(WRONG, encoding="utf-8")
+    monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
+    result = run(study, said=said)
+    assert result.exit_code == code and spent(study)[0] == charged, result.output
+    questions = re.findall(r"Release\? \[.*?\]", result.stdout)
+    assert (questions[0], questions[-1]) == ("Release? [y/N/k]", "Release? [y/N]")
+    assert "NOT PRIVATE" in result.stderr and "100%) not listed" in result.stderr and "above, clipped" in result.stderr
+    assert "NOT PRIVATE" not in result.stdout and "not listed" not in result.stdout
+
+
+def test_an_analyst_is_not_shown_what_does_not_fit(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study.write_text(STUDY, encoding="utf-8")
+    assert run(study, "--yes").exit_code == 0
+    with open_ledger(study.parent / "study.db") as ledger:
+        ledger.grant("people", "bob", 0.4)
+    study.write_text(WRONG.replace('name = "people"', 'name = "people"\nanalyst = "bob"').replace("0.5", "0.4"))
+    monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
+    result = run(study, said="k\nn\n")
+    assert result.exit_code == 1 and "Release? [y/N]" in result.stdout, result.output
+    assert "NOT PRIVATE" not in result.output and "fit" not in result.output and spent(study)[0] == 1
+
+
+def test_whoever_is_not_asked_is_reminded_of_the_check_once(study: Path) -> None:
+    reminder = f"farthing check {study} shows beforehand what does not fit"
+    assert reminder in run(study, "--yes").stderr
+    assert "check" not in run(study, "--yes").stderr and "check" not in run(study, "--yes", "--fresh").stderr
 
 
 @pytest.mark.parametrize("option", ["--report", "--csv", "--receipt"])

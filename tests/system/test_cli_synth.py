@@ -48,6 +48,7 @@ def spent(study: Path) -> tuple[int, float]:
         return budget.count, budget.spent_upper
 
 
+@pytest.mark.slow
 def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None:
     first, second = study.parent / "one.parquet", study.parent / "two.parquet"
     page = study.parent / "quality.html"

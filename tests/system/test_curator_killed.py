@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asking import PEOPLE
+from asking import the_people
 from farthing.curator import Curator
 from farthing.data import Count
 from farthing.errors import AnswerForfeited
@@ -33,7 +33,7 @@ curator.answer(slow, "people", Count(), DiscreteLaplace(0.25), ledger_name="surv
 
 def ask(ledger: Ledger, request_id: str) -> None:
     Curator(ledger).answer(
-        PEOPLE, "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id=request_id
+        the_people(), "people", Count(), DiscreteLaplace(0.25), ledger_name="survey", request_id=request_id
     )
 
 
@@ -41,7 +41,7 @@ def ask(ledger: Ledger, request_id: str) -> None:
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_killed_process_leaves_its_charge_and_no_second_draw(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "study.db") as ledger:
-        Curator(ledger).register(PEOPLE, "survey", epsilon=1.0)
+        Curator(ledger).register(the_people(), "survey", epsilon=1.0)
         child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", CHILD, str(tmp_path / "study.db")])
         try:
             while ledger.stored("r-1") is None:

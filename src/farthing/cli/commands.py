@@ -21,6 +21,7 @@ from farthing.cli.demo_command import demo_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
+from farthing.cli.play_command import play_command
 from farthing.cli.serve_command import serve_command
 from farthing.cli.strategies_command import strategies_command
 from farthing.cli.study_commands import check_command, plan_command, release_command
@@ -115,6 +116,7 @@ main.add_command(init_command)
 main.add_command(ledger_command)
 main.add_command(monitor_command)
 main.add_command(plan_command)
+main.add_command(play_command)
 main.add_command(release_command)
 main.add_command(serve_command)
 main.add_command(strategies_command)

@@ -20,7 +20,8 @@ from farthing.privacy.events import checked_delta, checked_epsilon
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from farthing.accounting.comparison import Comparison, Line
+    from farthing.accounting.comparison import AdaptiveComparison, Comparison, FilterLine, Line
+    from farthing.cli.terminal import Stages
 
 
 WIDE = 100  # columns from which on remarks are shown beside sources
@@ -101,6 +102,61 @@ def _table(comparison: Comparison, *, wide: bool) -> Any:
     return table
 
 
+def print_adaptive(comparison: AdaptiveComparison, console: Console, *, delta_is_default: bool) -> None:
+    """The optimum for charges fixed in advance, then every filter, and the sentence that matters."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    default = " (the default; choose with --delta)" if delta_is_default else ""
+    charges = f"{comparison.k:,} {'charge' if comparison.k == 1 else 'charges'}"
+    budget = "" if comparison.epsilon is None else f" into epsilon = {as_typed(comparison.epsilon)}"
+    heading = f"{charges}{budget} at delta = {as_typed(comparison.delta)}{default}"
+    console.print(heading, highlight=False, markup=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("account")
+    table.add_column("epsilon" if comparison.epsilon is None else "fit", justify="right", no_wrap=True)
+    table.add_column("more" if comparison.epsilon is None else "fewer", justify="right", no_wrap=True)
+    table.add_column("source or remark", overflow="fold", style="dim")
+    for line in comparison.lines:
+        cost = "" if line.cost_percent is None else f"{_three_digits(line.cost_percent)} %"
+        table.add_row(Text(line.name), _reading(line), cost, Text("; ".join(filter(None, (line.source, line.note)))))
+    console.print(table)
+    if comparison.leak:
+        aside = f"Filters set aside {rounded_up_text(comparison.leak, 3)} of delta for the charges' own deltas."
+        console.print(aside, highlight=False, markup=False)
+    console.print(comparison.sentence, highlight=False, markup=False)
+
+
+def adaptive_json_of(comparison: AdaptiveComparison) -> dict[str, Any]:
+    """The adaptive comparison as JSON-ready data; infinity is the string "inf"."""
+    return {
+        "k": comparison.k,
+        "delta": comparison.delta,
+        "epsilon": comparison.epsilon,
+        "leak": comparison.leak,
+        "accounts": [
+            {
+                "name": line.name,
+                "epsilon": None if line.epsilon is None else _number(line.epsilon),
+                "fits": line.fits,
+                "cost_percent": line.cost_percent,
+                "source": line.source,
+                "applies": line.applies,
+                "note": line.note,
+            }
+            for line in comparison.lines
+        ],
+        "sentence": comparison.sentence,
+    }
+
+
+def _reading(line: FilterLine) -> str:
+    if not line.applies:
+        return "-"
+    return rounded_up_text(line.epsilon, 5) if line.epsilon is not None else f"{line.fits:,}"
+
+
 def _interval(bounds: Bounds) -> str:
     word = "proven" if bounds.proven else "estimated, not proven,"
     if bounds.lower == bounds.upper:
@@ -174,9 +230,10 @@ Examples:
   farthing compose 0.1x100 0.05,1e-7x20 gaussian:4x10 --delta 1e-6
   farthing compose --file charges.csv --json
   zcat charges.csv.gz | farthing compose -
+  farthing compose 0.01x400 --adaptive --epsilon 1 --delta 1e-9
 
-The parameters must have been fixed before the first answer. If some were chosen after seeing answers, use a filter
-(farthing.accounting.filters) instead.
+The parameters must have been fixed before the first answer. If some were chosen after seeing answers, add --adaptive:
+it shows what every filter charges beside the optimum, and with --epsilon how many of the charges fit, in their order.
 
 Exit code: 0 with an answer, also when the answer is that no finite epsilon exists; 2 when the input is refused;
 130 when interrupted.
@@ -192,7 +249,8 @@ Exit code: 0 with an answer, also when the answer is that no finite epsilon exis
 )
 @click.argument("words", nargs=-1, metavar="[CHARGE]...")
 @click.option("--delta", metavar="D", help=f"The delta of the composition (default: {DEFAULT_DELTA:g}).")
-@click.option("--epsilon", metavar="E", help="Also print the delta at this epsilon.")
+@click.option("--epsilon", metavar="E", help="Also print the delta at this epsilon; with --adaptive, a budget.")
+@click.option("--adaptive", is_flag=True, help="What the same charges cost when they are chosen as you go.")
 @click.option(
     "--file",
     "files",
@@ -207,6 +265,7 @@ def compose_command(
     words: tuple[str, ...],
     delta: str | None,
     epsilon: str | None,
+    adaptive: bool,
     files: tuple[str, ...],
     as_json: bool,
     plot: str | None,
@@ -222,36 +281,53 @@ def compose_command(
         raise InvalidValue("charges", [], "must name at least one charge", way_out)
     if sources.count(STANDARD_INPUT) > 1:
         raise InvalidValue("file", STANDARD_INPUT, "must be given at most once", "standard input can be read once only")
+    if adaptive and (plot is not None or no_proof):
+        other = "--plot" if plot is not None else "--no-proof"
+        raise InvalidValue(other, True, "does not go with --adaptive", f"leave out {other}, or --adaptive")
     if plot is not None:
         _refuse_undrawable(plot)
 
     from rich.console import Console
 
-    from farthing.accounting.comparison import comparison_of, joined
-    from farthing.cli.charge_grammar import charges_of_file
+    from farthing.accounting.comparison import adaptive_comparison_of, comparison_of
     from farthing.cli.terminal import stages
 
     with stages(Console(stderr=True)) as work:
-        parts = [charges_of_words([word for word in words if word != STANDARD_INPUT])]
-        for source in sources:
-            work.begin(f"reading {'standard input' if source == STANDARD_INPUT else source}", measured=True)
-            read = charges_of_file(source, work.share)
-            if not read.k:  # a broken pipe or a wrong file must not look like a free plan
-                raise InvalidValue("file", source, "must hold at least one charge", "check what was written to it")
-            parts.append(read)
+        charges = _read([word for word in words if word != STANDARD_INPUT], sources, work)
         work.begin("composing")
-        comparison = comparison_of(
-            joined(parts), target, epsilon=ceiling, proof=not no_proof, delta_is_default=delta is None
-        )
+        if adaptive:
+            answer = adaptive_comparison_of(charges, target, epsilon=ceiling)
+        else:
+            comparison = comparison_of(
+                charges, target, epsilon=ceiling, proof=not no_proof, delta_is_default=delta is None
+            )
         if plot is not None:
             work.begin("drawing")
             _draw(comparison, plot)
     if as_json:
-        click.echo(json.dumps(json_of(comparison), indent=2, allow_nan=False))
+        data = adaptive_json_of(answer) if adaptive else json_of(comparison)
+        click.echo(json.dumps(data, indent=2, allow_nan=False))
+    elif adaptive:
+        print_adaptive(answer, Console(), delta_is_default=delta is None)
     else:
         print_comparison(comparison, Console())
     if plot is not None:
         click.echo(f"Picture: {plot}", err=as_json)
+
+
+def _read(words: list[str], sources: list[str], work: Stages) -> Charges:
+    """The charges of words and of files, as one list."""
+    from farthing.accounting.comparison import joined
+    from farthing.cli.charge_grammar import charges_of_file
+
+    parts = [charges_of_words(words)]
+    for source in sources:
+        work.begin(f"reading {'standard input' if source == STANDARD_INPUT else source}", measured=True)
+        read = charges_of_file(source, work.share)
+        if not read.k:  # a broken pipe or a wrong file must not look like a free plan
+            raise InvalidValue("file", source, "must hold at least one charge", "check what was written to it")
+        parts.append(read)
+    return joined(parts)
 
 
 def _draw(comparison: Comparison, path: str) -> None:

@@ -64,6 +64,8 @@ def print_ledger(state: LedgerView, console: Console) -> None:
     console.print(_budgets(state.budgets, narrow))
     for line in _beside(state.budgets) if narrow else []:
         console.print(line, highlight=False, markup=False)
+    for line in filter(None, map(would_fit_line, state.budgets)):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     if state.last:
         console.print(_entries_in_brief(state) if narrow else _entries(state))
 
@@ -96,6 +98,8 @@ def json_of_budget(budget: Budget) -> dict[str, Any]:
         "reserved": _number(budget.reserved),
         "withheld": {name: _pair(amount) for name, amount in budget.withheld.items()},
         "remaining": _pair(budget.remaining),
+        "would_fit": {f"{size:g}": count for size, count in budget.would_fit.items()},
+        "odometer": _number(budget.odometer),
         "charges": budget.count,
         "unit": budget.unit,
     }
@@ -114,6 +118,27 @@ def budget_line(budget: Budget) -> str:
     total = f"epsilon {rounded_text(budget.total.epsilon)}, delta {rounded_text(budget.total.delta)}"
     spent, left = rounded_up_text(budget.spent_upper), rounded_down_text(budget.remaining.epsilon)
     return f"{total}; spent {spent}{kept}, left {left}"
+
+
+def would_fit_line(budget: Budget) -> str:
+    """What would fit besides the one charge that is left, where many small ones come to more; else nothing.
+
+    >>> from farthing.ledger import Budget
+    >>> from farthing.privacy import ApproxDP
+    >>> counts = {0.1: 1, 0.01: 229, 0.001: 23_106}
+    >>> budget = Budget("census", "", ApproxDP(1.0, 1e-9), 0.5, 0.0, {}, ApproxDP(0.121), 100, _fitting=counts.get)
+    >>> print(would_fit_line(budget))
+     census: would fit, decided one by one: one charge of epsilon 0.121, or 229 of 0.01, or 23,106 of 0.001
+    """
+    if not (budget.count and budget.total.delta > 0):
+        return ""
+    more = [
+        f"{count:,} of {rounded_text(size)}"
+        for size, count in budget.would_fit.items()
+        if count * size > budget.remaining.epsilon * 1.001
+    ]
+    one = f"one charge of epsilon {rounded_down_text(budget.remaining.epsilon)}"
+    return f" {_name(budget)}: would fit, decided one by one: {', or '.join([one, *more])}" if more else ""
 
 
 def without_secrets(place: str) -> str:

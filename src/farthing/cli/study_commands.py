@@ -11,7 +11,7 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number
 from farthing.cli.count_command import CountFirst, count_first, share_option
-from farthing.cli.terminal import COUNT, confirm_spending, say_if_changed, study_to_spend
+from farthing.cli.terminal import COUNT, confirm_spending, remind_to_check, say_if_changed, study_to_spend
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _BEFORE = (
     "and spends nothing."
 )
 
-_OUTSIDE = "To see how many values lie outside their bounds, and count as the nearer bound: farthing check {}"
+_CHECK_FIRST = "To see first what does not fit the rows (not private; for the steward): farthing check {}"
 
 PLAN_COMMAND_HELP = """\
 Show the error of every statistic of a study (study.toml) before anything is spent, and what the plan would cost.
@@ -51,7 +51,6 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
     from rich.console import Console
 
     from farthing.cli.terminal import stages
-    from farthing.statistics.answer_records import clipped_columns
     from farthing.study.documents.study_file import read_study
 
     asked = read_study(file)
@@ -69,8 +68,8 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
         click.echo(text)
         if not as_json:
             click.echo(f"\nTo release it: farthing release {file}")
-            if any(clipped_columns(one.output.statistic, study.dataset.schema) for one in plan.statistics):
-                click.echo(_OUTSIDE.format(file))
+            if plan.earlier is None:
+                click.echo(_CHECK_FIRST.format(file))
             if plan.earlier is None and _was_released(asked, study):
                 click.echo(_BEFORE.format(asked.request_id), err=True)
         if plot is not None:
@@ -220,14 +219,16 @@ def _released(
             click.echo(str(plan), err=as_json)
     if spends and not agreed:
         click.echo(str(plan), err=as_json)
-        price = first.price(study) if countable else None
-        if confirm_spending(study, plan.cost.upper, "Release?", err=as_json, counting=price) == COUNT:
+        price, file = first.price(study) if countable else None, str(asked.path)
+        if confirm_spending(study, plan.cost.upper, "Release?", err=as_json, counting=price, file=file) == COUNT:
             count_first(study, first.share, agreed=True, err=as_json)
             plan = _planned(asked, study)
             click.echo(str(plan), err=as_json)
-            confirm_spending(study, plan.cost.upper, "Release?", err=as_json)
+            confirm_spending(study, plan.cost.upper, "Release?", err=as_json, file=file)
     elif countable and plan.opening is not None:
         click.echo(f"note: {plan.opening}", err=True)
+    if spends and agreed and study.analyst is None and study.budget.count == 0:
+        remind_to_check(shlex.quote(str(asked.path)))
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
         release = plan.release(request_id, progress=work.share, fresh=fresh)
@@ -258,7 +259,8 @@ def _print(release: Release) -> None:
     if release.repeated:
         click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
     click.echo(str(release))
-    click.echo(f"\nspent: epsilon {number_text(release.cost, 6)}; request {release.request_id}")
+    paid = "paid before" if release.repeated else "spent"
+    click.echo(f"\n{paid}: epsilon {number_text(release.cost, 6)}; request {release.request_id}")
 
 
 def _write_table(release: Release, path: str) -> None:

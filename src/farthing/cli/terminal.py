@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from farthing.study.documents.study_file import StudyFile
 
 
-COUNT = "c"
-"""What somebody answers who wants the rows counted first."""
+COUNT, CHECK = "c", "k"
+"""What somebody answers who wants the rows counted, or checked against the declaration, first."""
 
 
 def confirm_spending(
-    study: Study, cost: float, question: str, *, err: bool = False, counting: float | None = None
+    study: Study, cost: float, question: str, *, err: bool = False, counting: float | None = None, file: str = ""
 ) -> str:
     """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs.
 
-    With `counting`, the price of a count, they may also ask for that first: the answer is then `COUNT`.
+    With `counting`, the price of a count, they may also ask for that first: the answer is then `COUNT`. With `file`, in
+    which the table is declared, a steward may see first whether the rows fit; what is shown then is not private.
     """
     from farthing.numerics.bounds import number_text
 
@@ -41,22 +42,55 @@ def confirm_spending(
     )
     if not somebody_is_there():
         raise FarthingError("there is no terminal to ask on; add --yes.")
-    if counting is None:
-        answer = "y" if click.confirm(question, err=err) else "n"
-    else:
+    letters = ["y", "n"]
+    if counting is not None:
+        letters.append(COUNT)
         click.echo(
-            f"Or answer c: the rows are counted first, for epsilon {number_text(counting, 6)}, and the plan is shown "
-            "again.",
+            f"Or answer {COUNT}: the rows are counted first, for epsilon {number_text(counting, 6)}, and the plan is "
+            "shown again.",
             err=err,
         )
-        choices = click.Choice(["y", "n", COUNT], case_sensitive=False)
-        answer = click.prompt(
-            f"{question} [y/N/{COUNT}]", "n", type=choices, show_choices=False, show_default=False, err=err
-        )
+    if file and study.analyst is None:  # an analyst may not see what does not fit
+        letters.append(CHECK)
+        click.echo(f"Or answer {CHECK} to see first what does not fit (not private): {_WRONG_DECLARATION}.", err=err)
+    answer = _answer(question, letters, err)
+    if answer == CHECK:
+        _show_check(file)
+        letters.remove(CHECK)
+        answer = _answer(question, letters, err)
     if answer == "n":
         click.echo("Nothing was spent.", err=err)
         click.get_current_context().exit(1)
     return answer
+
+
+_WRONG_DECLARATION = "a declaration that does not fit the rows costs as much as one that does"
+
+
+def remind_to_check(file: str) -> None:
+    """For whoever is not asked: say on the standard error stream what shows a wrong declaration before it is paid."""
+    click.echo(f"note: {_WRONG_DECLARATION}; farthing check {file} shows beforehand what does not fit", err=True)
+
+
+def _answer(question: str, letters: list[str], err: bool) -> str:
+    """One of the letters; no is the default."""
+
+    def read(text: str) -> str:
+        letter = {"yes": "y", "no": "n"}.get(text.strip().lower(), text.strip().lower())
+        if letter not in letters:
+            raise click.UsageError(f"answer {', '.join(letters[:-1])} or {letters[-1]}")
+        return letter
+
+    choices = "/".join("N" if letter == "n" else letter for letter in letters)
+    return str(click.prompt(f"{question} [{choices}]", "n", value_proc=read, show_default=False, err=err))
+
+
+def _show_check(file: str) -> None:
+    """On the standard error stream, whatever standard output is for: none of it may be published."""
+    from farthing.data import check
+    from farthing.data.declaration_file import read_declaration
+
+    click.echo(f"\n{check(read_declaration(file))}\n", err=True)
 
 
 def study_to_spend(asked: StudyFile, agreed: bool) -> Study:

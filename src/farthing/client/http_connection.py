@@ -47,12 +47,12 @@ _ABSENT: dict[str, Any] = {
     "requested": None, "remaining": None, "budget_id": "", "rounds": 0, "way_out": "", "blocking": (),
     "closest": None, "epsilon": float("inf"), "request_id": "", "reason": "", "name": "", "value": None,
     "rule": "", "text": "", "position": None, "engine": "", "kind": "", "role": "", "action": "", "problem": "",
-    "sequence": None, "offers": {},
+    "sequence": None, "offers": {}, "holds": {},
 }  # fmt: skip
 _FIELDS: dict[type[FarthingError], tuple[str, ...]] = {
     BudgetExceeded: ("requested", "remaining", "budget_id"),
     SessionEnded: ("requested", "remaining", "budget_id", "rounds", "way_out"),
-    Infeasible: ("blocking", "closest", "hardest", "epsilon", "offers"),
+    Infeasible: ("blocking", "closest", "hardest", "epsilon", "offers", "holds"),
     AnswerForfeited: ("request_id", "reason"),
     InvalidValue: ("name", "value", "rule", "way_out"),
     InvalidExpression: ("text", "position", "rule", "way_out"),

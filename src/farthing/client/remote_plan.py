@@ -7,7 +7,7 @@ import json
 import secrets
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from farthing.client.http_connection import Connection, awaited, part, refusal_of
@@ -106,6 +106,7 @@ class RemotePrice:
     optimal: float
     own: float
     sentence: str
+    adaptive_sentence: str = ""
 
 
 class PlannedStudy(Protocol):
@@ -162,8 +163,20 @@ class RemotePlan:
     def price(self) -> RemotePrice:
         """The same plan under summing, advanced, KOV and optimal composition, and by its exact curves."""
         price = self.view["price"]
-        names = [field.name for field in fields(RemotePrice) if field.name != "sentence"]
-        return RemotePrice(**{name: _number(price[name]) for name in names}, sentence=str(price["sentence"]))
+        return RemotePrice(
+            basic=_number(price["basic"]),
+            advanced=_number(price["advanced"]),
+            kov=_number(price["kov"]),
+            optimal=_number(price["optimal"]),
+            own=_number(price["own"]),
+            sentence=str(price["sentence"]),
+            adaptive_sentence=str(price.get("adaptive_sentence") or ""),
+        )
+
+    @property
+    def adaptive_cost(self) -> float:
+        """What the same noises would cost if each measurement were chosen after seeing the answers before it."""
+        return _number(self.view["price"].get("adaptive"))
 
     @property
     def assumed_rows(self) -> int | None:

@@ -117,7 +117,9 @@ class RankedPoints:
         a, b = probability.numerator, probability.denominator
         before = self.rank_at(low)
         target = b * before + a * (self.rank_at(high) - before)  # in units of 1 / (b SPLITS) rows, as all losses
-        least = min(run[0] for run in self._runs_near(target, b, 0, low, last, {}))
+        # Where a point holds many rows, the nearest place may be that after its last one: it is looked for once more.
+        close = min(run[0] for run in self._runs_near(target, b, 0, low, last, {}))
+        least = min(run[0] for run in self._runs_near(target, b, close, low, last, {}))
         runs: Runs = {}
 
         def groups(limit: int) -> tuple[list[Group], int]:

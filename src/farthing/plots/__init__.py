@@ -4,6 +4,7 @@
     compare_regions         the same mechanisms under four theorems
     epsilon_against_k       epsilon of the whole against the number of mechanisms
     epsilon_against_delta   ... and against delta
+    adaptive_charges        how large charges chosen as you go may be, beside those fixed in advance
     heterogeneous_gap       what the KOV closed form wastes on unequal charges
     theorem_bars            one comparison, as `farthing compose --plot` draws it
     tradeoff_curve          the f-DP curve of one composition
@@ -21,6 +22,7 @@
 Charts need the extra `plots` (`pip install 'farthing[plots]'`); importing this package does not.
 """
 
+from farthing.plots.adaptive_charts import adaptive_charges, largest_charges
 from farthing.plots.attack_charts import holdout_claims, share_recovered
 from farthing.plots.audit_charts import audit_region
 from farthing.plots.burn_down import Moment, burn_down
@@ -40,6 +42,7 @@ from farthing.plots.theorem_charts import (
 
 __all__ = [
     "Moment",
+    "adaptive_charges",
     "audit_region",
     "burn_down",
     "compare_regions",
@@ -51,6 +54,7 @@ __all__ = [
     "growth_exponent",
     "heterogeneous_gap",
     "holdout_claims",
+    "largest_charges",
     "plan_chart",
     "privacy_regions",
     "release_chart",

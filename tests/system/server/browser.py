@@ -142,12 +142,10 @@ def visits_csv(rows: int = 90, people: int = 40) -> str:
 
 
 @contextmanager
-def serving(
-    folder: Path, *, declared: bool = True, works: bool = True, processes: int = 0, **told: Any
-) -> Iterator[Site]:
+def serving(folder: Path, *, declared: bool = True, works: bool = True, **told: Any) -> Iterator[Site]:
     """The application on a free port of this machine, until the block ends.
 
-    Its worker is a thread here, which imports nothing again; `processes` are so many real ones instead.
+    Its worker is a thread here, which imports nothing again.
     """
     data = folder / "data"
     data.mkdir()
@@ -158,7 +156,7 @@ def serving(
         listening.listen()  # whoever asks too soon waits instead of being refused
         port = listening.getsockname()[1]
         told = {"ledger": str(folder / "study.db"), **told}
-        settings = Settings(data=data, port=port, cheap_passwords=True, log_requests=False, workers=processes, **told)
+        settings = Settings(data=data, port=port, cheap_passwords=True, log_requests=False, workers=0, **told)
         app = create_app(settings)
         site = Site(f"http://127.0.0.1:{port}", app.state.farthing, settings, folder)
         for user, role in PEOPLE.items():
@@ -170,7 +168,7 @@ def serving(
         thread.start()
         try:
             _wait_until_it_answers(port)
-            with _worker_of(site.state) if works and not processes else nullcontext():
+            with _worker_of(site.state) if works else nullcontext():
                 yield site
         finally:
             server.should_exit = True
@@ -193,7 +191,7 @@ def _worker_of(state: State) -> Iterator[None]:
 
 def _wait_until_it_answers(port: int) -> None:
     """The socket is open before the server is: the first byte of an answer says that it serves."""
-    with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as asking:
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=300)) as asking:
         asking.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % port)
         assert asking.recv(15).startswith(b"HTTP/1.1 200")
 
@@ -291,7 +289,7 @@ def watched(browser: Browser, site: Site) -> Iterator[NewPage]:
             reduced_motion="reduce",
             base_url=at.url,
         )
-        context.set_default_timeout(60_000)  # for an event that never comes; nothing waits so long otherwise
+        context.set_default_timeout(300_000)  # for an event that never comes; nothing waits so long otherwise
         watch = Watch(at.url)
         watch.attach(context)
         made.append((context, watch))
@@ -333,7 +331,7 @@ def kept_plan(page: Page, user: str, dataset: str, *entries: dict[str, Any], **t
 def settled(page: Page) -> None:
     """Wait until nothing is loading any more."""
     # Not wait_for_function: it evaluates text, which the page's own policy forbids.
-    expect(page.locator(".loading, .starting, [aria-busy=true]")).to_have_count(0, timeout=60_000)
+    expect(page.locator(".loading, .starting, [aria-busy=true]")).to_have_count(0, timeout=300_000)
 
 
 def fits(page: Page) -> bool:

@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium, which reaches nothing but this machine."""
-    expect.set_options(timeout=60_000)  # machines are noisy; what is there is seen at once all the same
+    expect.set_options(timeout=300_000)  # machines are noisy; what is there is seen at once all the same
     with sync_playwright() as playwright:
         found = launch(playwright)
         yield found

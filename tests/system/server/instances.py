@@ -30,7 +30,7 @@ from farthing.server.store.store_tables import tokens, users
 
 API = "/api/v1"
 YEAR = 365 * 24 * 3600 * 10**9
-LONG = 60.0  # seconds; nothing waits so long unless something is broken
+LONG = 300.0  # seconds; nothing waits so long unless something is broken
 
 
 class Asks(Protocol):

@@ -90,3 +90,32 @@ def test_pictures_can_be_read_as_tables_and_on_a_phone(new_page: NewPage, site: 
     assert page.get_by_role("img", name=re.compile("No guess can get below")).count() == 1
     assert faults_of_all_looks(page) == {}
     assert "NaN" not in page.locator("main").inner_text()
+
+
+def test_the_game_answers_refuses_and_ends_with_the_secret(new_page: NewPage, site: Site) -> None:
+    """By the keyboard alone: ask, be refused, end the game, begin another."""
+    page = new_page("bob")
+    go(page, site, "#/learn")
+    card = page.locator(".learn-game")
+    card.wait_for()
+    standing = card.locator(".learn-game-standing")
+    card.get_by_label("Epsilon").fill("0.4")
+    card.get_by_label("Epsilon").press("Enter")
+    expect(standing).to_contain_text(re.compile(r"The answers speak for [01], with odds of 1\.\d+ to 1"))
+    card.get_by_label("Ask for").select_option("gaussian")
+    card.get_by_label("Standard deviation of the noise").fill("6")
+    card.get_by_label("Standard deviation of the noise").press("Enter")
+    expect(card.get_by_role("row")).to_have_count(3)
+    card.get_by_label("Ask for").select_option("response")
+    card.get_by_label("Epsilon").fill("3")
+    card.get_by_label("Epsilon").press("Enter")
+    expect(standing).to_contain_text("Refused: this would be more than the budget allows")
+    expect(card.get_by_role("row", name=re.compile("^3 epsilon 3 refused"))).to_have_count(1)
+    card.get_by_role("button", name="Tell me the secret").press("Enter")
+    expect(standing).to_contain_text(re.compile(r"^The secret was [01], and the answers say [01]"))
+    expect(card.get_by_role("button", name="Ask")).to_be_disabled()
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "learn-game", about=card)
+    card.get_by_role("button", name="New game").press("Enter")
+    expect(standing).to_contain_text("Nothing has been asked")

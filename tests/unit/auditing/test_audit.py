@@ -80,6 +80,7 @@ def test_a_gaussian_claim_is_compared_as_a_curve() -> None:
     assert not audited(gaussian, compose([claim, 0.1]), samples=20_000, confidence=0.999999).violation
 
 
+@pytest.mark.slow
 def test_a_leak_of_delta_is_seen() -> None:
     """With probability 0.05 the table itself comes out; a delta of 0.01 was claimed."""
     generator = np.random.default_rng(3)

@@ -22,7 +22,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     thread.start()
     yield made
     worker.drain()
-    thread.join(30)
+    thread.join(600)
     made.state.close()
 
 

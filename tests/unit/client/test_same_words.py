@@ -34,25 +34,28 @@ def test_a_plan_foretells_the_same_on_both_sides(local: ft.Study, connect: Conne
     assert there.cost.upper == pytest.approx(here.cost.upper, rel=1e-3) and there.cost.upper <= 0.5
     assert str(there).splitlines()[0].split() == str(here).splitlines()[0].split()
     assert there.price.basic == pytest.approx(here.price.basic, rel=0.02)
+    assert there.adaptive_cost == pytest.approx(here.adaptive_cost, rel=1e-3) and there.price.adaptive_sentence
     assert "Cost:" in there.explain() and there.price.sentence in there.explain()
 
 
 @pytest.mark.slow
 def test_controls_return_new_plans_and_spend_nothing(study: Any) -> None:
     before = study.budget.spent_upper
-    plan = study.plan(*ASKED, epsilon=0.5)
-    closer = plan.weight("mean of age", 50.0)
-    assert closer["mean of age"].error() < plan["mean of age"].error()
-    within = 0.7 * plan["mean of age"].error()
-    required = plan.require("mean of age", within=within)
-    assert required["mean of age"].error() <= within * (1 + 1e-9)
-    held = plan.hold("mean of age").weight("histogram of income", 50.0)
-    assert held["mean of age"].error() <= plan["mean of age"].error() * (1 + 1e-6)
+    name, asked = "sum of age", (ft.count(by="sex"), ft.sum("age"), ft.histogram("income", bins=5))
+    plan = study.plan(*asked, epsilon=0.5)
+    closer = plan.weight(name, 50.0)
+    assert closer[name].error() < plan[name].error()
+    within = 0.7 * plan[name].error()
+    required = plan.require(name, within=within)
+    assert required[name].error() <= within * (1 + 1e-9)
+    held = plan.hold(name).weight("histogram of income", 50.0)
+    assert held[name].error() <= plan[name].error() * (1 + 1e-6)
     assert plan.reserve(epsilon=0.2).cost.upper <= 0.3
     assert study.fit(ft.mean("age"), require={"mean of age": 20.0})["mean of age"].error() <= 20.0
     assert study.budget.spent_upper == before
 
 
+@pytest.mark.slow
 def test_a_release_is_the_same_kind_of_thing_and_is_drawn_once(study: Any) -> None:
     seen: list[float] = []
     plan = study.plan(*ASKED, epsilon=0.1)
@@ -69,13 +72,13 @@ def test_a_release_is_the_same_kind_of_thing_and_is_drawn_once(study: Any) -> No
 
 @pytest.mark.slow
 def test_refusals_are_the_same_exceptions_with_the_same_fields(study: Any) -> None:
-    plan = study.plan(ft.mean("age"), epsilon=0.2)
+    plan = study.plan(ft.sum("age"), epsilon=0.2)
     with pytest.raises(Infeasible) as stopped:
-        plan.require("mean of age", within=1e-6)
-    assert stopped.value.blocking == ("mean of age",) and stopped.value.closest > 0
+        plan.require("sum of age", within=1e-6)
+    assert stopped.value.blocking == ("sum of age",) and stopped.value.closest > 0
     with pytest.raises(InvalidValue) as wrong:
-        plan.weight("mean of aeg", 2.0)
-    assert wrong.value.name == "name" and "mean of age" in str(wrong.value)
+        plan.weight("sum of aeg", 2.0)
+    assert wrong.value.name == "name" and "sum of age" in str(wrong.value)
     expected = {
         "rows": 60,
         "age": (40.0, 12.0),
@@ -155,7 +158,8 @@ def test_rows_are_counted_from_afar_as_they_are_here(connect: Connect) -> None:
     study = connect("ada").study(DATASET)
     before = study.budget.spent_upper
     rows = study.count_rows(share=0.01)
-    assert study.budget.spent_upper == pytest.approx(before + 0.03, abs=1e-6)
+    # What was spent before may have cost a little less than its sum, and the sum is what holds from here on.
+    assert study.budget.spent_upper == pytest.approx(before + 0.03, abs=1e-4)
     again = study.count_rows(share=0.2)  # one count for each account that pays
     assert (again.values, again.lower, again.upper) == (rows.values, rows.lower, rows.upper)
     assert rows.lower < rows.values < rows.upper

@@ -122,3 +122,31 @@ def test_questions_of_many_threads_get_their_own_answers(served):
     for thread in threads:
         thread.join()
     assert found == {k: 0.5 * k for k in range(1, 9)}
+
+
+def test_a_game_is_repeated_from_its_seed_and_tells_the_secret_only_at_the_end(analyst):
+    first = analyst.post("/api/v1/play", json={"charges": [{"epsilon": 0.3}]}).json()
+    assert first["outcome"] is None and "secret" not in str(first)
+    more = {"charges": [{"epsilon": 0.3}, {"noise": "laplace", "multiplier": 4.0}], "seed": first["seed"]}
+    second = analyst.post("/api/v1/play", json=more).json()
+    assert second["rounds"][0] == first["rounds"][0] and len(second["rounds"]) == 2
+    end = analyst.post("/api/v1/play", json={**more, "finished": True}).json()
+    assert end["rounds"] == second["rounds"] and end["outcome"]["secret"] in (0, 1)
+    assert end["outcome"]["sentence"].startswith(f"The secret was {end['outcome']['secret']}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"charges": [{"epsilon": 0.0}]},
+        {"charges": [{"epsilon": 0.1, "count": 5}]},
+        {"charges": [{"epsilon": 0.1}] * 201},
+        {"charges": [], "delta": 0.0},
+        {"charges": [], "seed": -1},
+        {"charges": [], "seed": 2**31},
+        {"charges": [{"noise": "laplace", "multiplier": 0.0}]},
+    ],
+)
+def test_a_game_that_breaks_a_rule_is_refused(analyst, body):
+    assert analyst.post("/api/v1/play", json=body).status_code == 422

@@ -235,7 +235,7 @@ def test_a_delta_that_is_left_out_stays_as_it_is(curator: TestClient, served: An
     told = curator.put(f"{path}/budget", json={"epsilon": 2.0}).json()
     assert (told["total"], told["spent"]) == ({"epsilon": 2.0, "delta": 1e-6}, {"epsilon": 0.5})
     refused = curator.put(f"{path}/budget", json={"epsilon": 2.0, "delta": 0})
-    assert code_of(refused) == (422, "invalid_value") and "2e-08 or more" in refused.text
+    assert code_of(refused) == (422, "invalid_value") and "1.6e-07 or more" in refused.text
     curator.put(f"{path}/grants/bob", json={"epsilon": 0.5, "delta": 1e-7})
     assert curator.put(f"{path}/grants/bob", json={"epsilon": 0.75}).json()["total"]["delta"] == 1e-7
     curator.put(f"{path}/reserves/later", json={"epsilon": 0.5, "delta": 1e-7})

@@ -27,10 +27,8 @@ def _fields(answer: Any) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wished", [4, 37])
-def test_beside_two_locks_every_offer_of_the_planner_is_accepted(
-    curator: TestClient, served: Served, wished: int
-) -> None:
+def test_beside_two_locks_every_offer_of_the_planner_is_accepted(curator: TestClient) -> None:
+    """An eighth of an error is asked for; how other shares fare is tried in unit/study/test_offers.py."""
     statistics: list[dict[str, Any]] = [
         {"kind": "count"},
         {"kind": "histogram", "column": "age", "bins": 10},
@@ -40,10 +38,11 @@ def test_beside_two_locks_every_offer_of_the_planner_is_accepted(
     seen = curator.post(PLANS, json=draft).json()["statistics"]
     for entry, one in zip(statistics[1:], seen[1:], strict=True):  # two locks at what they are
         entry["within"] = float(f"{1.05 * one['worst_error']:.3g}")
-    statistics[0]["within"] = seen[0]["worst_error"] / (2 * wished)
+    statistics[0]["within"] = seen[0]["worst_error"] / 8
     fields, message = _fields(curator.post(PLANS, json=draft))
     said = dict(re.findall(r"closest that fits for '([^']+)' is within ([\d.e+-]+) ", message))
     assert fields["offers"] and {name: float(text) for name, text in said.items()}.items() <= fields["offers"].items()
+    assert fields["holds"] == {name: "in 999 of 1,000 releases" for name in fields["offers"] if name.startswith("mean")}
     names = [one["name"] for one in seen]
     for name, within in fields["offers"].items():
         for proof in (True, False):
@@ -96,6 +95,7 @@ def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_
         served.state.close()
 
 
+@pytest.mark.slow
 def test_a_price_that_is_said_is_enough_to_confirm(curator: TestClient, served: Served) -> None:
     """0.123457 was said of 0.1234574, and refused when it was confirmed."""
     plan: Any = SimpleNamespace(cost=SimpleNamespace(upper=0.1234574))

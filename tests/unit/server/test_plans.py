@@ -119,6 +119,9 @@ def test_an_estimate_is_close_and_says_that_it_is_none_proven(curator: TestClien
         assert one["epsilon"] == pytest.approx(other["epsilon"], rel=0.05)
         assert one["worst_error"] is None and other["worst_error"] > 0  # which a slider does not wait for
     assert quick["price"]["basic"] == pytest.approx(proven["price"]["basic"], rel=0.02)
+    assert quick["price"]["adaptive"] is None and quick["price"]["adaptive_sentence"] == ""
+    assert proven["cost"]["lower"] <= proven["price"]["adaptive"] < 1.2 * proven["cost"]["upper"]
+    assert proven["price"]["adaptive_sentence"].startswith("Choosing each measurement after seeing the answers before")
 
 
 @pytest.mark.slow
@@ -131,12 +134,14 @@ def test_a_slider_never_plans_more_than_is_free(curator: TestClient) -> None:
     assert checked(curator.post(PRICE, json=moved))["cost"]["upper"] <= 3.0
 
 
+@pytest.mark.slow
 def test_many_sliders_at_once_do_not_mix(curator: TestClient) -> None:
     def asked(weight: float) -> float:
         draft = json.loads(json.dumps(DRAFT))
         draft["statistics"][0]["weight"] = weight
-        view = checked(curator.post(PRICE, params={"proof": False}, json=draft))
-        assert view["statistics"][0]["weight"] == weight
+        for proof in (False, True):  # the first starts near whichever plan was the last, so only the second is compared
+            view = checked(curator.post(PRICE, params={"proof": proof}, json=draft))
+            assert view["statistics"][0]["weight"] == weight
         return float(view["statistics"][0]["epsilon"])
 
     weights = [0.01, 0.1, 1.0, 10.0, 100.0]

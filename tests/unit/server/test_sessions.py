@@ -40,7 +40,7 @@ def worker(served: Served) -> Iterator[None]:
     thread.start()
     yield
     made.drain()
-    thread.join(30)
+    thread.join(600)
 
 
 def opened(client: TestClient, request_id: str, **changes: Any) -> Any:
@@ -68,6 +68,7 @@ def session(analyst: TestClient) -> str:
     return str(found.json()["id"])
 
 
+@pytest.mark.slow
 def test_a_newcomer_is_quoted_a_price_for_a_dataset_alone(served: Served, analyst: TestClient) -> None:
     before = spent(served)
     found = analyst.post(f"{API}/price", json={"dataset": DATASET, "rows": 100_000}).json()
@@ -211,6 +212,7 @@ def second(served: Served) -> State:
     return State.open(replace(served.settings, workers=0), WorkerProcesses)
 
 
+@pytest.mark.slow
 def test_two_servers_give_one_answer_and_never_more_rounds_than_were_paid(served: Served, analyst: TestClient) -> None:
     job_id = opened(analyst, "shared").json()["id"]
     bob, other = served.caller("bob"), second(served)
@@ -252,6 +254,7 @@ def test_a_server_that_starts_again_keeps_every_answer(served: Served, analyst: 
     ]
 
 
+@pytest.mark.slow
 def test_a_session_is_asked_until_it_ends_and_then_says_what_is_left(served: Served) -> None:
     carl = served.signed_in("carl")
     wish = {**SMALL, "columns": ["age", "sex", "income"], "epsilon": 0.9, "updates": 2, "rows": ROWS}

@@ -136,6 +136,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     # The accountant.
     ("POST", f"{_V}/compose"): Rule(ALL, "plan"),
     ("POST", f"{_V}/regions"): Rule(ALL, "plan"),
+    ("POST", f"{_V}/play"): Rule(ALL, "plan"),
 }
 
 

@@ -70,8 +70,8 @@ _CODES: tuple[tuple[type[FarthingError], str], ...] = (
     (LedgerError, "ledger_unavailable"),
 )
 _FIELDS = (
-    "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "offers", "epsilon", "name", "rule",
-    "way_out", "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence", "column",
+    "requested", "remaining", "budget_id", "blocking", "closest", "hardest", "offers", "holds", "epsilon", "name",
+    "rule", "way_out", "text", "position", "rounds", "request_id", "reason", "role", "action", "sequence", "column",
 )  # fmt: skip
 _BY_STATUS = {
     400: "invalid_request",

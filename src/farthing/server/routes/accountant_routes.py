@@ -9,6 +9,8 @@ from farthing.server.http.error_envelope import refusals
 from farthing.server.schemas.composition_schema import (
     CompositionAsked,
     CompositionView,
+    PlayAsked,
+    PlayView,
     RegionsAsked,
     RegionsView,
 )
@@ -40,3 +42,18 @@ def compose(asked: CompositionAsked, state: TheState) -> Any:
 def regions(asked: RegionsAsked, state: TheState) -> Any:
     """Lower boundaries of the region of (false alarm, missed detection) for k mechanisms, and epsilon up to k."""
     return state.accountant.ask("regions", asked.model_dump())
+
+
+@router.post(
+    "/play",
+    response_model=PlayView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="The adaptive composition game, about a made-up secret bit",
+)
+def play(asked: PlayAsked, state: TheState) -> Any:
+    """The game so far: the answer to every charge, what it gave away, and what the filter has left.
+
+    Send the `seed` of the first answer again with one charge more; with `finished` you see the secret. No row is read,
+    and nothing is charged.
+    """
+    return state.accountant.ask("played", asked.model_dump())

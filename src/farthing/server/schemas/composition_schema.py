@@ -108,3 +108,65 @@ class CompositionView(BaseModel):
     engine: str
     sentence: str
     notes: list[str]
+
+
+class ResponseAsked(BaseModel):
+    """A randomized response about the secret bit."""
+
+    model_config = _STRICT
+    epsilon: Annotated[FiniteFloat, Field(gt=0, le=50)]
+
+
+class NoisyBitAsked(BaseModel):
+    """The secret bit with noise added to it."""
+
+    model_config = _STRICT
+    noise: Literal["laplace", "gaussian"]
+    multiplier: Annotated[FiniteFloat, Field(ge=0.01, le=1e6)]
+
+
+class PlayAsked(BaseModel):
+    """A game: its budget, the charges in the order they were chosen, and the seed of the made-up secret."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"charges": [{"epsilon": 0.2}, {"noise": "gaussian", "multiplier": 4.0}]}]},
+    )
+    epsilon: Annotated[FiniteFloat, Field(gt=0, le=50)] = 1.0
+    delta: Annotated[FiniteFloat, Field(ge=1e-15, le=0.5)] = 0.01
+    charges: Annotated[list[ResponseAsked | NoisyBitAsked], Field(max_length=200)] = Field(default_factory=list)
+    seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    finished: bool = False
+
+
+class RoundView(BaseModel):
+    """One charge: the answer (null if the filter refused), its loss, the losses so far, and what would still fit."""
+
+    answer: float | None
+    loss: float
+    total: float
+    remaining: float
+
+
+class OutcomeView(BaseModel):
+    """The end: the secret, the better guess, and what the answers gave away."""
+
+    secret: int
+    guess: int
+    right: bool
+    loss: float
+    right_at_most: float
+    sentence: str
+
+
+class PlayView(BaseModel):
+    """The game so far; `outcome` is null until it is finished."""
+
+    seed: int
+    epsilon: float
+    delta: float
+    rounds: list[RoundView]
+    total: float
+    remaining: float
+    outcome: OutcomeView | None

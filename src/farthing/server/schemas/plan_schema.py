@@ -133,6 +133,12 @@ class PriceView(View):
     optimal: float | None
     own: float | None
     sentence: str
+    adaptive: float | None = Field(
+        default=None,
+        description="what the same noises cost if each measurement is chosen after seeing the answers before it; "
+        "null in an estimate, or where it takes too long",
+    )
+    adaptive_sentence: str = ""
     gain: bool = Field(description="whether composing costs less than adding up, by a percent or more")
     rows: list[TheoremView]
 

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from farthing.accounting.comparison import Comparison, charges_of_pairs, comparison_of
+from farthing.accounting.composition_game import CompositionGame
+from farthing.accounting.filters import ClockFilter
 from farthing.accounting.region_boundaries import GRID, epsilons_of_equals, lower_boundaries
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.numerics.bounds import rounded_text, rounded_up_text
@@ -191,7 +194,44 @@ def regions(k: int, epsilon: float, delta: float, at_delta: float) -> dict[str, 
     }
 
 
-_QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"composed": composed, "regions": regions}
+def played(
+    epsilon: float, delta: float, charges: list[Mapping[str, Any]], seed: int | None, finished: bool
+) -> dict[str, Any]:
+    """The adaptive composition game so far: the same seed and charges give the same answers, so nothing is kept.
+
+    >>> game = played(1.0, 0.01, [{"epsilon": 0.4}, {"epsilon": 3.0}], seed=3, finished=False)
+    >>> [one["answer"] for one in game["rounds"]], game["outcome"]
+    ([1.0, None], None)
+    """
+    number = random.SystemRandom().getrandbits(31) if seed is None else seed
+    game = CompositionGame(ClockFilter(epsilon, delta, leak=0), seed=number)
+    for charge in charges:
+        game.ask(_event(charge))
+    outcome = game.finish() if finished else None
+    return {
+        "seed": number,
+        "epsilon": epsilon,
+        "delta": delta,
+        "rounds": [
+            {"answer": one.answer, "loss": one.loss, "total": one.total, "remaining": one.remaining}
+            for one in game.rounds
+        ],
+        "total": game.total,
+        "remaining": game.remaining,
+        "outcome": None
+        if outcome is None
+        else {
+            "secret": outcome.secret,
+            "guess": outcome.guess,
+            "right": outcome.right,
+            "loss": outcome.loss,
+            "right_at_most": outcome.right_at_most,
+            "sentence": outcome.sentence,
+        },
+    }
+
+
+_QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {"composed": composed, "regions": regions, "played": played}
 
 
 def answer(line: str) -> dict[str, Any]:

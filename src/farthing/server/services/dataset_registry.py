@@ -7,7 +7,7 @@ from typing import Any
 
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Ledger
-from farthing.ledger.account import as_stored
+from farthing.ledger.budget import as_stored
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import BudgetView

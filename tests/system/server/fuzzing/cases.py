@@ -29,7 +29,7 @@ INTENTS = {"meant": 10, "nearly": 4, "addressed": 3, "wild": 2, "negative": 4, "
 # These make what others then look at; in this order.
 MAKERS = ("/users", "/tokens", "/datasets", "/studies", "/plans", "/releases", "/sessions")
 # Some cases of these take seconds of a core, so that they get fewer of the random ones; makers get more.
-SLOW = {("POST", f"/api/v1{path}") for path in ("/compose", "/regions", "/sessions/price", "/sessions")}
+SLOW = {("POST", f"/api/v1{path}") for path in ("/compose", "/regions", "/play", "/sessions/price", "/sessions")}
 
 _SPECIAL = [
     "", "\x00", "\ud800", "a\u202eb", "'; drop table users; --", "%s%n%00", "../../../etc/passwd", "${7*7}", "9" * 400,

@@ -208,6 +208,11 @@ def _regions(mind: Mind) -> Wish:
     return Wish(body={"k": mind.draw.randrange(1, 30), "epsilon": 0.1, "delta": 0.001, "at_delta": 0.1})
 
 
+def _play(mind: Mind) -> Wish:
+    charges = [{"epsilon": 0.2}, {"noise": "gaussian", "multiplier": 4.0}][: mind.draw.randrange(3)]
+    return Wish(body={"charges": charges, "seed": mind.draw.randrange(100), "finished": mind.draw.random() < 0.5})
+
+
 def _goes(kind: str) -> Callable[[Mind], Wish]:
     return lambda mind: Wish({"id": mind.dispensable(kind)})
 
@@ -271,4 +276,5 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/ledger/export"): _nothing,
     ("POST", f"{V}/compose"): _compose,
     ("POST", f"{V}/regions"): _regions,
+    ("POST", f"{V}/play"): _play,
 }

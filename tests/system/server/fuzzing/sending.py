@@ -18,7 +18,7 @@ from system.server.fuzzing.known import Known
 from system.server.fuzzing.meant import MEANT, Mind, Wish
 from system.server.fuzzing.tables import DECLARED
 
-LONG = 60.0  # seconds; nothing takes so long unless something is broken
+LONG = 300.0  # seconds; nothing takes so long unless something is broken
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 _TYPES = ("application/json", "application/json; charset=utf-16", "text/plain", "application/x-www-form-urlencoded",
           "multipart/form-data; boundary=x", "application/problem+json", "")  # fmt: skip

@@ -56,7 +56,7 @@ class LittleProvider:
     def close(self) -> None:
         self.server.shutdown()
         self.server.server_close()
-        self.thread.join(20)
+        self.thread.join(600)
 
     def signed_in(self, address: str) -> dict[str, str]:
         """What a person does there: the query with which the browser is sent back."""

@@ -46,7 +46,7 @@ def test_many_long_questions_of_one_analyst_hold_up_nobody_else(
     go_on = threading.Event()
 
     def slow(*_: Any) -> dict[str, Any]:
-        assert go_on.wait(60)
+        assert go_on.wait(600)
         return {}
 
     monkeypatch.setattr(served.state.accountant, "ask", slow)
@@ -66,7 +66,7 @@ def test_many_long_questions_of_one_analyst_hold_up_nobody_else(
             ]
             await asyncio.sleep(0.5)
             try:
-                answer = await asyncio.wait_for(client.get("/api/v1/me", headers=headers(eve)), 20)
+                answer = await asyncio.wait_for(client.get("/api/v1/me", headers=headers(eve)), 300)
             finally:
                 go_on.set()
                 await asyncio.gather(*flood, return_exceptions=True)

@@ -52,7 +52,7 @@ def port() -> Iterator[int]:
         thread.start()
         yield door.getsockname()[1]
         server.should_exit = True
-        thread.join(10)
+        thread.join(600)
 
 
 def connected(port: int) -> socket.socket:

@@ -12,6 +12,7 @@ import pytest
 
 from farthing.errors import AnswerForfeited, BudgetExceeded, EngineError, InvalidValue, LedgerUnavailable
 from farthing.server.auth.permissions import Caller
+from farthing.server.jobs import job_worker
 from farthing.server.jobs.job_runner import MOST_ATTEMPTS, Kind, Progress, TakenOver, perform
 from farthing.server.jobs.job_worker import SLOTS, Worker, WorkerProcesses
 from farthing.server.services.app_state import State
@@ -22,6 +23,7 @@ from farthing.server.store.store_tables import jobs, users
 
 BOB = Caller("bob", "analyst", frozenset({"spend"}), "token")
 COST = 0.25
+LONG = 600  # seconds, for what takes a moment on an idle machine
 
 
 @pytest.fixture
@@ -42,6 +44,22 @@ def state(tmp_path: Path) -> Iterator[State]:
     found.close()
 
 
+class Clock:
+    """Time that passes when a test says so: on a busy machine seconds pass between two lines."""
+
+    now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(job_worker, "time", made)
+    return made
+
+
 @contextmanager
 def working(state: State, kind: Kind, *, patience: float = 15.0, slots: int = SLOTS) -> Iterator[Worker]:
     worker = Worker(state, kinds={"release": kind}, patience=patience, look=0.02, slots=slots)
@@ -51,7 +69,7 @@ def working(state: State, kind: Kind, *, patience: float = 15.0, slots: int = SL
         yield worker
     finally:
         worker.drain()
-        thread.join(20)
+        thread.join(LONG)
         assert not thread.is_alive()
 
 
@@ -66,7 +84,7 @@ def job(state: State, request_id: str) -> rows.Job:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LONG
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.01)
@@ -177,18 +195,20 @@ def test_what_a_dead_worker_had_is_settled_by_the_ledger(state: State) -> None:
     assert state.root.budget("people").spent_upper == 3 * COST
 
 
-def test_a_worker_counts_as_dead_when_its_heartbeat_stands_still_whatever_clocks_show(state: State) -> None:
+def test_a_worker_counts_as_dead_when_its_heartbeat_stands_still_whatever_clocks_show(
+    state: State, clock: Clock
+) -> None:
     ask(state, "r-1")
     rows.take(state.store, "silent", ["release"])
     watcher = Worker(state, kinds={"release": charge_and_answer}, patience=0.05)
     for _ in range(3):
         rows.beat(state.store, "silent")
         watcher._look_after_the_dead()
-        time.sleep(0.06)
+        clock.now += 0.06
         rows.beat(state.store, "silent")
         watcher._look_after_the_dead()
         assert job(state, "r-1").worker == "silent"
-    time.sleep(0.06)
+    clock.now += 0.06
     watcher._look_after_the_dead()
     assert (job(state, "r-1").state, job(state, "r-1").attempts) == ("queued", 1)
 
@@ -204,16 +224,16 @@ def test_a_job_that_its_own_worker_dropped_is_noticed_while_it_lives(state: Stat
         assert ended(state, "r-1").state == "released"
 
 
-def test_a_watcher_that_was_away_itself_starts_to_watch_anew(state: State) -> None:
+def test_a_watcher_that_was_away_itself_starts_to_watch_anew(state: State, clock: Clock) -> None:
     ask(state, "r-1")
     rows.take(state.store, "slow", ["release"])
     watcher = Worker(state, kinds={"release": charge_and_answer}, patience=0.05)
     watcher._look_after_the_dead()
-    time.sleep(0.06)
-    watcher._looked -= 60  # the store did not answer for a minute
+    clock.now += 0.06
+    clock.now += 60  # the store did not answer for a minute
     watcher._look_after_the_dead()
     assert job(state, "r-1").worker == "slow"
-    time.sleep(0.06)
+    clock.now += 0.06
     watcher._look_after_the_dead()
     assert job(state, "r-1").state == "queued"
 
@@ -256,13 +276,13 @@ def test_a_drained_worker_finishes_what_it_has_and_takes_no_more(state: State) -
 
     def slow(job: rows.Job, state: State, progress: Progress) -> None:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(LONG)
         charge_and_answer(job, state, progress)
 
     # With one slot it cannot be in the middle of taking another job when it is drained.
     with working(state, slow, slots=1) as worker:
         ask(state, "r-1")
-        assert begun.wait(20)
+        assert begun.wait(LONG)
         worker.drain()
         ask(state, "r-2")
         go_on.set()
@@ -274,7 +294,7 @@ def test_a_long_job_does_not_hold_up_a_short_one(state: State) -> None:
 
     def one_slow(job: rows.Job, state: State, progress: Progress) -> None:
         if job.id.endswith("slow"):
-            assert go_on.wait(20)
+            assert go_on.wait(LONG)
         charge_and_answer(job, state, progress)
 
     with working(state, one_slow):
@@ -290,12 +310,12 @@ def test_progress_is_written_down(state: State) -> None:
     def half(job: rows.Job, state: State, progress: Progress) -> None:
         progress(0.5)
         told.set()
-        assert seen.wait(20)
+        assert seen.wait(LONG)
         charge_and_answer(job, state, lambda share: None)
 
     with working(state, half):
         ask(state, "r-1")
-        assert told.wait(20)
+        assert told.wait(LONG)
         assert (job(state, "r-1").progress, job(state, "r-1").state) == (0.5, "running")
         seen.set()
         assert ended(state, "r-1").progress == 1.0

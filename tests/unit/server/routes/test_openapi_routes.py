@@ -28,6 +28,7 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
             yield method.upper(), path, operation
 
 
+@pytest.mark.slow
 def test_it_says_what_it_is(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1")
     assert document["info"]["title"] == "farthing"

@@ -34,7 +34,8 @@ function PlainPrice({ price, cost, delta, proving }) {
     ${price.gain ? null : html`<${Notice} title="No gain yet"><p>With so few statistics the best theorem charges as much as plain addition. Composition pays off with more of them.</p><//>`}
     <${Bars} title="The same plan under each theorem" description=${price.sentence} rows=${rows} text=${privacy}
       table=${{ caption: "Epsilon of this plan under each theorem", head: ["Theorem", "Epsilon", "Remark"], rows: (price.rows ?? []).map((row) => [row.theorem, privacy(row.epsilon), row.remark ?? ""]) }} />
-    <p class="small muted">${price.sentence}</p>`;
+    <p class="small muted">${price.sentence}</p>
+    ${price.adaptive_sentence ? html`<p class="small muted">${price.adaptive_sentence}</p>` : null}`;
 }
 
 export const Price = memo(PlainPrice);

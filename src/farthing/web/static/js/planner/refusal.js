@@ -27,13 +27,15 @@ export function Refusal({ refusal, own = null, ownKey = null, actions }) {
   if (error.code !== "infeasible")
     return html`<${Notice} tone="bad" live title="This did not work"><p>${error.message}</p><//>`;
   // Every offer was tried by the planner with all else as it is: it is passed on as it came.
-  const { blocking = [], offers = {} } = error.fields ?? {};
+  const { blocking = [], offers = {}, holds = {} } = error.fields ?? {};
+  // Beside it stands the error of one release, which may be smaller: an offer says in how many it is kept.
+  const offered = (name) => `${exactly(offers[name])}${holds[name] ? ` ${holds[name]}` : ""}`;
   const others = blocking.filter((name) => name !== own);
   return html`
     <${Notice} tone="warn" live title="This does not fit as things stand">
       <p>${reason(error, own, cause.tried)}</p>
       <div class="row">
-        ${own !== null && offers[own] > 0 ? html`<${Button} small onClick=${() => actions.make(ownKey, offers[own])}>Closest possible: ${exactly(offers[own])}<//>` : null}
+        ${own !== null && offers[own] > 0 ? html`<${Button} small onClick=${() => actions.make(ownKey, offers[own])}>Closest possible: ${offered(own)}<//>` : null}
         ${others.map(
           (name) => html`
           <${Button} key=${name} small onClick=${() => actions.unlockNamed(name, cause)}>Unlock ${name}<//>`,
@@ -42,7 +44,7 @@ export function Refusal({ refusal, own = null, ownKey = null, actions }) {
           .filter(([name]) => name !== own)
           .map(
             ([name, error]) => html`
-          <${Button} key=${`loosen ${name}`} small onClick=${() => actions.loosen(name, error, cause)}>Loosen ${name} to ${exactly(error)}<//>`,
+          <${Button} key=${`loosen ${name}`} small onClick=${() => actions.loosen(name, error, cause)}>Loosen ${name} to ${offered(name)}<//>`,
           )}
       </div>
       <details class="more"><summary>The planner's message</summary><p class="small">${error.message}</p></details>

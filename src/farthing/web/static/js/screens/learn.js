@@ -8,6 +8,7 @@ import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { count, privacy } from "../format.js";
 import { CompositionCard } from "../learn/composition.js";
+import { GameCard } from "../learn/game.js";
 import { remembered, useNewest } from "../learn/latest_answer.js";
 import { RegionCard } from "../learn/region.js";
 import { gainSentence, totalsAt } from "../learn/sentences.js";
@@ -46,6 +47,7 @@ export default function Screen() {
                 ? null
                 : html`<${Card} title="What the total comes to"><${Loading} label="Drawing" lines=${6} /><//>`
           }
+          <${GameCard} />
         </div>
       </div>
     <//>`;

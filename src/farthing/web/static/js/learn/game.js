@@ -1,0 +1,127 @@
+// The adaptive composition game: choose the next charge after seeing the last answer, and watch the filter hold.
+
+import { html, useState } from "../../vendor/preact.js";
+import { post } from "../api.js";
+import { Button } from "../components/button.js";
+import { Card } from "../components/card.js";
+import { ErrorBox } from "../components/error.js";
+import { NumberField, SelectField } from "../components/field.js";
+import { Table } from "../components/table.js";
+import { amount, privacy } from "../format.js";
+
+const BUDGET = { epsilon: 1, delta: 0.01 };
+const NEW = { charges: [], view: null };
+const KINDS = {
+  response: {
+    text: "the bit, or its opposite (randomized response)",
+    label: "Epsilon",
+    start: 0.2,
+    body: (size) => ({ epsilon: size }),
+  },
+  laplace: {
+    text: "the bit with Laplace noise",
+    label: "Scale of the noise",
+    start: 5,
+    body: (size) => ({ noise: "laplace", multiplier: size }),
+  },
+  gaussian: {
+    text: "the bit with Gaussian noise",
+    label: "Standard deviation of the noise",
+    start: 5,
+    body: (size) => ({ noise: "gaussian", multiplier: size }),
+  },
+};
+
+export function GameCard() {
+  const [game, setGame] = useState(NEW);
+  const [kind, setKind] = useState("response");
+  const [size, setSize] = useState(KINDS.response.start);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(null);
+  const over = Boolean(game.view?.outcome);
+
+  const move = async (charges, finished) => {
+    setBusy(true);
+    try {
+      const view = await post("/play", { ...BUDGET, charges, seed: game.view?.seed ?? null, finished });
+      setGame({ charges, view });
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const choose = (next) => {
+    setKind(next);
+    setSize(KINDS[next].start);
+  };
+  const ask = (event) => {
+    event.preventDefault();
+    if (size > 0) move([...game.charges, KINDS[kind].body(size)], false);
+  };
+
+  return html`
+    <${Card} title="Play: decide after every answer" class="learn-game">
+      <p>
+        A secret bit was made up: 0 or 1. Every answer says a little about it. Choose the next one after seeing the last;
+        a filter allows epsilon ${privacy(BUDGET.epsilon)} at delta ${privacy(BUDGET.delta)} in all, however you choose.
+      </p>
+      <form class="learn-game-form" onSubmit=${ask}>
+        <${SelectField} label="Ask for" value=${kind} onValue=${choose} disabled=${over}
+          options=${Object.entries(KINDS).map(([key, one]) => [key, one.text])} />
+        <${NumberField} key=${kind} label=${KINDS[kind].label} value=${size} onValue=${setSize} disabled=${over} />
+        <div class="row">
+          <${Button} kind="primary" type="submit" busy=${busy} disabled=${over || !(size > 0)}>Ask<//>
+          ${
+            over
+              ? html`<${Button} onClick=${() => setGame(NEW)}>New game<//>`
+              : html`<${Button} busy=${busy} disabled=${!game.charges.length} onClick=${() => move(game.charges, true)}>Tell me the secret<//>`
+          }
+        </div>
+      </form>
+      <${ErrorBox} error=${error} />
+      <p class="learn-game-standing" role="status" aria-live="polite">${standing(game)}</p>
+      ${game.charges.length ? html`<${Rounds} game=${game} />` : null}
+    <//>`;
+}
+
+function standing({ charges, view }) {
+  if (!charges.length) return "Nothing has been asked. One charge of epsilon 1 would fit, or many small ones.";
+  if (view.outcome) return view.outcome.sentence;
+  const last = view.rounds[view.rounds.length - 1];
+  const left = `One charge of epsilon ${privacy(view.remaining)} would still fit.`;
+  if (last.answer === null)
+    return `Refused: this would be more than the budget allows, so nothing was answered. ${left}`;
+  const lean =
+    view.total === 0
+      ? "The answers say nothing either way."
+      : `The answers speak for ${view.total > 0 ? 1 : 0}, with odds of ${amount(Math.exp(Math.abs(view.total)))} to 1.`;
+  return `${lean} The loss so far is ${amount(Math.abs(view.total))}. ${left}`;
+}
+
+function Rounds({ game }) {
+  const rows = game.view.rounds.map((round, at) => ({ ...round, at: at + 1, charge: game.charges[at] })).reverse();
+  const columns = [
+    { key: "at", title: "Round", head: true },
+    { key: "charge", title: "Asked for", cell: ({ charge }) => named(charge) },
+    {
+      key: "answer",
+      title: "Answer",
+      right: true,
+      cell: ({ answer }) => (answer === null ? "refused" : amount(answer)),
+    },
+    { key: "loss", title: "Loss", right: true, cell: ({ answer, loss }) => (answer === null ? "—" : signed(loss)) },
+    { key: "total", title: "In all", right: true, cell: ({ total }) => signed(total) },
+    { key: "remaining", title: "Left", right: true, cell: ({ remaining }) => privacy(remaining) },
+  ];
+  return html`
+    <${Table} caption="The rounds, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.at} />
+    <p class="hint">A loss above 0 speaks for 1, below 0 for 0. "Left" is the largest single epsilon that the filter would admit.</p>`;
+}
+
+const named = (charge) =>
+  charge.noise
+    ? `${charge.noise === "laplace" ? "Laplace" : "Gaussian"} noise ${amount(charge.multiplier)}`
+    : `epsilon ${privacy(charge.epsilon)}`;
+const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "") + amount(Math.abs(value));
