@@ -5,8 +5,8 @@
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV ?= .venv
-# More than cores: tests wait for databases and browsers, and on a busy machine the share is by the head.
-WORKERS ?= 6
+# More than cores: tests wait for databases and browsers, and on a busy machine the share is by the head. See tests/forks.py.
+WORKERS ?= 10
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -14,7 +14,7 @@ STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 PINS := pyproject.toml constraints.txt
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+PYTEST := $(BIN)/python -m pytest --forks $(WORKERS) $(PYTEST_ARGS)
 # The page's JavaScript and CSS are checked by Biome, which npm fetches into $(VENV). Nothing else here needs Node: where it
 # is missing, or npm reaches no registry, a line says that the page was not checked.
 NPM ?= npm
@@ -50,11 +50,11 @@ test: $(STAMPS)/all style  ## lint, types, every test and every example in the d
 every-test: $(STAMPS)/all compiled
 	$(PYTEST)
 
-# Once and on all cores: six workers that start together would each compile all of it.
+# Once and on all cores: processes that tests start together would each compile all of it.
 compiled: $(STAMPS)/all
 	@$(BIN)/python -m compileall -qq -j 0 src
 
-test-fast: $(STAMPS)/all compiled  ## every test but those marked slow: 5 minutes of processor time, less than 3 on two idle cores
+test-fast: $(STAMPS)/all compiled  ## every test but those marked slow: 7 minutes of processor time, 4 on two idle cores
 	$(PYTEST) -m "not slow"
 
 test-repeat: $(STAMPS)/all  ## that the tests say the same every time: DRAWS=100 and WHOLE=5 rounds beside busy loops

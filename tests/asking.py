@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,10 @@ from farthing.data import Count, Dataset, Sum, dataset
 from farthing.ledger import Ledger
 from farthing.statistics.measurements import Measurements, Noise, Slot
 
-PEOPLE = dataset(pa.table({"age": [30, 45, 51], "person": [1, 1, 2]}), schema={"age": (0, 110)})
+
+@cache
+def the_people() -> Dataset:
+    return dataset(pa.table({"age": [30, 45, 51], "person": [1, 1, 2]}), schema={"age": (0, 110)})
 
 
 class Rows:
@@ -32,7 +36,8 @@ class Rows:
         monkeypatch.setattr(Dataset, "exact", counted)
 
 
-def plan(epsilon: float = 0.25, people: Dataset = PEOPLE) -> Measurements:
+def plan(epsilon: float = 0.25, people: Dataset | None = None) -> Measurements:
+    people = people or the_people()
     count, total = Count(), Sum("age")
     return Measurements(
         (),
@@ -45,7 +50,7 @@ def plan(epsilon: float = 0.25, people: Dataset = PEOPLE) -> Measurements:
 
 
 def released(ledger: Ledger, request_id: str | None = "r-1", **options: Any) -> Answered:
-    return Curator(ledger).release(PEOPLE, plan(), ledger_name="survey", request_id=request_id, **options)
+    return Curator(ledger).release(the_people(), plan(), ledger_name="survey", request_id=request_id, **options)
 
 
 def spent(ledger: Ledger) -> float:

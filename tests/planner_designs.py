@@ -39,6 +39,7 @@ class HandOutput:
     coefficients: Mapping[str, Any]
     step: float = 0.0
     condition = depends_on = limitless = assumed_column = ""
+    holds = "in every release"
     links = None
 
     @property
@@ -62,7 +63,9 @@ class ChoiceOutput:
     spread: float
     coefficients: Mapping[str, Any] = field(default_factory=dict)
     condition = depends_on = limitless = assumed_column = ""
+    holds = "in every release"
     links = None
+    choices = (1, 1.0)
 
     @property
     def alone(self) -> Mapping[str, Any]:

@@ -25,9 +25,9 @@ def _server(module: str, run: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(testrun_uid: str) -> Iterator[dict[str, Any]]:
+def postgres_server(run_id: str) -> Iterator[dict[str, Any]]:
     """The facts of the PostgreSQL that the whole run shares."""
-    yield from _server("postgres_server", testrun_uid)
+    yield from _server("postgres_server", run_id)
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def mortal_postgres() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def spark_cluster(testrun_uid: str) -> Iterator[dict[str, Any]]:
+def spark_cluster(run_id: str) -> Iterator[dict[str, Any]]:
     """The facts of the Spark cluster that the whole run shares."""
-    yield from _server("spark_cluster", testrun_uid)
+    yield from _server("spark_cluster", run_id)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """One server for all the processes of a test run, stopped when the last of them has gone, however it went.
 
-Under pytest-xdist every worker is a process of its own, and any of them may be killed. So nobody who runs tests owns
+Every worker of a run is a process of its own, and any of them may be killed. So nobody who runs tests owns
 a server. A keeper process does: it starts the server, writes its facts to a file, and stops it once nobody holds the
 shared lock on `users` any more. The kernel gives a lock back when its process dies, so nothing stays behind even then.
 

@@ -196,7 +196,7 @@ def _sleepers(facts: dict[str, Any]) -> int:
 
 
 def _wait_until_dead(pid: int) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 600
     while time.monotonic() < until:
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:

@@ -53,4 +53,7 @@ def test_sums_of_cells_are_the_same_on_every_engine(engine: EngineUnderTest) -> 
         if None not in (row["sex"], row["age"], row["smoker"]) and (row["bmi"] or 0) >= 12
     ]
     (marginal,) = design.output(ASKED[3].name).slots
-    assert {int(np.sum(found[name])) for name in marginal.aggregates} == {len(complete)}
+    rest = table.num_rows - len(complete)
+    for name, part in marginal.aggregates.items():  # tables count complete rows; the others are counted by each column
+        assert int(np.sum(found[name])) == (rest if part.where.startswith("case when") else len(complete))
+    assert rest and any(int(np.sum(found[name])) == rest for name in marginal.aggregates)

@@ -128,7 +128,7 @@ def _lives(pid: int) -> bool:
 
 
 def _wait_until(condition: Any) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import logging.config
 import os
 import signal
 import socket
@@ -128,9 +129,13 @@ def test_no_cell_is_in_any_message_or_log(spark_engine: SparkUnderTest) -> None:
     records: list[logging.LogRecord] = []
     listener = logging.Handler()
     listener.emit = records.append  # type: ignore[method-assign]
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    names = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+    for name in names:
         PySparkLogger.getLogger(name).addHandler(listener)
     logging.getLogger().addHandler(listener)
+    # Web servers configure logging like this; it switches on what Spark's client had switched off.
+    logging.config.dictConfig({"version": 1, "disable_existing_loggers": False})
+    assert not logging.getLogger(names[-1]).disabled
     canary = f"cell-{os.urandom(8).hex()}"
     table = spark_engine.load(pa.table({"s": [canary], "n": [2**62 + 12345]})).get_name()
     for sql in (
@@ -150,8 +155,9 @@ def test_no_cell_is_in_any_message_or_log(spark_engine: SparkUnderTest) -> None:
     with suppress(Exception):
         spark_engine.engine.backend._session.sql(f"SELECT n * n FROM {table}").collect()
     assert any("ARITHMETIC_OVERFLOW" in record.getMessage() for record in records)
-    for name in ("", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+    for name in ("", *names):
         logging.getLogger(name).removeHandler(listener)
+    logging.getLogger(names[-1]).disabled = True
 
 
 @pytest.mark.parametrize(

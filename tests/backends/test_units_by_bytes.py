@@ -45,6 +45,7 @@ def people(table: Any, max_rows: int, column: str = "a") -> Dataset:
     return dataset(table, unit="id", max_rows=max_rows, schema={column: (0, 10)})
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whichever rows a server keeps
 def test_rows_are_bounded_sampled_joined_and_added_by_the_bytes_of_their_unit(
     engine: EngineUnderTest,
@@ -119,5 +120,6 @@ def test_units_without_one_form_are_refused_by_their_type(engine: EngineUnderTes
     """1.0 and 1.00, 0.0 and -0.0, one moment in two time zones: equal and not the same."""
     for kind in WRONG_UNITS[engine.name]:
         table = hostile(engine, {"id": kind, "a": "bigint"}, [])
-        with pytest.raises(InvalidValue, match="must be a column of whole numbers, text, UUIDs or dates"):
+        with pytest.raises(InvalidValue, match="must be a column of whole numbers, text, UUIDs or dates") as refusal:
             people(table, 1)
+        assert "DataType" not in str(refusal.value)  # a type that Ibis does not know has a name, too

@@ -202,6 +202,16 @@ def test_ratios_are_to_the_best_peer_and_never_to_ourselves(people: People) -> N
     assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
 
 
+def test_predictions_are_compared_with_what_they_are_about(people: People) -> None:
+    (found,) = outcomes_of(people, {OURS[ROWS]: 3.0})
+    assert found.said == {"count": 1.0, "count by sex": 1.0}
+    assert replace(found, delivered={"count": 6.0}, predicted={"count": 3.0}).said == {"count": 0.5}
+    asked = [one for one in twelve() if one.name == "mean of gain by workclass"]
+    drawn = released(people, asked, 50.0, 0.0, ROWS, 2)
+    needed = people.rows / 9 / 2 * 0.75
+    assert (drawn["delivered"].keys() == {asked[0].name}) == bool((asked[0].counts(people) >= max(needed, 300)).any())
+
+
 def test_the_best_peer_is_not_the_luckiest(people: People) -> None:
     """Two peers with the same law: chosen by one half and measured by the other, neither gains by luck."""
     asked = twelve()[0]

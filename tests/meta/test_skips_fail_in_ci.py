@@ -24,11 +24,11 @@ SKIPS_AS_A_FILE = "import pytest\npytest.importorskip('a_module_nobody_has')\nde
         ({"test_it.py": PASSES + SKIPS}, "true", (), 1),
         ({"test_it.py": PASSES + SKIPS}, "", (), 0),
         ({"test_it.py": PASSES, "test_other.py": SKIPS_AS_A_FILE}, "true", (), 1),
-        pytest.param({"test_it.py": PASSES + SKIPS}, "true", ("-n", "1"), 1, marks=pytest.mark.slow),
+        pytest.param({"test_it.py": PASSES + SKIPS}, "true", ("--forks", "1"), 1, marks=pytest.mark.slow),
         pytest.param(
             {"test_it.py": PASSES, "test_other.py": SKIPS_AS_A_FILE},
             "true",
-            ("-n", "1"),
+            ("--forks", "1"),
             1,
             marks=pytest.mark.slow,
         ),
@@ -53,7 +53,8 @@ def _run(folder: Path, files: dict[str, str], ci: str, workers: tuple[str, ...])
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     # Plugins of others, which take longer to import than all of this, have no say in it.
     environment |= {"CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    own = ("-p", "xdist", *workers) if workers else ()
+    own = ("-p", "forks", *workers) if workers else ()
+    environment["PYTHONPATH"] = str(CONFTEST.parent)
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *own],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,

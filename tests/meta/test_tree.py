@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,13 +20,18 @@ _MACHINE = re.compile(r"(?<![\w.~])/(?:work|farm|home|root|Users|opt|mnt)/\w")
 _INDEX_SETTING = re.compile(r"(?:--(?:extra-)?index-url|--find-links|--trusted-host|PIP_(?:EXTRA_)?INDEX_URL)\b")
 _INDEX_HOST = re.compile(r"https?://[^\s\"')]*/simple\b")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-_TEXT = {path: text for path in project_files() if (text := text_of(path)) is not None}
+
+
+@cache
+def _texts() -> dict[Path, str]:
+    """Every file that is text; read by the first test that needs it, not by every process that collects it."""
+    return {path: text for path in project_files() if (text := text_of(path)) is not None}
 
 
 def _found(pattern: re.Pattern[str]) -> list[str]:
     return [
         f"{path.relative_to(TOP)}:{number}: {line.strip()[:100]}"
-        for path, text in _TEXT.items()
+        for path, text in _texts().items()
         if path != Path(__file__)
         for number, line in enumerate(text.splitlines(), 1)
         if pattern.search(line)
@@ -33,8 +39,8 @@ def _found(pattern: re.Pattern[str]) -> list[str]:
 
 
 def test_the_tree_is_read_at_all() -> None:
-    assert TOP / "README.md" in _TEXT
-    assert TOP / "src/farthing/errors.py" in _TEXT
+    assert TOP / "README.md" in _texts()
+    assert TOP / "src/farthing/errors.py" in _texts()
 
 
 def test_nothing_is_marked_unfinished() -> None:
@@ -53,7 +59,7 @@ def test_no_package_index_is_named() -> None:
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_no_host_of_this_machines_pip_settings_is_named() -> None:
     hosts = {host for url in _configured_urls() if (host := urlsplit(url).hostname)}
-    named = [host for host in hosts if any(host in text for text in _TEXT.values())]
+    named = [host for host in hosts if any(host in text for text in _texts().values())]
     assert named == []
 
 
@@ -88,7 +94,7 @@ def test_no_python_file_grows_past_five_hundred_lines() -> None:
     """A file that long holds more than one idea. Docstrings do not count: nobody should write less of them for it."""
     giants = {
         str(path.relative_to(TOP)): lines
-        for path, text in _TEXT.items()
+        for path, text in _texts().items()
         if path.suffix == ".py" and text.count("\n") > 500 and (lines := _lines_without_docstrings(text)) > 500
     }
     assert giants == {}
@@ -122,7 +128,7 @@ def _flaws(source: str) -> list[str]:
 
 
 def test_names_and_docstrings_of_the_source_say_something() -> None:
-    source = {path: text for path, text in _TEXT.items() if path.suffix == ".py" and TOP / "src" in path.parents}
+    source = {path: text for path, text in _texts().items() if path.suffix == ".py" and TOP / "src" in path.parents}
     assert {str(path.relative_to(TOP)): flaws for path, text in source.items() if (flaws := _flaws(text))} == {}
 
 
@@ -143,7 +149,7 @@ def test_a_name_or_docstring_that_says_nothing_is_noticed(source: str, flaws: li
 
 def test_no_file_is_a_drawer() -> None:
     drawers = {"utils.py", "util.py", "common.py", "helpers.py", "misc.py"}
-    assert [str(path.relative_to(TOP)) for path in _TEXT if path.name in drawers] == []
+    assert [str(path.relative_to(TOP)) for path in _texts() if path.name in drawers] == []
 
 
 @pytest.mark.parametrize("face", sorted((TOP / "src").rglob("__init__.py")), ids=lambda path: path.parent.name)

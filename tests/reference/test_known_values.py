@@ -51,6 +51,7 @@ def test_homogeneous_equals_the_sum_of_binomials(epsilon: float, count: int, del
     assert bounds.width <= 1e-9
 
 
+@pytest.mark.slow
 def test_one_laplace_in_closed_form() -> None:
     for multiplier in (0.5, 2.0, 50.0):
         whole = 1 / multiplier

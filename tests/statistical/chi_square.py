@@ -48,13 +48,16 @@ class Bins:
         starts = np.unique(np.concatenate([np.arange(1, 200), np.linspace(1, far, 60_000).astype(np.int64)]))
         tails = upper_tails(distribution, scale, starts)
         first = int(np.flatnonzero(1 - 2 * tails >= target)[0])  # the middle bin grows from {0} on both sides
-        chosen, left = [int(starts[first])], tails[first]
-        for start, tail in zip(starts.tolist(), tails.tolist(), strict=True):
+        chosen = [first]
+        while True:
             # A bin takes its share, or half of what is left: the far tail is looked at as well.
-            if start > chosen[-1] and left - tail >= max(least, min(target, left / 2)) and tail >= least:
-                chosen.append(start)
-                left = tail
-        right = np.array(chosen, dtype=np.int64)
+            left = float(tails[chosen[-1]])
+            after = left - max(least, min(target, left / 2))
+            place = max(int(np.searchsorted(-tails, -after)), chosen[-1] + 1)
+            if place == len(tails) or tails[place] < least:
+                break
+            chosen.append(place)
+        right = starts[chosen]
         return cls(distribution, np.concatenate([1 - right[::-1], right]))
 
     def masses(self, scale: float) -> NDArray[np.float64]:

@@ -1,0 +1,234 @@
+"""`--forks=8`: collect once, then run the tests in so many forked processes.
+
+Twelve thousand tests and all they import take 15 seconds of processor time to collect. Workers that collect again, as
+those of pytest-xdist do, must be few, and on a machine with other work the share of the processor goes by the head.
+Here a worker is a copy of the process that has collected: it costs nothing, and there may be many.
+
+The first process hands out tests in batches of one file, those with slow tests first, and reports what comes back. A
+worker asks for its next batch before it runs the last test of the present one, so that pytest knows which fixtures are
+still needed. If a worker dies, the test that it ran has failed, the rest of its batch is handed out again, and another
+worker takes its place. What a module holds open when it is imported (a connection, a thread) does not survive a fork:
+tests open such things in fixtures.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import signal
+import sys
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+
+import pytest
+
+Batch = list[int]
+"""The numbers of tests, in the order of their collection."""
+
+_MOST_TESTS, _MOST_SLOW_TESTS = 24, 3  # of a batch
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--forks", type=int, default=0, help="run the tests in so many forked processes")
+
+
+_RUN_ID = pytest.StashKey[str]()
+
+
+@pytest.fixture(scope="session")
+def run_id(pytestconfig: pytest.Config) -> str:
+    """A name that all workers of this run know, and no other run."""
+    return pytestconfig.stash[_RUN_ID]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_RUN_ID] = uuid.uuid4().hex
+    if config.getoption("--forks") and not config.getoption("--collect-only"):
+        config.pluginmanager.register(Forks(config.getoption("--forks")), "forked-workers")
+
+
+@dataclass
+class _Worker:
+    """A forked process as the first one sees it: what it was given, and has not ended."""
+
+    number: int
+    process: int
+    line: Connection
+    given: deque[int]
+    runs: int | None = None
+
+
+class Forks:
+    """The plugin in the first process."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._started = 0
+        self._workers: list[_Worker] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Instead of one test after the other."""
+        if session.testsfailed and not session.config.option.continue_on_collection_errors:
+            raise session.Interrupted(f"{session.testsfailed} errors during collection")
+        waiting = deque(batches(session.items))
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
+        try:
+            for _ in range(min(self._count, len(waiting))):
+                self._fork(session)
+            while self._workers:
+                for line in wait([worker.line for worker in self._workers]):
+                    worker = next(one for one in self._workers if one.line is line)
+                    self._hear(session, worker, waiting)
+                    _stop_if_told(session)
+        finally:
+            for worker in self._workers:
+                os.kill(worker.process, signal.SIGKILL)
+                os.waitpid(worker.process, 0)
+        return True
+
+    def _fork(self, session: pytest.Session) -> None:
+        ours, theirs = Pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._started += 1
+        process = os.fork()
+        if not process:
+            for line in [ours, *(worker.line for worker in self._workers)]:
+                line.close()
+            _work(session, theirs, self._started)
+        theirs.close()
+        self._workers.append(_Worker(self._started, process, ours, deque()))
+
+    def _hear(self, session: pytest.Session, worker: _Worker, waiting: deque[Batch]) -> None:
+        hook = session.config.hook
+        try:
+            kind, content = worker.line.recv()
+        except (EOFError, ConnectionError):
+            self._bury(session, worker, waiting)
+            return
+        if kind == "more":
+            batch = waiting.popleft() if waiting else []
+            worker.given.extend(batch)
+            worker.line.send(batch)
+        elif kind == "runs":
+            worker.runs = content
+            worker.given.remove(content)
+        elif kind == "report":
+            report = hook.pytest_report_from_serializable(config=session.config, data=content)
+            hook.pytest_runtest_logreport(report=report)
+        elif kind == "ran":
+            item = session.items[content]
+            worker.runs = None
+            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _bury(self, session: pytest.Session, worker: _Worker, waiting: deque[Batch]) -> None:
+        """A worker has ended: because there is no more to do, or because a test took it down."""
+        self._workers.remove(worker)
+        worker.line.close()
+        code = os.waitstatus_to_exitcode(os.waitpid(worker.process, 0)[1])
+        if worker.runs is not None:
+            item = session.items[worker.runs]
+            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with {code}"
+            report = pytest.TestReport(
+                item.nodeid, item.location, {}, "failed", f"the process that ran {item.nodeid} ended {how}", "call"
+            )
+            session.config.hook.pytest_runtest_logreport(report=report)
+        elif code:
+            raise session.Failed(f"worker {worker.number} ended with {code} and ran no test")
+        if worker.given:
+            waiting.appendleft(list(worker.given))
+        if code and waiting:
+            self._fork(session)
+
+
+def batches(items: list[pytest.Item]) -> list[Batch]:
+    """Tests that stand one after the other in one file.
+
+    Those with slow tests come first, for they must not be the last, and in an order that mixes folders: tests of one
+    server are neighbours, and would all wait for it.
+    """
+    made: list[Batch] = []
+    slow: list[int] = []
+    for number, item in enumerate(items):
+        fits = made and items[made[-1][0]].path == item.path and len(made[-1]) < _MOST_TESTS
+        if not fits or slow[-1] >= _MOST_SLOW_TESTS:
+            made.append([])
+            slow.append(0)
+        made[-1].append(number)
+        slow[-1] += item.get_closest_marker("slow") is not None
+    first = [batch for batch, many in zip(made, slow, strict=True) if many]
+    random.Random(0).shuffle(first)
+    return first + [batch for batch, many in zip(made, slow, strict=True) if not many]
+
+
+def _stop_if_told(session: pytest.Session) -> None:
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+
+
+def _work(session: pytest.Session, line: Connection, number: int) -> None:
+    """All that a forked process does, to its end."""
+    code = 1
+    try:
+        _settle(session.config, number)
+        session.config.pluginmanager.register(_Voice(session.config, line))
+        todo = _tests(line)
+        present = next(todo, None)
+        while present is not None:
+            following = next(todo, None)
+            line.send(("runs", present))
+            item, nextitem = session.items[present], None if following is None else session.items[following]
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+            line.send(("ran", present))
+            present = following
+        atexit._run_exitfuncs()
+        code = 0
+    except BaseException as error:  # nobody above may go on: this is a copy of the first process
+        print(f"worker {number}: {type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
+    finally:
+        os._exit(code)
+
+
+def _settle(config: pytest.Config, number: int) -> None:
+    """Part with what belongs to the first process: what it captured, its folder, what it cleans up, its terminal."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    capture.start_global_capturing()
+    config.pluginmanager.unregister(name="terminalreporter")
+    config.pluginmanager.unregister(name="forked-workers")
+    atexit.unregister(weakref.finalize._exitfunc)  # type: ignore[attr-defined]
+    folder = config._tmp_path_factory.getbasetemp() / f"worker-{number}"  # type: ignore[attr-defined]
+    folder.mkdir(mode=0o700)
+    config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
+
+
+def _tests(line: Connection) -> Iterator[int]:
+    """The tests of batch after batch, until there are none."""
+    while True:
+        line.send(("more", None))
+        batch = line.recv()
+        if not batch:
+            return
+        yield from batch
+
+
+class _Voice:
+    """The plugin in a worker: what it finds goes to the first process."""
+
+    def __init__(self, config: pytest.Config, line: Connection) -> None:
+        self._config, self._line = config, line
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
+        yield
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        self._line.send(("report", data))

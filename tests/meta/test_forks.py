@@ -1,0 +1,84 @@
+"""The plugin of `--forks`: every test runs once, what it finds is reported, and whoever dies is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+MANY = """
+import os, pytest
+
+@pytest.fixture(scope="module")
+def opened():
+    with open("opened", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    yield
+    with open("closed", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+
+@pytest.mark.parametrize("number", range(60))
+def test_many(number, opened, tmp_path):
+    (tmp_path / "mine").write_text(str(number))
+    print(f"said by {number}")
+    with open("ran", "a") as file:
+        file.write(f"{number}\\n")
+    assert number != 41
+"""
+DEADLY = """
+import os, pytest, signal
+
+@pytest.mark.parametrize("number", range(12))
+def test_deadly(number):
+    with open("ran", "a") as file:
+        file.write(f"{number}\\n")
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 7:
+        os._exit(3)
+"""
+
+
+def _run(folder: Path, source: str, *words: str) -> tuple[int, str, list[int]]:
+    """The exit code, what was printed, and which tests ran."""
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n", encoding="utf-8")
+    (folder / "test_it.py").write_text(source, encoding="utf-8")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(TESTS)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "forks", "--forks", "3", *words],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    return done.returncode, done.stdout, sorted(map(int, (folder / "ran").read_text(encoding="utf-8").split()))
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+def test_every_test_runs_once_and_its_output_is_its_own(tmp_path: Path) -> None:
+    code, printed, ran = _run(tmp_path, MANY)
+    assert code == 1 and ran == list(range(60))
+    assert "1 failed, 59 passed" in printed and "FAILED test_it.py::test_many[41]" in printed
+    assert re.findall(r"said by \d+", printed) == ["said by 41"]
+    opened, closed = ((tmp_path / name).read_text(encoding="utf-8").split() for name in ("opened", "closed"))
+    assert sorted(opened) == sorted(closed) and len(opened) == len(set(opened)) <= 3  # one for each process
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+def test_a_test_that_takes_its_process_down_has_failed_and_the_others_run(tmp_path: Path) -> None:
+    code, printed, ran = _run(tmp_path, DEADLY)
+    assert code == 1 and ran == list(range(12)) and "2 failed, 10 passed" in printed
+    assert "the process that ran test_it.py::test_deadly[5] ended by SIGKILL" in printed
+    assert "the process that ran test_it.py::test_deadly[7] ended with 3" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+def test_the_first_failure_ends_the_run_where_that_is_asked(tmp_path: Path) -> None:
+    code, printed, _ = _run(tmp_path, "def test_a():\n    open('ran', 'w').write('1')\n    assert False\n" + MANY, "-x")
+    assert code == 1 and "stopping after 1 failures" in printed
