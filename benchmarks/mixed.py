@@ -9,7 +9,8 @@ an even share of epsilon and delta. Everybody releases the same set many times, 
 - ratio: farthing's RMSE over the best peer's, below 1 where farthing is better. A set has the geometric mean of its
   ratios, and the geometric mean over the one tool that is best in the whole set. A ratio is off by chance by about its
   `spread`: a promise is met where the figure is within it, missed beyond two of them, else in doubt;
-- predicted over measured, and coverage: what farthing's plan says of itself.
+- predicted over measured, and coverage: what farthing's plan says of itself. Measured are the cells that the plan's
+  line speaks of, and numbers before those below zero were moved to it: what predictions are about.
 
 A peer that is slow gets as many releases as fit into its time, which `--cap` sets; the number is shown. One that is
 not installed, that was stopped, or that does not have a statistic is named with the reason.
@@ -107,12 +108,19 @@ class Outcome:
     missing: dict[str, str] = field(default_factory=dict)
     failure: str = ""
     predicted: dict[str, float] = field(default_factory=dict)
+    delivered: dict[str, float] = field(default_factory=dict)  # what `predicted` is about
     coverage: dict[str, float] = field(default_factory=dict)
 
     @property
     def ours(self) -> bool:
         """Whether it is farthing."""
         return self.contender in OURS.values()
+
+    @property
+    def said(self) -> dict[str, float]:
+        """The predicted over the delivered error of each statistic."""
+        came = {name: self.delivered.get(name, error.rmse) for name, error in self.errors.items()}
+        return {name: self.predicted[name] / came[name] for name in self.predicted if came.get(name, 0.0) > 0}
 
     @property
     def releases(self) -> int:
@@ -257,7 +265,7 @@ def outcome(
     }
     return Outcome(
         setting, contender, errors, found.get("missing", {}), found.get("failure", ""), found.get("predicted", {}),
-        found.get("coverage", {}),
+        found.get("delivered", {}), found.get("coverage", {}),
     )  # fmt: skip
 
 
@@ -337,7 +345,7 @@ def _judged(what: str, promise: str, measured: str, beyond: float, doubt: float)
 
 def _of_itself(one: Outcome) -> list[Target]:
     """Whether a plan said the truth about itself: standard errors within a tenth, and coverage, of every statistic."""
-    said = {name: one.predicted[name] / error.rmse for name, error in one.errors.items() if error.rmse > 0}
+    said = one.said
     if not said:
         return []
     off = {name: max(ratio / (1 + OFF), (1 - OFF) / ratio) - 1 for name, ratio in said.items()}
@@ -407,7 +415,7 @@ def rows_of_predictions(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
             if not own:
                 found += ["–", "–"]
                 continue
-            said = geometric_mean([one.predicted[name] / one.errors[name].rmse for name in own])
+            said = geometric_mean([one.said[name] for name in own if name in one.said])
             found += [f"{said:.2f}", f"{np.mean([one.coverage[name] for name in own]):.0%}"]
         return found
 

@@ -116,6 +116,9 @@ def released(
 ) -> dict[str, Any]:
     """Releases of one plan, its predicted standard errors, and how often its intervals held the truth.
 
+    Predicted and delivered errors are of the cells that the plan's line speaks of ("for groups of 750 rows or more"),
+    and of `raw`, the numbers before those below zero were moved to it.
+
     There are fewer releases where they would take longer than `seconds`.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -148,12 +151,16 @@ def _drawn(plan: Plan, people: People, questions: Sequence[Asked], releases: int
     truths = [asked.truth(people) for asked in questions]
     ends = np.cumsum([len(truth) for truth in truths])[:-1]
     predicted = np.split(np.concatenate([np.ravel(one.law.standard_errors) for one in plan.statistics]), ends)
-    values, lower, upper = (cells(part) for part in ("values", "lower", "upper"))
-    answers, errors, coverage = {}, {}, {}
+    values, raw, lower, upper = (cells(part) for part in ("values", "raw", "lower", "upper"))
+    answers, errors, delivered, coverage = {}, {}, {}, {}
     for place, (asked, truth) in enumerate(zip(questions, truths, strict=True)):
         compared = asked.compared(people)
+        needed = plan.statistics[place].output.rows_needed if len(plan.statistics) == len(questions) else None
+        spoken_of = compared if needed is None else compared & (asked.counts(people) >= needed)
         inside = (lower[place] <= truth + 1e-9) & (truth - 1e-9 <= upper[place])
         answers[asked.name] = values[place].tolist()
-        errors[asked.name] = float(np.sqrt(np.mean(predicted[place][compared] ** 2)))
+        if spoken_of.any():
+            errors[asked.name] = float(np.sqrt(np.mean(predicted[place][spoken_of] ** 2)))
+            delivered[asked.name] = float(np.sqrt(np.mean((raw[place] - truth)[:, spoken_of] ** 2)))
         coverage[asked.name] = float(inside[:, compared].mean())
-    return {"answers": answers, "predicted": errors, "coverage": coverage, "missing": {}}
+    return {"answers": answers, "predicted": errors, "delivered": delivered, "coverage": coverage, "missing": {}}

@@ -5,8 +5,9 @@ made once and the sums are added up once; the releases are drawn below the ledge
 `python -m benchmarks --mixed --peers FILE`; without it only farthing's own columns are shown.
 
 For each statistic: its RMSE with what chance makes of it; the RMSE of its best peer, and whose that is; the ratio; the
-plan's standard error over the RMSE; and the coverage of its 95% intervals. Below: the ratios in geometric mean, over
-the best tool in the whole set and over the best peer of each statistic.
+plan's standard error over the measured one of what it is about (`benchmarks.mixed`); and the coverage of its 95%
+intervals. Below: the ratios in geometric mean, over the best tool in the whole set and over the best peer of each
+statistic.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from benchmarks.peer_environments import wanted
 from benchmarks.peer_figures import PeerFigures
 
 RELEASES, SECONDS = 400, 45.0
-COLUMNS = ("statistic", "RMSE", "spread", "best peer", "", "ratio", "predicted / RMSE", "coverage")
+COLUMNS = ("statistic", "RMSE", "spread", "best peer", "", "ratio", "predicted", "coverage")
 
 
 def rows_of(outcomes: list[Outcome]) -> list[tuple[str, ...]]:
@@ -49,7 +50,7 @@ def rows_of(outcomes: list[Outcome]) -> list[tuple[str, ...]]:
     for name, error in ours.errors.items():
         best = best_peer(outcomes, name)
         rival = ("–", "", "–") if best is None else (f"{best[0]:.4g}", best[2], f"{own[name][0]:.2f}")
-        said = f"{ours.predicted[name] / error.rmse:.2f}" if error.rmse > 0 else "–"
+        said = f"{ours.said[name]:.2f}" if name in ours.said else "–"
         rows.append((name, f"{error.rmse:.4g}", f"{error.spread:.0%}", *rival, said, f"{ours.coverage[name]:.1%}"))
     if own:
         middle, rival_name = against_best(outcomes, ours.contender)

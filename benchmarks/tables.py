@@ -29,6 +29,11 @@ MOST_MEGABYTES = 1024
 MOST_RATIO = 1.3
 PROMISED_FROM = 10_000_000  # rows; on small tables the milliseconds of making the SQL are what is measured
 NAMES = {"farthing": "farthing", "by hand": "by hand", "window": "by hand, plain window"}
+UNITS = {
+    "person": f"units by number, {KEPT} rows kept",
+    "name": f"units by text, {KEPT} rows kept",
+    "": "one row a unit",
+}
 COLUMNS = ("unit", "who", "seconds", "cpu seconds", "peak MB")
 
 
@@ -38,6 +43,7 @@ def make_table(path: Path, rows: int, units: int) -> None:
 
     duckdb.connect().execute(
         f"""COPY (SELECT (hash(range) % {units})::BIGINT AS person,
+                   'person-' || (hash(range) % {units}) AS name,
                    CASE WHEN hash(range, 1) % 2 = 0 THEN 'F' ELSE 'M' END AS sex,
                    (hash(range, 2) % 111)::INTEGER AS age,
                    10 + (hash(range, 3) % 50000) / 1000.0::DOUBLE AS bmi,
@@ -46,7 +52,7 @@ def make_table(path: Path, rows: int, units: int) -> None:
     )
 
 
-def by_hand(path: str, unit: bool, shape: str) -> Callable[[], int]:
+def by_hand(path: str, unit: str, shape: str) -> Callable[[], int]:
     """The same integers, with the same memory limit, as somebody who knows DuckDB would ask for them."""
     import duckdb
 
@@ -61,8 +67,8 @@ def by_hand(path: str, unit: bool, shape: str) -> Callable[[], int]:
         tables.execute("SET disabled_optimizers = 'top_n_window_elimination'")
     source = f"read_parquet('{path}')"
     if unit:
-        source = f"""(SELECT * FROM (SELECT *, random() AS r FROM {source} WHERE person IS NOT NULL)
-            QUALIFY row_number() OVER (PARTITION BY person ORDER BY r) <= {KEPT})"""
+        source = f"""(SELECT * FROM (SELECT *, random() AS r FROM {source} WHERE {unit} IS NOT NULL)
+            QUALIFY row_number() OVER (PARTITION BY {unit} ORDER BY r) <= {KEPT})"""
     sql = f"""SELECT sex, least(greatest(age, 0), 109) // 5 AS band, count(*),
             sum(floor(least(greatest(income, 0), 250000) / 0.25)::BIGINT),
             sum(floor(least(greatest(bmi, 10), 60) / 0.0001220703125)::BIGINT)
@@ -70,12 +76,12 @@ def by_hand(path: str, unit: bool, shape: str) -> Callable[[], int]:
     return lambda: sum(row[2] for row in tables.execute(sql).fetchall())
 
 
-def by_farthing(path: str, unit: bool) -> Callable[[], int]:
+def by_farthing(path: str, unit: str) -> Callable[[], int]:
     """A plan of four statistics, in one pass."""
     import farthing as ft
     from farthing.data import Count, Histogram, Sum
 
-    whose: dict[str, Any] = {"unit": "person", "max_rows": KEPT} if unit else {}
+    whose: dict[str, Any] = {"unit": unit, "max_rows": KEPT} if unit else {}
     schema = {"sex": ["F", "M"], "age": (0, 110), "bmi": (10.0, 60.0), "income": (0.0, 250_000.0)}
     people = ft.dataset(path, schema=schema, **whose)
     plan = {
@@ -88,7 +94,7 @@ def by_farthing(path: str, unit: bool) -> Callable[[], int]:
     return lambda: int(people.exact(plan)["people"].sum())
 
 
-def measure(path: str, unit: bool, who: str) -> dict[str, Any]:
+def measure(path: str, unit: str, who: str) -> dict[str, Any]:
     """One run, imports done before: seconds by the clock and of the processor, the peak of the whole process."""
     call = by_farthing(path, unit) if who == "farthing" else by_hand(path, unit, who)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -98,7 +104,7 @@ def measure(path: str, unit: bool, who: str) -> dict[str, Any]:
     return {"seconds": seconds, "cpu": processor, "megabytes": peak, "rows": rows}
 
 
-def in_fresh_process(path: Path, unit: bool, who: str, cap: float) -> dict[str, Any]:
+def in_fresh_process(path: Path, unit: str, who: str, cap: float) -> dict[str, Any]:
     """`measure` in a process of its own, or how it failed."""
     task = json.dumps({"path": str(path), "unit": unit, "who": who})
     command = [sys.executable, "-m", "benchmarks.tables", "--task", task]
@@ -114,17 +120,17 @@ def in_fresh_process(path: Path, unit: bool, who: str, cap: float) -> dict[str, 
 
 
 def runs(rows: int, units: int, cap: float, times: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Everybody on both tables, in turn, `times` times; the best of each counts."""
+    """Everybody with every kind of unit, in turn, `times` times; the best of each counts."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.parquet"
         say(f"making {rows:,} rows")
         make_table(path, rows, units)
-        for unit in (True, False):
+        for unit in UNITS:
             own: dict[str, list[dict[str, Any]]] = {who: [] for who in NAMES if unit or who != "window"}
             for turn in range(times):
                 for who in own:
-                    say(f"{rows:,} rows, {'units' if unit else 'rows'}: {who}, {turn + 1} of {times}")
+                    say(f"{rows:,} rows, {UNITS[unit]}: {who}, {turn + 1} of {times}")
                     own[who].append(in_fresh_process(path, unit, who, cap))
             for who, answers in own.items():
                 good = [answer for answer in answers if "failure" not in answer]
@@ -136,12 +142,12 @@ def runs(rows: int, units: int, cap: float, times: int, say: Callable[[str], Non
 def table_targets(found: list[dict[str, Any]], rows: int) -> list[Target]:
     """The promises, made for ten million rows: at most 1.3 times the query written by hand, and below 1 GiB."""
     judged = []
-    for unit in (True, False):
-        mine = next((f for f in found if f["unit"] is unit and f["who"] == "farthing"), {})
-        hands = [f["cpu"] for f in found if f["unit"] is unit and f["who"] != "farthing" and "cpu" in f]
+    for unit, kind in UNITS.items():
+        mine = next((f for f in found if f["unit"] == unit and f["who"] == "farthing"), {})
+        hands = [f["cpu"] for f in found if f["unit"] == unit and f["who"] != "farthing" and "cpu" in f]
         ratio = mine["cpu"] / min(hands) if hands and "cpu" in mine else None
         peak = mine.get("megabytes")
-        what = f"{rows:,} rows, {'bounded units' if unit else 'one row a unit'}"
+        what = f"{rows:,} rows, {kind}"
         for name, value, most, shown, promise in (
             ("over the query by hand", ratio, MOST_RATIO, f"{ratio or 0:.2f}×", f"at most {MOST_RATIO}×"),
             ("peak memory", peak, MOST_MEGABYTES, f"{peak or 0:,.0f} MB", "below 1 GiB"),
@@ -157,7 +163,7 @@ def show_runs(console: Console, found: list[dict[str, Any]], rows: int) -> None:
     """One table of all runs."""
     table = Table(*COLUMNS, title=f"A plan on {rows:,} rows, in one run", title_justify="left", title_style="bold")
     for f in found:
-        unit = "a person, 3 rows kept" if f["unit"] else "one row"
+        unit = UNITS[f["unit"]]
         if "failure" in f:
             table.add_row(unit, NAMES[f["who"]], "", "", f["failure"])
         else:
