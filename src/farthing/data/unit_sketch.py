@@ -1,0 +1,189 @@
+"""Are these the same people? A sketch of the units of a table, from which the overlap of two tables is estimated.
+
+For the steward alone: a sketch is computed from private rows without noise. It lives in the process that made it, and
+in a ledger only sealed under the ledger's key; nothing of it enters a plan or a release.
+
+Every unit is hashed (SHA-256, the same on every engine). The first bits of the hash choose one of `BUCKETS` buckets,
+and each bucket keeps the least of the hashes in it (MinHash with one permutation; Li, Owen & Zhang 2012). Doubles do
+not matter, so one pass over the rows is enough, and of two tables the sketch of both is the lesser in every bucket.
+
+The spelling of a unit does not matter here, as it does for privacy: 7, "7", " 007" and 7.0 are hashed alike, because a
+CSV file that was written again as Parquet holds the same people. Where the unit is one row, its declared columns are
+hashed, in the order of their names; two declarations with other columns cannot be compared then.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.data.engines.engine import Progress, rows_of
+
+if TYPE_CHECKING:
+    from farthing.data.dataset import Dataset
+    from farthing.data.engines.engine import Engine
+
+BUCKETS = 2**14
+_EMPTY = 2**48 - 1  # no hash is kept that is as large
+_BYTES = 6  # of a hash
+_FINE, _DIGITS = 4, 12  # hexadecimal digits of a hash: those that engines group by, and those that they compare
+_FOLD = 16**_FINE // BUCKETS  # groups of an engine that make one bucket
+_WHOLE = "^[+-]?[0-9]{1,15}$"
+_FRACTION = r"^[+-]?[0-9]{1,15}[.][0-9]{1,15}$"
+_EXACT = 10**15  # whole numbers of doubles are told apart up to here
+_LONGEST = 10_000  # bytes of a text that are hashed; what is longer is hashed by its length
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSketch:
+    """The least hash of the units in every bucket. PRIVATE: computed from rows, without noise.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> def sketch(ids):
+    ...     table = pyarrow.table({"who": list(ids), "cost": [1.0] * len(ids)})
+    ...     return UnitSketch.of(dataset(table, unit="who", max_rows=1, schema={"cost": (0.0, 9.0)}))
+    >>> march, april = sketch(range(1_000)), sketch([str(number) for number in range(100, 1_100)])
+    >>> round(april.share_in(march).value, 2), UnitSketch.of_bytes(march.to_bytes()) == march
+    (0.9, True)
+    """
+
+    least: np.ndarray
+
+    @classmethod
+    def of(cls, dataset: Dataset, progress: Progress | None = None) -> UnitSketch:
+        """The sketch of the table that a dataset was made of, before any of its steps, in one pass over its rows."""
+        base = dataset._base
+        base.source.prepare()
+        raw, engine = base.source.table, base.source.engine
+        columns = base.unit or tuple(sorted(set(base.declared) - set(base.lists)))
+        plain = [engine.plain(raw[name], padded=name in base.padded) for name in columns]
+        rows = raw.filter(*(column.notnull() for column in plain)) if base.unit else raw
+        digits = engine.hexadecimal(engine.sha256(engine.bytes_of(_joined([_text(each, engine) for each in plain]))))
+        hashed = rows.select(group=digits.substr(0, _FINE), rest=digits.substr(_FINE, _DIGITS))
+        found = rows_of(engine, engine.sql(hashed.group_by("group").agg(least=hashed.rest.min())), progress)
+        fine = np.full(16**_FINE, _EMPTY, np.uint64)
+        for group, least in found:
+            fine[int(group, 16)] = int(least, 16)
+        return cls(_folded(fine))
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> UnitSketch:
+        """The sketch that `to_bytes` wrote."""
+        parts = np.frombuffer(data, np.uint8).reshape(BUCKETS, _BYTES).astype(np.uint64)
+        powers = np.array([1 << 8 * place for place in reversed(range(_BYTES))], np.uint64)
+        return cls(parts @ powers)
+
+    def to_bytes(self) -> bytes:
+        """The same number of bytes whatever the table holds."""
+        return self.least.astype(">u8").view(np.uint8).reshape(BUCKETS, 8)[:, 8 - _BYTES :].tobytes()
+
+    def with_units_of(self, other: UnitSketch) -> UnitSketch:
+        """The sketch of the units of both."""
+        return UnitSketch(np.minimum(self.least, other.least))
+
+    def share_in(self, other: UnitSketch) -> Share:
+        """Which share of these units are units of the other, too.
+
+        Statement:
+            In a bucket, let a and b be the least hashes of A and of B. If a = b the least of all is a unit of both; if
+            a < b it is one of A alone. Of the buckets with a <= b, each has a = b with probability |A and B| / |A|.
+        Source: Broder 1997, resemblance and containment, with one permutation as in Li, Owen & Zhang, arXiv:1208.1259.
+        Assumes: SHA-256 spreads the units like a random function.
+        Direction: an estimate with its margin, for advice to the steward; no privacy rests on it.
+        Checked by: tests/unit/data/test_unit_sketch.py
+        """
+        both = int(np.sum((self.least == other.least) & (self.least < _EMPTY)))
+        alone = int(np.sum(self.least < other.least))
+        return Share(both, both + alone)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnitSketch) and bool(np.array_equal(self.least, other.least))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share that was estimated from so many units: `both` of `looked_at` are in the other table.
+
+    >>> print(Share(3_900, 4_000)), Share(3, 4).is_telling
+    97.5% (97.0% to 97.9%)
+    (None, False)
+    """
+
+    both: int
+    looked_at: int
+
+    @property
+    def value(self) -> float:
+        """The estimate; 0 where no unit could be looked at."""
+        return self.both / self.looked_at if self.looked_at else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval, which holds about 95 times in 100."""
+        n, p, z = self.looked_at, self.value, 1.96
+        if not n:
+            return 0.0, 1.0
+        centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, (centre - half) / (1 + z * z / n)), min(1.0, (centre + half) / (1 + z * z / n))
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether enough units were looked at to say anything."""
+        low, high = self.interval
+        return high - low <= 0.2
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.1%} ({low:.1%} to {high:.1%})"
+
+
+def _folded(fine: np.ndarray) -> np.ndarray:
+    """Groups of an engine as buckets: what tells the groups of one bucket apart becomes the first bits of the hash."""
+    bits = _FOLD.bit_length() - 1
+    place = (np.arange(fine.size, dtype=np.uint64) % _FOLD) << np.uint64(48 - bits)
+    moved = np.where(fine == _EMPTY, np.uint64(_EMPTY), place | (fine >> np.uint64(bits)))
+    least: np.ndarray = moved.reshape(BUCKETS, _FOLD).min(axis=1)
+    return least
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One text for several, one-to-one."""
+    text = parts[0].length().cast("string") + ":" + parts[0]
+    for part in parts[1:]:
+        text = text + part.length().cast("string") + ":" + part
+    return text
+
+
+def _text(column: Any, engine: Engine) -> Any:
+    """A cell in one spelling, whatever the type of its column; nothing for a missing one."""
+    import ibis
+
+    kind = column.type()
+    if kind.is_integer():
+        text = column.cast("string")
+    elif kind.is_floating() or kind.is_decimal():
+        text = _number(column.cast("float64"))
+    elif kind.is_string():
+        short = ibis.cases((engine.octets(column) <= _LONGEST, column), else_=engine.octets(column).cast("string"))
+        bare = short.strip()
+        whole = ibis.cases((bare.re_search(_WHOLE), bare), else_="0").cast("int64").cast("string")
+        fraction = _number(ibis.cases((bare.re_search(_FRACTION), bare), else_="0").cast("float64"))
+        text = ibis.cases((bare.re_search(_WHOLE), whole), (bare.re_search(_FRACTION), fraction), else_=bare)
+    else:
+        text = column.cast("string")
+    return text.fill_null("")
+
+
+def _number(column: Any) -> Any:
+    import ibis
+
+    real = ibis.cases((column.isnan() | column.isinf(), 0.5), else_=column)
+    is_whole = (real == real.floor()) & (real.abs() < _EXACT)
+    whole = ibis.cases((is_whole, real), else_=0.0).cast("int64").cast("string")
+    return ibis.cases((is_whole, whole), else_=real.cast("string"))
