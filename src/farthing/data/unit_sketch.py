@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from farthing.data.engines.engine import Engine
 
 BUCKETS = 2**14
-_EMPTY = 2**48 - 1  # no hash is kept that is as large
-_BYTES = 6  # of a hash
-_FINE, _DIGITS = 4, 12  # hexadecimal digits of a hash: those that engines group by, and those that they compare
+_BITS = 32  # of a hash that are kept: enough to tell the least hashes of billions of units apart
+_EMPTY = 2**_BITS - 1  # no hash is kept that is as large
+_FINE, _DIGITS = 4, _BITS // 4  # hexadecimal digits of a hash: those that engines group by, and those that they compare
 _FOLD = 16**_FINE // BUCKETS  # groups of an engine that make one bucket
 _WHOLE = "^[+-]?[0-9]{1,15}$"
 _FRACTION = r"^[+-]?[0-9]{1,15}[.][0-9]{1,15}$"
@@ -64,22 +64,20 @@ class UnitSketch:
         rows = raw.filter(*(column.notnull() for column in plain)) if base.unit else raw
         digits = engine.hexadecimal(engine.sha256(engine.bytes_of(_joined([_text(each, engine) for each in plain]))))
         hashed = rows.select(group=digits.substr(0, _FINE), rest=digits.substr(_FINE, _DIGITS))
-        found = rows_of(engine, engine.sql(hashed.group_by("group").agg(least=hashed.rest.min())), progress)
-        fine = np.full(16**_FINE, _EMPTY, np.uint64)
-        for group, least in found:
+        groups = rows_of(engine, engine.sql(hashed.group_by("group").agg(least=hashed.rest.min())), progress)
+        fine = np.full(16**_FINE, _EMPTY, np.uint32)
+        for group, least in groups:
             fine[int(group, 16)] = int(least, 16)
         return cls(_folded(fine))
 
     @classmethod
     def of_bytes(cls, data: bytes) -> UnitSketch:
         """The sketch that `to_bytes` wrote."""
-        parts = np.frombuffer(data, np.uint8).reshape(BUCKETS, _BYTES).astype(np.uint64)
-        powers = np.array([1 << 8 * place for place in reversed(range(_BYTES))], np.uint64)
-        return cls(parts @ powers)
+        return cls(np.frombuffer(data, ">u4").astype(np.uint32))
 
     def to_bytes(self) -> bytes:
         """The same number of bytes whatever the table holds."""
-        return self.least.astype(">u8").view(np.uint8).reshape(BUCKETS, 8)[:, 8 - _BYTES :].tobytes()
+        return self.least.astype(">u4").tobytes()
 
     def with_units_of(self, other: UnitSketch) -> UnitSketch:
         """The sketch of the units of both."""
@@ -146,8 +144,8 @@ class Share:
 def _folded(fine: np.ndarray) -> np.ndarray:
     """Groups of an engine as buckets: what tells the groups of one bucket apart becomes the first bits of the hash."""
     bits = _FOLD.bit_length() - 1
-    place = (np.arange(fine.size, dtype=np.uint64) % _FOLD) << np.uint64(48 - bits)
-    moved = np.where(fine == _EMPTY, np.uint64(_EMPTY), place | (fine >> np.uint64(bits)))
+    place = (np.arange(fine.size, dtype=np.uint32) % _FOLD) << np.uint32(_BITS - bits)
+    moved = np.where(fine == _EMPTY, np.uint32(_EMPTY), place | (fine >> np.uint32(bits)))
     least: np.ndarray = moved.reshape(BUCKETS, _FOLD).min(axis=1)
     return least
 

@@ -129,6 +129,7 @@ KINDS = (
     "created",
     "dataset",
     "source",
+    "people",
     "budget",
     "grant",
     "reserve",

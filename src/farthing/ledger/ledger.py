@@ -52,8 +52,8 @@ from farthing.ledger.ledger_change import (
     known,
 )
 from farthing.ledger.ledger_store import Store
-from farthing.ledger.ledger_tables import ACCOUNTS
-from farthing.ledger.tamper_evidence import Chain, Witness
+from farthing.ledger.ledger_tables import ACCOUNTS, COLUMNS, ENTRIES
+from farthing.ledger.tamper_evidence import Chain, Witness, canonical
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delta
 from farthing.privacy.units import Unit
@@ -61,6 +61,7 @@ from farthing.privacy.units import Unit
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _STATES = f"SELECT dataset, sequence, state, mac FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _ANALYSTS = f"SELECT analyst FROM {ACCOUNTS} WHERE dataset = ? AND analyst <> '' ORDER BY analyst"
+_PEOPLE = f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE kind = 'people' ORDER BY sequence"
 _LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
 
 
@@ -212,6 +213,34 @@ class OpenLedger:
         return [self._chain.source(str(source)) for source in sources]
 
     marks = source_signatures  # deprecated: the name before 0.1, there until 1.0
+
+    def sketches(self) -> dict[str, dict[str, bytes]]:
+        """By dataset, the sketch of the people of each of its tables, by the table's signature; for a curator alone.
+
+        Returns:
+            The last sketch that `keep_sketch` took of each table.
+
+        Raises:
+            NotAllowed: If the role is not "curator": a sketch depends on private rows.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     _ = ledger.keep_sketch("survey", "survey.csv", b"sketch")
+        ...     [list(tables.values()) for tables in ledger.sketches().values()]
+        [[b'sketch']]
+        """
+        if self.role != "curator":
+            raise NotAllowed(self.role, "see whose people tables share")
+        self._reader(Question())  # the head must be genuine
+        with self._store.reading() as link:
+            page = [entry_of(self._chain, row) for row in link.run(_PEOPLE).fetchall()]
+        by_dataset: dict[str, dict[str, bytes]] = {}
+        for entry in page:
+            tables = by_dataset.setdefault(entry.dataset, {})
+            tables[str(entry.body["source"])] = self._chain.opened(str(entry.body["sketch"]))
+        return by_dataset
 
     def table_changed(self, request_id: str, table: str) -> bool | None:
         """Whether a table has another fingerprint than when a request was charged; None where nobody can tell.
@@ -590,6 +619,33 @@ class Ledger(OpenLedger):
         self._only("attach a source", "curator", "analyst")
         name, signatures = checked_name(dataset, "dataset"), self.source_signatures(sources)
         return self._append(Question(name), lambda tx: budget_policy.attach(tx, name, signatures))
+
+    def keep_sketch(self, dataset: str, source: str, sketch: bytes) -> Entry | None:
+        """Keep a sketch of the people of a table, sealed under the ledger's key, for `sketches`.
+
+        Args:
+            dataset: The name of the dataset whose budget protects them.
+            source: A text that names the table (see `attach`).
+            sketch: What is kept of its people.
+
+        Returns:
+            The entry; None if the last sketch of the table is this one.
+
+        Raises:
+            InvalidValue: If there is no such dataset.
+            NotAllowed: If the role is not "curator".
+        """
+        self._only("keep a sketch", "curator")
+        name, (signature,) = checked_name(dataset, "dataset"), self.source_signatures([source])
+        if self.sketches().get(name, {}).get(signature) == sketch:
+            return None
+        body = canonical({"sketch": self._chain.sealed(sketch), "source": signature})
+
+        def append(tx: Transaction) -> Entry:
+            known(tx, name)
+            return tx.append("people", name, body)
+
+        return self._append(Question(name), append)
 
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
         """Give a dataset another budget.

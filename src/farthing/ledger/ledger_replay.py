@@ -243,7 +243,7 @@ def _present(price: ChargePrice | None) -> ChargePrice:
     return price
 
 
-_SILENT = ("released", "forfeited", "source")  # what was spent stays spent
+_SILENT = ("released", "forfeited", "source", "people")  # what was spent stays spent
 
 
 class Moment(NamedTuple):

@@ -9,6 +9,7 @@ copy apart from the ledger.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -70,7 +71,7 @@ class Chain:
         inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key.ljust(_BLOCK, b"\0")))
         outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key.ljust(_BLOCK, b"\0")))
         begun = {}
-        for kind in ("entry", "head", "account", "answer", "source", "table"):
+        for kind in ("entry", "head", "account", "answer", "source", "table", "seal"):
             begun[kind] = inner.copy()
             begun[kind].update(_spelled((kind, self.ledger)))
         object.__setattr__(self, "_begun", begun)
@@ -99,6 +100,29 @@ class Chain:
     def table(self, request_id: str, fingerprint: str) -> str:
         """The signature of what a table held when a request was charged; those of two requests cannot be compared."""
         return self._signature("table", _spelled((request_id, fingerprint)))
+
+    def sealed(self, data: bytes) -> str:
+        """Data that says nothing but its length to who lacks the key: a stream cipher under a fresh number.
+
+        The stream is SHAKE-256 of a key that HMAC makes of the ledger's key and the number, which is drawn anew for
+        every seal. An entry that holds it is signed, so nobody can change it unseen.
+
+        >>> chain = Chain(bytes(32), "a-ledger")
+        >>> chain.opened(chain.sealed(b"secret")), chain.sealed(b"secret") == chain.sealed(b"secret")
+        (b'secret', False)
+        """
+        number = secrets.token_bytes(16)
+        return base64.b64encode(number + self._streamed(number, data)).decode()
+
+    def opened(self, text: str) -> bytes:
+        """The data that `sealed` made this text of."""
+        whole = base64.b64decode(text, validate=True)
+        return self._streamed(whole[:16], whole[16:])
+
+    def _streamed(self, number: bytes, data: bytes) -> bytes:
+        key = bytes.fromhex(self._signature("seal", _spelled((number.hex(),))))
+        stream = hashlib.shake_256(key).digest(len(data))
+        return (int.from_bytes(data) ^ int.from_bytes(stream)).to_bytes(len(data))
 
     def _signature(self, kind: str, message: bytes) -> str:
         inner, outer = self._begun[kind].copy(), self._outer.copy()

@@ -217,6 +217,8 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         return f"{entry.actor} {did} the budget of {entry.dataset} to {price} in all."
     if entry.kind == "source":
         return f"The budget of {entry.dataset} now covers the people in another table too."
+    if entry.kind == "people":
+        return f"A sketch of the people in a table of {entry.dataset} was kept, for its curators."
     if entry.kind == "grant":
         return f"{entry.actor} lets {entry.analyst} spend at most {price} of {entry.dataset}."
     if entry.kind == "reserve":
