@@ -460,3 +460,20 @@ def test_a_curator_learns_whether_a_table_has_changed_and_an_analyst_does_not(pl
         # The marks of one table under two requests cannot be compared by who lacks the key.
         marks = {entry.body["table"] for entry in bob.entries("people") if entry.kind == "charge"}
         assert len(marks) == 2
+
+
+def test_a_request_is_approved_used_and_read_again(place: Place) -> None:
+    with place.open() as ada:
+        ada.register("people", 1.0)
+        bob = ada.acting("bob", "analyst")
+        asked = bob.requests.submit("people", 0.25, digest="d", purpose="the yearbook", document={"plan": "100 %"})
+        ada.requests.approve(asked.id)
+        bob.release(bob.charge("people", 0.25, digest="d", request_id="r-1"), "{}")
+        with pytest.raises(BudgetExceeded):
+            bob.charge("people", 0.25, digest="d", request_id="r-2")
+        ada.requests.grant_policy("people", "bob", 0.1)
+    with place.open() as again:
+        (done,) = again.requests.all()
+        assert (done.state, done.request_id, done.document) == ("used", "r-1", {"plan": "100 %"})
+        assert again.budget("people").spent_upper == 0.25 and again.requests.policies()[0].left == 0.1
+        assert again.verify().ok

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farthing.curator.payers import Accounts, accounts_of, are_other_tables, drawn_rate, table_marks, unit_of
 from farthing.curator.questions import (
@@ -34,10 +34,12 @@ from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.table_identity import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.ledger.entries import checked_name
+from farthing.privacy import Event
 from farthing.privacy.events import checked_real
 
 if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt
+    from farthing.ledger.rights import Contents
     from farthing.statistics.measurements import Measurements
 
 _LONGEST_REASON = 200
@@ -69,6 +71,14 @@ class Answered:
     request_id: str
     repeated: bool
     finished: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ReleaseTerms(NamedTuple):
+    """What a release would be charged: the event, the digest, and who pays besides."""
+
+    event: Event
+    digest: str
+    others: tuple[str, ...]
 
 
 class Curator:
@@ -145,6 +155,7 @@ class Curator:
         sampling_rate: float | None = None,
         post_processing: Finish | None = None,
         give_up: bool = True,
+        contents: Contents | None = None,
     ) -> Answered:
         """Charge for the measurements of a plan, then run them on the rows in one pass.
 
@@ -163,6 +174,7 @@ class Curator:
             post_processing: Makes JSON-ready data of the noisy numbers, which is recorded with them.
             give_up: Whether a request that was charged before and has no answer is given up. If not, it is refused, and
                 the process that is running it can still record the answer.
+            contents: What a policy looks at in the plan.
 
         Returns:
             The noisy numbers and the receipt.
@@ -173,10 +185,38 @@ class Curator:
             InvalidValue: If an argument is wrong.
         """
         request, limit = _checked_request(request_id), _checked_timeout(timeout)
-        terms = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up)
-        rate = drawn_rate(dataset) if sampling_rate is None else sampling_rate
-        sampled = None if rate is None else (rate, delta or 0.0)
-        return self._ask(PlanQuestion(measurements, sampled, post_processing), dataset, terms, progress)
+        terms = _ChargeTerms(ledger_name, request, world, delta, limit, sampling_rate, limit, give_up, contents)
+        question = _plan_question(dataset, measurements, delta, sampling_rate, post_processing)
+        return self._ask(question, dataset, terms, progress)
+
+    def release_terms(
+        self,
+        dataset: Dataset,
+        measurements: Measurements,
+        *,
+        ledger_name: str,
+        delta: float | None = None,
+        sampling_rate: float | None = None,
+    ) -> ReleaseTerms:
+        """What `release` with the same arguments would ask of the ledger; nothing is charged and no row is read.
+
+        Args:
+            dataset: The table with its public facts.
+            measurements: What is measured, with how much noise.
+            ledger_name: Whose budget would pay.
+            delta: The delta at which the charge would enter the plain sums.
+            sampling_rate: Says that the table is a secret sample of a population.
+
+        Returns:
+            The event, the digest and the other accounts that would pay.
+
+        Raises:
+            InvalidValue: If an argument is wrong.
+        """
+        question = _plan_question(dataset, measurements, delta, sampling_rate)
+        question.check(dataset)
+        others = self.accounts(dataset, ledger_name, sampling_rate).others
+        return ReleaseTerms(question.event, digest_of(question, dataset), others)
 
     def answer(
         self,
@@ -369,6 +409,7 @@ class Curator:
                 digest=digest,
                 others=paying.others,
                 table=table,
+                contents=terms.contents,
             )
         except KeyboardInterrupt as problem:  # which may have come when the charge was durable already
             with suppress(Exception):
@@ -522,6 +563,18 @@ class _ChargeTerms:
     sampling_rate: float | None = None
     patience: float | None = None
     give_up: bool = True
+    contents: Contents | None = None
+
+
+def _plan_question(
+    dataset: Dataset,
+    measurements: Measurements,
+    delta: float | None,
+    sampling_rate: float | None,
+    post_processing: Finish | None = None,
+) -> PlanQuestion:
+    rate = drawn_rate(dataset) if sampling_rate is None else sampling_rate
+    return PlanQuestion(measurements, None if rate is None else (rate, delta or 0.0), post_processing)
 
 
 class _Turn:

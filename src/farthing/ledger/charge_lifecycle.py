@@ -8,125 +8,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from farthing.accounting.event_price import DELTA_UNITS, LARGEST_EPSILON, delta_up, epsilon_up
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
 from farthing.ledger.account import Account, Withheld
 from farthing.ledger.charge_prices import ChargePrice
-from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, epsilon_of, event_of
+from farthing.ledger.charge_quotes import Others, Quote, Request, body_text, quoted, written
+from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, clock, epsilon_of, event_of
 from farthing.ledger.holding import Holding, checked_reserve
 from farthing.ledger.ledger_change import Reader, Transaction, Whose, known, registered
 from farthing.ledger.tamper_evidence import canonical
 from farthing.numerics.bounds import as_typed, ceiling
-from farthing.privacy.events import ApproxDP, Event
-
-Pricing = tuple[int, int, int, bool, bool, int, int]
-Others = Mapping[str, tuple[Holding, Holding | None]]
-"""By dataset, its account and that of the analyst in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A charge as it was asked for, every part checked."""
-
-    dataset: str
-    analyst: str
-    event: Event
-    request_id: str
-    world: str
-    delta: float | None
-    digest: str
-    reserve: str | None
-    others: tuple[str, ...] = ()  # further datasets that pay, each from its own account
-    table: str = ""  # the signature of the table that will be read
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """The prices of a request under two budgets, the dataset's and the analyst's, and the body of its entry."""
-
-    event: Event
-    pricing: Pricing
-    own_pricing: Pricing | None
-    price: ChargePrice
-    own_price: ChargePrice | None
-    body: str
-    others: Mapping[str, Quote] = field(default_factory=dict)
-    reserve: str = ""
-
-    def holds(self, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})) -> bool:
-        """Whether it is still what `quoted` would make: the accounts may be others by now, and so may the budgets."""
-        if _pricing(whole, self.reserve) != self.pricing or not whole.account.takes(self.event, self.price):
-            return False
-        if (None if own is None else _pricing(own)) != self.own_pricing:
-            return False
-        if own is not None and not (self.own_price is not None and own.account.takes(self.event, self.own_price)):
-            return False
-        return all(self.others[name].holds(*accounts) for name, accounts in others.items())
-
-
-def quoted(request: Request, whole: Holding, own: Holding | None, others: Others = MappingProxyType({})) -> Quote:
-    """What a request costs in these accounts; `others` are those of the other datasets."""
-    reserve = request.reserve or ""
-    pricing = _pricing(whole, reserve)
-    price = whole.account.priced(request.event, request.delta, whole.withheld(but=reserve))
-    parts = {name: quoted(replace(request, reserve=None), *accounts) for name, accounts in others.items()}
-    if own is None:
-        body = _body(request, price, None, parts)
-        return Quote(request.event, pricing, None, price, None, body, parts, reserve)
-    own_price = own.account.priced(request.event, request.delta, own.withheld())
-    body = _body(request, price, own_price, parts)
-    return Quote(request.event, pricing, _pricing(own), price, own_price, body, parts, reserve)
-
-
-def _pricing(holding: Holding, reserve: str = "") -> Pricing:
-    """All that a price depends on besides the event and the clock."""
-    return *holding.account.pricing, *holding.withheld(but=reserve)
-
-
-def _body(request: Request, price: ChargePrice, own_price: ChargePrice | None, others: Mapping[str, Quote]) -> str:
-    """The body of the entry in its canonical spelling; events and prices come again and again."""
-    paid = f'"others":{canonical({name: _terms(quote) for name, quote in others.items()})},' if others else ""
-    own = ""
-    if own_price is not None:
-        own = f'"own_nano":{written(own_price)},"own_price":{_price_text(own_price)},'
-    table = f'"table":{canonical(request.table)},' if request.table else ""
-    return (
-        f'{{"digest":{canonical(request.digest)},"event":{_event_text(request.event)},"nano":{written(price)},'
-        f'{paid}{own}"price":{_price_text(price)},"reserve":{canonical(request.reserve or "")},'
-        f'{table}"units":{price.delta_units},"world":{canonical(request.world)}}}'
-    )
-
-
-def _terms(quote: Quote) -> dict[str, Any]:
-    """What the entry says about another account that pays."""
-    price, own_price = quote.price, quote.own_price
-    terms: dict[str, Any] = {"nano": written(price), "units": price.delta_units, "price": price.to_dict()}
-    if own_price is not None:
-        terms |= {"own_nano": written(own_price), "own_price": own_price.to_dict()}
-    return terms
-
-
-@lru_cache(maxsize=1024)
-def _event_text(event: Event) -> str:
-    return canonical(event.to_dict())
-
-
-@lru_cache(maxsize=1024)
-def _price_text(price: ChargePrice) -> str:
-    return canonical(price.to_dict())
-
-
-def written(price: ChargePrice) -> int:
-    """The epsilon of a price as an entry says it; -1 is infinite."""
-    return -1 if price.epsilon_nano is None else price.epsilon_nano
-
+from farthing.privacy.events import ApproxDP
 
 _DIGITS = 4  # of a total that is offered
 _STEPS = 24
@@ -142,6 +40,7 @@ class Limit:
     holding: Holding | None
     price: ChargePrice
     reserve: str = ""
+    note: str = ""  # why no approval and no policy covers it
 
     @property
     def budget_id(self) -> str:
@@ -215,8 +114,9 @@ def refusal(limits: Iterable[Limit], request: Request, place: str) -> BudgetExce
     lower = f"a charge of at most {_amount(least)} would fit; lower it or " if least.epsilon > 0 else ""
     if all(limit.holding is None for limit in reached):
         lower = "there is no grant; "
+    notes = "".join(f" ({note})" for note in dict.fromkeys(limit.note for limit in reached) if note)
     return BudgetExceeded(
-        f"charge of {asked} exceeds {' and '.join(lefts)}; {lower}{all_of(ways)}.",
+        f"charge of {asked} exceeds {' and '.join(lefts)}; {lower}{all_of(ways)}{notes}.",
         requested=None if epsilon is None else ApproxDP(epsilon, delta),
         remaining=first.remaining,
         budget_id=first.budget_id,
@@ -358,6 +258,11 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
     reserve = checked_reserve(whole, request.reserve)
     own = tx.own()
     others = {name: _accounts(tx, name) for name in request.others}
+    note = ""
+    if own is not None and own.rights and request.reserve is None:
+        charged, note = _by_right(tx, request, (whole, own), others)
+        if charged is not None:
+            return charged
     if quote is None or not quote.holds(whole, own, others):
         quote = quoted(request, whole, own, others)
     keep: dict[Whose, Holding] = {}
@@ -369,7 +274,7 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
         limits += _charged(request, name, holding, part, spare, keep)
     if limits:
         _refuse(tx, request, limits[0])
-        return tuple(limits)
+        return tuple(replace(limit, note=note if limit.analyst else "") for limit in limits)
     entry = tx.append(
         "charge",
         request.dataset,
@@ -379,6 +284,45 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
         keep=keep,
     )
     return Charged(entry, quote.price)
+
+
+def _by_right(
+    tx: Transaction, request: Request, holdings: tuple[Holding, Holding], others: Others
+) -> tuple[Charged | tuple[Limit, ...] | None, str]:
+    """A charge that an approved request, or a policy, covers; None and the reason where none does.
+
+    The datasets' own budgets have the last word all the same. The analyst's grant is not touched: all that changes in
+    that account is the right, which is used up in the same transaction.
+    """
+    whole, own = holdings
+    unowned = {name: (account, None) for name, (account, _) in others.items()}
+    quote = quoted(request, whole, None, unowned)
+    price, now = quote.price, own.rights.moment(clock())
+    contents = None if request.others else request.contents  # a policy of one dataset is none of another
+    right, note = own.rights.covering(request.mark, contents, price.epsilon_nano, price.delta_units, now)
+    if right is None:
+        return None, note
+    keep: dict[Whose, Holding] = {}
+    limits: list[Limit] = []
+    shared = replace(request, analyst="")
+    for name, account, part in [
+        (request.dataset, whole, quote),
+        *((name, unowned[name][0], quote.others[name]) for name in request.others),
+    ]:
+        limits += _charged(shared, name, (account, None), part, "", keep)
+    if limits:
+        _refuse(tx, request, limits[0])
+        return tuple(limits), ""
+    keep[request.dataset, request.analyst] = own.with_rights(own.rights.used(right, written(price), price.delta_units))
+    entry = tx.append(
+        "charge",
+        request.dataset,
+        body_text(request, price, None, quote.others, right),
+        analyst=request.analyst,
+        request_id=request.request_id,
+        keep=keep,
+    )
+    return Charged(entry, price), ""
 
 
 def _accounts(tx: Transaction, dataset: str) -> tuple[Holding, Holding | None]:
@@ -453,7 +397,7 @@ def _settled(
     whole, own = holdings
     body = {"nano": terms["nano"]}
     keep[dataset, ""] = whole.settled(body["nano"])
-    if charged.analyst:
+    if charged.analyst and "own_nano" in terms:  # a charge by right has no part in the grant
         if own is None:
             raise LedgerTampered(f"the account of {dataset!r} for {charged.analyst!r} is gone")
         body["own_nano"] = terms["own_nano"]

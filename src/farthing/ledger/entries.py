@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from unicodedata import normalize
 
 from farthing.accounting.charges import check_range, read_charges
@@ -137,6 +137,12 @@ KINDS = (
     "released",
     "forfeited",
     "refused",
+    "request",
+    "approved",
+    "changed",
+    "declined",
+    "withdrawn",
+    "policy",
 )
 RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 _LATEST = 2**63 - 1  # in the year 2262: the largest number that both databases hold
@@ -206,6 +212,12 @@ class Entry(NamedTuple):
         """Further datasets whose budgets pay, or paid, with the first."""
         return tuple(self.body.get("others", ())) if '"others":' in self.body_text else ()
 
+    @property
+    def right(self) -> dict[str, Any] | None:
+        """What covered a charge instead of a grant: an approved request, or a policy; None for other charges."""
+        data = self.body.get("right") if '"right":' in self.body_text else None
+        return data if isinstance(data, dict) else None
+
     def is_about(self, dataset: str) -> bool:
         """Whether it concerns the budget of a dataset.
 
@@ -237,6 +249,15 @@ class Entry(NamedTuple):
         """
         texts = {"body_text": ("body", self.body), "totals_text": ("totals", self.totals)}
         return dict(texts.get(name, (name, value)) for name, value in zip(self._fields, self, strict=True))
+
+
+def write_lines(entries: Iterable[Entry], file: IO[str]) -> int:
+    """Write entries as lines of JSON; how many there were."""
+    count = 0
+    for entry in entries:
+        file.write(json.dumps(entry.to_dict(), sort_keys=True, allow_nan=False) + "\n")
+        count += 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)

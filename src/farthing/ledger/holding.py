@@ -10,6 +10,7 @@ from functools import lru_cache
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
 from farthing.ledger.charge_prices import ChargePrice
+from farthing.ledger.rights import NONE, Rights
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy.units import Unit
 
@@ -31,14 +32,16 @@ class Holding:
     waiting_nano: int = 0
     unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
     sources: frozenset[str] | None = None  # signatures of the tables it stands for; None: an older version did not say
+    rights: Rights = NONE  # of an analyst, besides the grant
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
         reserves, unit = self.reserves, self.unit
         sources = f'"sources":{_sources_text(self.sources)},' if self.sources is not None else ""
+        rights = f'"rights":{self.rights.text()},' if self.rights is not NONE else ""
         return (
             f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
-            f'{sources}"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
+            f'{rights}{sources}"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
         )
 
     def sums(self) -> str:
@@ -61,6 +64,7 @@ class Holding:
             int(data["waiting_nano"]),
             Unit.from_dict(data["unit"]) if isinstance(data["unit"], dict) else str(data["unit"]),
             frozenset(map(str, data["sources"])) if "sources" in data else None,
+            Rights.from_dict(data["rights"]) if "rights" in data else NONE,
         )
 
     def withheld(self, *, but: str = "") -> tuple[int, int]:
@@ -94,6 +98,7 @@ class Holding:
             self.waiting_nano + _or_default(price.epsilon_nano, 0),
             self.unit,
             self.sources,
+            self.rights,
         )
 
     def settled(self, nano: int) -> Holding:
@@ -104,14 +109,14 @@ class Holding:
         """The state after so many charges of one price, none of them the first."""
         nano = self.waiting_nano + times * _or_default(price.epsilon_nano, 0)
         account = self.account.after_many(price, times)
-        return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources)
+        return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources, self.rights)
 
     def settled_many(self, times: int, nano: int) -> Holding:
         """The state after so many charges, of so much together, were answered or forfeited."""
         return self._waiting(self.waiting - times, self.waiting_nano - nano)
 
     def _waiting(self, waiting: int, nano: int) -> Holding:
-        return Holding(self.account, self.reserves, waiting, nano, self.unit, self.sources)
+        return Holding(self.account, self.reserves, waiting, nano, self.unit, self.sources, self.rights)
 
     def with_budget(self, epsilon: float, delta: float) -> Holding:
         """The same history under another budget."""
@@ -120,6 +125,10 @@ class Holding:
     def with_reserve(self, name: str, nano: int, units: int) -> Holding:
         """So much set aside under `name`; nothing frees it."""
         return replace(self, reserves=_with(self.reserves, name, (nano, units)))
+
+    def with_rights(self, rights: Rights) -> Holding:
+        """The same account, with other rights of the analyst."""
+        return replace(self, rights=rights)
 
     def with_sources(self, signatures: Iterable[str]) -> Holding:
         """The same for further tables."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,16 +13,14 @@ from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger import budget_policy, charge_lifecycle
 from farthing.ledger.budget import Budget
 from farthing.ledger.charge_lifecycle import (
-    Quote,
-    Request,
     charge_of,
     check_owner,
     command_for_more,
-    quoted,
     refusal,
     state_after,
     total_for,
 )
+from farthing.ledger.charge_quotes import Quote, Request, quoted
 from farthing.ledger.entries import (
     ROLES,
     WORLDS,
@@ -40,6 +37,7 @@ from farthing.ledger.entries import (
     checked_name,
     checked_note,
     event_of,
+    write_lines,
 )
 from farthing.ledger.ledger_change import (
     Memory,
@@ -53,6 +51,8 @@ from farthing.ledger.ledger_change import (
 )
 from farthing.ledger.ledger_store import Store
 from farthing.ledger.ledger_tables import ACCOUNTS, COLUMNS, ENTRIES
+from farthing.ledger.plan_requests import PlanRequests
+from farthing.ledger.rights import Contents
 from farthing.ledger.tamper_evidence import Chain, Witness, canonical
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delta
@@ -385,8 +385,8 @@ class OpenLedger:
             if self._store.is_own(Path(target)):
                 raise InvalidValue("target", str(target), "must not be a file of the ledger", "name another")
             with Path(target).open("w", encoding="utf-8") as file:
-                return _write_lines(self.entries(), file)
-        return _write_lines(self.entries(), target)
+                return write_lines(self.entries(), file)
+        return write_lines(self.entries(), target)
 
     def close(self) -> None:
         """Close the connections; what was charged stays charged."""
@@ -436,16 +436,9 @@ class OpenLedger:
 
     def _events(self, dataset: str, analyst: str) -> Iterable[Event]:
         for entry in self._entries():
-            if entry.kind == "charge" and entry.is_about(dataset) and analyst in ("", entry.analyst):
+            mine = not analyst or (entry.analyst == analyst and entry.right is None)
+            if entry.kind == "charge" and entry.is_about(dataset) and mine:
                 yield event_of(entry.body["event"])
-
-
-def _write_lines(entries: Iterable[Entry], file: IO[str]) -> int:
-    count = 0
-    for entry in entries:
-        file.write(json.dumps(entry.to_dict(), sort_keys=True, allow_nan=False) + "\n")
-        count += 1
-    return count
 
 
 _Done = TypeVar("_Done")
@@ -548,6 +541,11 @@ class Ledger(OpenLedger):
         )
         lent._lent = True
         return lent
+
+    @property
+    def requests(self) -> PlanRequests:
+        """What analysts have asked for, and what curators have allowed them."""
+        return PlanRequests(self)
 
     # What a curator decides.
 
@@ -749,6 +747,7 @@ class Ledger(OpenLedger):
         use_reserve: str | None = None,
         others: Iterable[str] = (),
         table: str = "",
+        contents: Contents | None = None,
     ) -> Charge:
         """Charge an event, durably, before anything is computed; the same request id is never charged twice.
 
@@ -763,6 +762,7 @@ class Ledger(OpenLedger):
             use_reserve: The reserve that pays, for curators.
             others: Further datasets whose people are touched: each pays from its own budget, all of them or none.
             table: A fingerprint of the rows, of which a signature is stored for `table_changed`.
+            contents: What a policy looks at in a plan; without it no policy covers the charge.
 
         Returns:
             The charge, durable by now.
@@ -794,6 +794,7 @@ class Ledger(OpenLedger):
             None if use_reserve is None else checked_name(use_reserve, "use_reserve"),
             tuple(sorted({checked_name(other, "others") for other in others} - {name})),
             self._chain.table(request_id, table) if table else "",
+            contents,
         )
         return self._charged(request)
 
@@ -814,6 +815,7 @@ class Ledger(OpenLedger):
         *,
         delta: float | None = None,
         analyst: str | None = None,
+        requested: bool = False,
     ) -> bool:
         """Whether `charge` with the same arguments would be admitted now; nothing is written.
 
@@ -822,6 +824,7 @@ class Ledger(OpenLedger):
             event: What would be charged: an event, an epsilon, or an (epsilon, delta) pair.
             delta: The delta at which an event without a pure epsilon would enter the plain sums.
             analyst: Whose grant would pay too.
+            requested: Whether a curator would have to approve it first, so that no grant pays.
 
         Returns:
             True if the budget, and the grant if there is one, have room for it.
@@ -837,7 +840,7 @@ class Ledger(OpenLedger):
         ...     ledger.admits("survey", 1.0), ledger.admits("survey", 1.5)
         (True, False)
         """
-        who = self._spender(analyst)
+        who = "" if requested else self._spender(analyst)
         name, priced = checked_name(dataset, "dataset"), checked_event(event)
         target_delta = None if delta is None else checked_delta(delta)
         reader = self._reader(Question(name, who))
@@ -932,8 +935,9 @@ class Ledger(OpenLedger):
         if whole is None or (analyst and own is None):
             reader = self._reader(Question(dataset, analyst))
             whole, own = reader.whole(), reader.own()
-        # With others it is quoted under the lock: few requests have them.
-        return None if whole is None or request.others else quoted(request, whole, own)
+        # With others, or rights that may cover it, it is quoted under the lock: few requests have them.
+        late = bool(request.others) or (own is not None and bool(own.rights))
+        return None if whole is None or late else quoted(request, whole, own)
 
     def _only(self, action: str, *roles: str) -> None:
         if self.role not in roles:

@@ -114,7 +114,8 @@ def totals_agree(claimed: str, states: Mapping[str, Holding | Standing], *, whol
 
 
 _EVERY = 64  # how often the whole state of an account is compared with what an entry says
-_POLICY = {"dataset", "source", "budget", "grant", "reserve"}
+_RIGHTS = {"request", "approved", "changed", "declined", "withdrawn", "policy"}
+_POLICY = {"dataset", "source", "budget", "grant", "reserve"} | _RIGHTS
 
 
 class Replay:
@@ -158,40 +159,54 @@ class Replay:
         """The accounts that an entry changes, changed."""
         sequence, kind, dataset, analyst = entry.sequence, entry.kind, entry.dataset, entry.analyst
         if kind == "charge":
-            changed = {}
+            changed, right = {}, entry.right
             for name, terms in _charge_terms(entry.body_text, dataset):
                 whole = changed[label_of(dataset, name, "")] = self._standings[name, ""]
                 whole.charge(sequence, terms.price, terms.reserve)
-                if analyst:
+                if analyst and right is None:
                     own = changed[label_of(dataset, name, analyst)] = self._standings[name, analyst]
                     own.charge(sequence, _present(terms.own_price), "")
+            if right is not None:
+                changed[analyst] = self._after_right(entry, right)
             return changed
         if kind in ("released", "forfeited"):
             body, changed = entry.body, {}
             for name, part in ((dataset, body), *body.get("others", {}).items()):
                 whole = changed[label_of(dataset, name, "")] = self._standings[name, ""]
                 whole.settle(sequence, part["nano"])
-                if analyst:
+                if analyst and "own_nano" in part:  # a charge by right has no part in the grant
                     own = changed[label_of(dataset, name, analyst)] = self._standings[name, analyst]
                     own.settle(sequence, part["own_nano"])
             return changed
         return self._after_policy(entry) if kind in _POLICY else {}
 
+    def _after_right(self, entry: Entry, right: Mapping[str, Any]) -> Standing:
+        """The account of an analyst after a charge that an approval or a policy covered: the grant is as before."""
+        own, body = self._standings[entry.dataset, entry.analyst], entry.body
+        before = own.holding
+        own.change(entry.sequence, before.with_rights(before.rights.used(right, body["nano"], body["units"])))
+        return own
+
     def _after_policy(self, entry: Entry) -> dict[str, Standing]:
         """The state that the entry holds in full: as before but for what a curator may change."""
-        who = entry.analyst if entry.kind == "grant" else ""
+        who = entry.analyst if entry.kind == "grant" or entry.kind in _RIGHTS else ""
         whose = entry.dataset, who
         after = Holding.of_text(canonical(entry.body["state"]))
         standing = self._standings.get(whose)
         if standing is None:
             empty = replace(Account.of(0.0), divergences=NOTHING if after.account.divergences else ())
             expected = Holding(_with_budget_of(empty, after), unit=after.unit, sources=after.sources)
-            allowed = entry.kind == "dataset" or (entry.kind == "grant" and (entry.dataset, "") in self._standings)
+            if entry.kind in _RIGHTS:
+                expected = Holding(empty, rights=after.rights)  # with no grant
+            below = bool(who) and (entry.dataset, "") in self._standings
+            allowed = entry.kind == "dataset" or (below and (entry.kind == "grant" or entry.kind in _RIGHTS))
             standing = Standing(entry.sequence, expected)
         else:
             before = standing.holding
             if entry.kind == "reserve":
                 expected = replace(before, reserves=after.reserves)
+            elif entry.kind in _RIGHTS:
+                expected = before.with_rights(after.rights)
             elif entry.kind == "source":
                 expected = before.with_sources(after.sources or ())
             else:

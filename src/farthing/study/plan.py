@@ -7,11 +7,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from typing import Any
 
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.inference.noise_sums import checked_confidence
+from farthing.ledger import PlanRequest
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import number_text
 from farthing.planner import Allocation, Problem, Requirement, TheoremPrices, allocate, fit
@@ -30,6 +32,7 @@ from farthing.study.plan_statistic import (
     planned_statistic,
     rows_known,
 )
+from farthing.study.plan_submission import changed, submitted
 from farthing.study.plan_text import (
     call_lines,
     control_line,
@@ -206,6 +209,33 @@ class Plan:
         plan = cls.draft(study, asked, problem, expected, epsilon)
         return replace(plan, request=request, allowance=allowance, earlier=earlier)
 
+    @classmethod
+    def requested(
+        cls,
+        study: StudyAccount,
+        asked: tuple[Statistic, ...],
+        expected: Mapping[str, Any] | None,
+        epsilon: float | None,
+        request: Request,
+        kept: Mapping[str, Any],
+    ) -> Plan:
+        """The plan of a request as it was shown, with the very noise of then, whatever is left by now.
+
+        Args:
+            study: The study.
+            asked: The statistics.
+            expected: What is known, as for `Study.plan`.
+            epsilon: The part of the budget that was asked for.
+            request: The words that name the release.
+            kept: The plan as the request keeps it.
+
+        Returns:
+            The plan, not released yet.
+        """
+        plan = cls.again(study, asked, expected, epsilon, request, Earlier("", kept, True))
+        noises = {slot: Noise(*noise) for slot, noise in kept["noises"].items()}
+        return replace(plan, earlier=None, _given=replace(plan.allocation, noises=noises))
+
     @property
     def code(self) -> tuple[str, ...]:
         """The lines of Python, or the file, that made it: for the report."""
@@ -316,6 +346,8 @@ class Plan:
         Nor where the plan was released before: a count would come too late for it.
         """
         if self.assumed_rows is None or self.earlier is not None or not can_be_counted(self.study):
+            return None
+        if not self.study.budget.total.epsilon > 0:  # a grant of nothing: only what is approved can be spent
             return None
         return price_of_counting(self.study)
 
@@ -723,7 +755,72 @@ class Plan:
         ...     study.close()
         ['count'] False True
         """
-        return release_of_plan(self, request_id, progress, fresh=fresh)
+        return release_of_plan(self._as_approved(), request_id, progress, fresh=fresh)
+
+    def _as_approved(self) -> Plan:
+        """The plan as a curator approved it: budgets may have moved since it was asked for, and its noise with them."""
+        study = self.study
+        if study.analyst is None or self.earlier is not None:
+            return self
+        request = study.ledger.requests.approved(study.name, study.payer, self.request.name)
+        if request is None or "plan" not in request.document:
+            return self
+        kept = request.document["plan"]
+        plan = Plan.requested(study, self.asked, self.expected, self.epsilon, self.request, kept)
+        return replace(plan, lines=self.lines, from_file=self.from_file)
+
+    def submit(self, purpose: str, title: str = "") -> PlanRequest:
+        """Ask a curator to allow the release of this plan; nothing is spent.
+
+        Once the request is approved, `release()` of the same plan, in this script or the next time it runs, charges
+        exactly what was approved, once. To ask for more than your grant has, plan with `study.on_request()`.
+
+        Args:
+            purpose: What the answers are for.
+            title: A few words to call it by; the names of the statistics by default.
+
+        Returns:
+            The request with its number; the one that is there already if you asked for the same.
+
+        Raises:
+            InvalidValue: If nobody asks (a curator needs no request), or the plan was released before.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ada = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db", name="people")
+        >>> ada.register()
+        >>> _ = ada.ledger.grant("people", "bob", 0.0)
+        >>> bob = ft.Study(people, epsilon=1.0, ledger=ada.ledger.acting("bob", "analyst"), name="people")
+        >>> plan = bob.plan(ft.count(), epsilon=0.5)
+        >>> plan.submit("the yearbook").state
+        'open'
+        >>> _ = ada.ledger.requests.approve(plan.submit("the yearbook").id)
+        >>> round(plan.release().cost, 6)
+        0.5
+        >>> ada.close(); folder.cleanup()
+        """
+        return submitted(self, self.asked, purpose, title)
+
+    def change_request(self, request: int, reason: str, expires: date | str | None = None) -> PlanRequest:
+        """For a curator: allow this plan in place of the one that an analyst asked for.
+
+        Make it with a study of that analyst, `Study(..., analyst="bob")`. The analyst sees the new version and the
+        reason, and may release it.
+
+        Args:
+            request: The number of the request.
+            reason: Why, for the analyst.
+            expires: The last day on which it may be charged; 90 days from now by default.
+
+        Returns:
+            The request as it is now.
+
+        Raises:
+            InvalidValue: If the request is somebody else's, or was declined, withdrawn or used.
+            NotAllowed: If the role is not "curator".
+        """
+        return changed(self, self.asked, request, reason, expires)
 
     def __str__(self) -> str:
         return plan_table(self)

@@ -69,6 +69,18 @@ class PlanFacts(Protocol):
         """What the budget had for it."""
 
     @property
+    def asked(self) -> tuple[Statistic, ...]:
+        """The statistics, as they were named in the call."""
+
+    @property
+    def expected(self) -> Mapping[str, Any]:
+        """Facts about the table that whoever plans has stated."""
+
+    @property
+    def epsilon(self) -> float | None:
+        """The part of the budget that was asked for."""
+
+    @property
     def request(self) -> Request:
         """What it is named by."""
 

@@ -15,6 +15,7 @@ from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt, Stored
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.plan_contents import contents_of
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
@@ -266,10 +267,10 @@ def release_of_plan(
     if plan.earlier is not None:
         study.allowance(plan.cost.upper)  # that of another day was enough then
     study.register()
-    predicted = _predicted(plan)
-    levels = [(predicted["at_once"]["level"], one["level_at_once"]) for one in predicted["statistics"]]
+    kept = predicted(plan)
+    levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
     post_processing = PostProcessing(
-        plan.design.outputs, plan.allocation.noises, study.dataset.schema, tuple(levels), predicted
+        plan.design.outputs, plan.allocation.noises, study.dataset.schema, tuple(levels), kept
     )
     try:
         answered = study.curator.release(
@@ -282,6 +283,7 @@ def release_of_plan(
             post_processing=post_processing,
             progress=progress,
             give_up=False,
+            contents=None if study.analyst is None else contents_of(plan, plan.asked),
         )
     except (InvalidValue, BudgetExceeded):
         # Another process may have asked for the same meanwhile, and may have found more of the budget, or all of it.
@@ -344,7 +346,7 @@ def _recorded(plan: PlanFacts, stored: Stored) -> Release | None:
     return release
 
 
-def _predicted(plan: PlanFacts) -> dict[str, Any]:
+def predicted(plan: PlanFacts) -> dict[str, Any]:
     """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
     budget, problem = plan.study.budget, plan.problem
     kept: dict[str, Any] = plain(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from farthing.adaptive.holdout import Holdout
@@ -121,6 +122,7 @@ class Study:
         # A person who opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
         self.analyst = analyst or own
+        self._on_request = False
         if self.is_registered:
             self._refuse_other_account()
         _ = self.accounts  # everybody whose rows are read must have a budget
@@ -686,8 +688,42 @@ class Study:
         ...     study.close()
         0.25
         """
-        allowances = allowances_of(self._budgets(), epsilon)
+        budgets = self._budgets()
+        if self.by_request:
+            if epsilon is None:
+                raise InvalidValue(
+                    "epsilon", None, "must be given: it is what a curator is asked for", "plan with epsilon=0.1, say"
+                )
+            budgets = [(budget if whole is None else whole, None) for budget, whole in budgets]
+        allowances = allowances_of(budgets, epsilon)
         return Allowance(min(each.epsilon for each in allowances), min(each.delta for each in allowances))
+
+    def on_request(self) -> Study:
+        """The same study for plans that a curator is to approve: they may cost more than the analyst's grant has.
+
+        Returns:
+            A study whose plans share the dataset's own budget; to release one needs an approval, or a policy. A study
+            of an analyst whose grant is 0 is one already.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ada = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db", name="people")
+        >>> ada.register()
+        >>> _ = ada.ledger.grant("people", "bob", 0.1)
+        >>> bob = ft.Study(people, epsilon=1.0, ledger=ada.ledger, name="people", analyst="bob")
+        >>> round(bob.on_request().plan(ft.count(), epsilon=0.5).cost.upper, 6)
+        0.5
+        >>> ada.close(); folder.cleanup()
+        """
+        study = copy(self)
+        study._on_request = True
+        return study
+
+    @property
+    def by_request(self) -> bool:
+        """Whether plans are made to be approved: by `on_request`, or because the analyst's grant is 0."""
+        return self.analyst is not None and (self._on_request or not self.budget.total.epsilon > 0)
 
     @property
     def accounts(self) -> tuple[str, ...]:

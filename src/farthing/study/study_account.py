@@ -67,6 +67,10 @@ class StudyAccount(Protocol):
         """The budget, or the grant, that pays."""
 
     @property
+    def by_request(self) -> bool:
+        """Whether plans are made to be approved, beside any grant."""
+
+    @property
     def is_registered(self) -> bool:
         """Whether the ledger has the budget."""
 
@@ -198,11 +202,17 @@ def _id(budget: Budget) -> str:
 
 
 def admitting(study: StudyAccount, delta: float) -> Admits | None:
-    """What the ledger says to a charge at this delta; None where nothing was spent, and the budget says it all."""
-    budgets = [study.budget] if study.analyst is None else [study.budget, study.ledger.budget(study.name)]
+    """What the ledger says to a charge at this delta; None where nothing was spent, and the budget says it all.
+
+    A plan that is made for a request is asked of the dataset's own budget alone.
+    """
+    asks = study.by_request
+    budgets = [] if asks else [study.budget]
+    budgets += [] if study.analyst is None else [study.ledger.budget(study.name)]
     if all(budget.untouched and not budget.withheld for budget in budgets):
         return None
-    return lambda event: study.ledger.admits(study.name, event, delta=delta, analyst=study.analyst)
+    analyst = None if asks else study.analyst
+    return lambda event: study.ledger.admits(study.name, event, delta=delta, analyst=analyst, requested=asks)
 
 
 SHARE = 0.02
@@ -256,7 +266,16 @@ def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
     part = checked_real(share, "share")
     if not 0 < part < 1:
         raise InvalidValue("share", share, "must be above 0 and below 1", "0.02 is a fiftieth of the budget")
-    return part * study.budget.total.epsilon
+    budget = study.budget
+    if not budget.total.epsilon > 0:
+        raise BudgetExceeded(
+            f"rows are counted for a share of {_called(budget)}, which is 0; say how many there are about, "
+            "expected={'rows': ...}, or ask a curator for a grant.",
+            requested=None,
+            remaining=budget.remaining,
+            budget_id=_id(budget),
+        )
+    return part * budget.total.epsilon
 
 
 def refuse_sample(study: StudyAccount, what: str) -> None:

@@ -1,0 +1,91 @@
+"""A plan as a request: what a curator is shown of it, and what the ledger is asked to allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from farthing.errors import InvalidValue
+from farthing.statistics.answer_records import plain
+from farthing.study.attacker_odds import odds_sentence
+from farthing.study.release import predicted
+
+if TYPE_CHECKING:
+    from farthing.ledger import PlanRequest
+    from farthing.statistics import Statistic
+    from farthing.study.plan_text import PlanFacts
+
+
+def submitted(plan: PlanFacts, asked: Sequence[Statistic], purpose: str, title: str) -> PlanRequest:
+    """Ask a curator to allow the release of a plan."""
+    study = plan.study
+    if study.analyst is None:
+        raise InvalidValue("analyst", None, "must be who asks: a curator needs no request", "release the plan")
+    if plan.earlier is not None and plan.earlier.exact:
+        raise InvalidValue("plan", plan.earlier.request_id, "was released before", "release() returns its answers free")
+    analyst = None if study.ledger.role == "analyst" else study.analyst
+    facts = _facts(plan, asked)
+    return study.ledger.requests.submit(
+        study.name, **facts, purpose=purpose, title=title or _title(asked), analyst=analyst
+    )
+
+
+def changed(
+    plan: PlanFacts, asked: Sequence[Statistic], request: int, reason: str, expires: date | str | None
+) -> PlanRequest:
+    """Allow this plan in place of the one that was asked for."""
+    study, before = plan.study, plan.study.ledger.requests.one(request)
+    if (study.name, study.payer) != (before.dataset, before.analyst):
+        raise InvalidValue(
+            "request",
+            request,
+            f"is that of {before.analyst!r} for {before.dataset!r}",
+            f"plan with Study(..., name={before.dataset!r}, analyst={before.analyst!r})",
+        )
+    return study.ledger.requests.change(request, **_facts(plan, asked), reason=reason, expires=expires)
+
+
+def _facts(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
+    """What the release of a plan would be charged, by which name, and the plan as data."""
+    study = plan.study
+    terms = study.curator.release_terms(
+        study.dataset, plan.measurements, ledger_name=study.name, delta=plan.delta, sampling_rate=study.sampling_rate
+    )
+    return {
+        "event": terms.event,
+        "digest": terms.digest,
+        "others": terms.others,
+        "delta": plan.delta,
+        "name": plan.request.name,
+        "document": document_of(plan, asked),
+    }
+
+
+def document_of(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
+    """The plan as data, from which exactly this plan can be made again: with the noise of every measurement."""
+    noises = {slot: [noise.kind, noise.parameter] for slot, noise in plan.allocation.noises.items()}
+    document: dict[str, Any] = plain(
+        {
+            "statistics": [{"kind": statistic.kind, **statistic.arguments} for statistic in asked],
+            "expected": _written(plan.expected),
+            "epsilon": plan.epsilon,
+            "odds": odds_sentence(plan.cost.upper, plan.delta),
+            "plan": {**predicted(plan), "noises": noises},
+        }
+    )
+    return document
+
+
+def _written(expected: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {str(key): each for key, each in value.items()} if isinstance(value, Mapping) else value
+        for name, value in expected.items()
+    }
+
+
+def _title(asked: Sequence[Statistic]) -> str:
+    """The names of the first statistics, as many as fit."""
+    names = [statistic.name for statistic in asked]
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return f"{', '.join(names[:2])}"[: 190 - len(more)] + more

@@ -1,0 +1,207 @@
+"""A plan that is asked for, approved, changed and released: what was shown is what is charged, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+
+import farthing as ft
+from farthing.errors import BudgetExceeded, InvalidValue, NotAllowed
+from farthing.ledger import open_ledger
+from farthing.study import Study
+from farthing.study.documents.requested_plan import requested_plan
+from farthing.study.plan_contents import contents_of
+
+ROWS = 2_000
+
+
+@dataclass
+class Place:
+    """A ledger with a curator, and an analyst whose grant is 0."""
+
+    people: ft.data.Dataset
+    ada: Study
+
+    def bob(self) -> Study:
+        ledger = self.ada.ledger.acting("bob", "analyst")
+        return Study(self.people, 1.0, 1e-9, ledger=ledger, name="people")
+
+    @property
+    def spent(self) -> float:
+        return self.ada.budget.spent_upper
+
+
+def _dataset(**words: Any) -> ft.data.Dataset:
+    rng = np.random.default_rng(5)
+    table = pyarrow.table(
+        {"sex": rng.choice(["F", "M"], ROWS), "age": rng.integers(0, 100, ROWS), "income": rng.random(ROWS) * 1000}
+    )
+    schema = {"sex": ["F", "M"], "age": (0, 99), "income": (0.0, 1000.0)}
+    return ft.dataset(table, schema=schema, name="people", **words)
+
+
+@contextmanager
+def _opened(people: ft.data.Dataset, folder: Path) -> Iterator[Place]:
+    with open_ledger(folder / "study.db", actor="ada") as ledger:
+        study = Study(people, 1.0, 1e-9, ledger=ledger, name="people")
+        study.register()
+        ledger.grant("people", "bob", 0.0)
+        yield Place(people, study)
+        assert ledger.verify().ok
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with _opened(_dataset(), tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def sized(tmp_path: Path) -> Iterator[Place]:
+    """A table whose number of rows is public."""
+    with _opened(_dataset(rows=ROWS, neighbours="replace"), tmp_path) as made:
+        yield made
+
+
+def asked(study: Study) -> ft.study.Plan:
+    plan = study.plan(ft.count(by="sex"), ft.mean("income", by="sex"), epsilon=0.3)
+    return plan.require("count by sex", within=30).weight("mean of income by sex", 2.0)
+
+
+def test_a_script_that_asks_and_runs_again_after_the_approval_pays_once(place: Place) -> None:
+    plan = asked(place.bob())
+    with pytest.raises(BudgetExceeded, match="the grant of 'bob'"):
+        plan.release()
+    request = plan.submit("the yearbook")
+    shown = {name: plan[name].error() for name in ("count by sex", "mean of income by sex")}
+    place.ada.plan(ft.count(), epsilon=0.2).release()  # which moves what every later plan would be made of
+    place.ada.ledger.requests.approve(request.id)
+    release = asked(place.bob()).release()
+    assert release.cost == plan.cost.upper and release.receipt.epsilon == request.epsilon
+    assert {each["name"]: each["error"] for each in release.plan["statistics"]} == shown
+    again = asked(place.bob()).release()
+    assert again.request_id == release.request_id and again.records() == release.records()
+    assert place.ada.ledger.requests.one(request.id).state == "used"
+    assert place.ada.ledger.budget("people").count == 2
+    with pytest.raises(BudgetExceeded):
+        asked(place.bob()).release(fresh=True)
+    with pytest.raises(InvalidValue, match="was released before"):
+        asked(place.bob()).submit("once more")
+
+
+def test_a_plan_of_the_same_price_that_differs_in_anything_is_refused(place: Place) -> None:
+    request = asked(place.bob()).submit("the yearbook")
+    place.ada.ledger.requests.approve(request.id)
+    bob = place.bob()
+    for other in (
+        bob.plan(ft.count(by="sex"), ft.mean("income", by="sex"), epsilon=0.3),
+        bob.plan(ft.count(by="age"), epsilon=0.1),
+        asked(Study(place.people.where("age < 3"), 1.0, 1e-9, ledger=bob.ledger, name="people")),
+    ):
+        with pytest.raises(BudgetExceeded, match=f"request {request.id} is approved for another plan"):
+            other.release()
+    assert place.spent == 0
+
+
+def test_a_curator_changes_a_request_and_the_analyst_releases_the_new_version(place: Place) -> None:
+    request = asked(place.bob()).submit("the yearbook")
+    hers = Study(place.people, 1.0, 1e-9, ledger=place.ada.ledger, name="people", analyst="bob")
+    less = hers.plan(ft.count(by="sex"), epsilon=0.1)
+    changed = less.change_request(request.id, "counts will do")
+    assert (changed.version, changed.state, changed.reason) == (2, "approved", "counts will do")
+    with pytest.raises(BudgetExceeded):
+        asked(place.bob()).release()
+    plan = requested_plan(place.bob(), request.id)
+    assert plan.cost.upper == less.cost.upper and list(plan.release()) == ["count by sex"]
+    assert place.spent == pytest.approx(0.1, abs=1e-6)
+
+
+def test_a_request_made_by_hand_or_of_somebody_else_has_no_plan_here(place: Place) -> None:
+    request = asked(place.bob()).submit("the yearbook")
+    with pytest.raises(InvalidValue, match="is that of 'bob'"):
+        requested_plan(place.ada, request.id)
+    eve = Study(place.people, 1.0, 1e-9, ledger=place.ada.ledger, name="people", analyst="bob").plan(
+        ft.count(), epsilon=0.1
+    )
+    place.ada.ledger.grant("people", "eve", 0.0)
+    others = place.ada.ledger.acting("eve", "analyst").requests.submit("people", 0.1, digest="d", purpose="p")
+    with pytest.raises(InvalidValue, match="is that of 'eve'"):
+        eve.change_request(others.id, "mine")
+    with pytest.raises(InvalidValue, match="a curator needs no request"):
+        place.ada.plan(ft.count(), epsilon=0.1).submit("me")
+
+
+def test_without_a_grant_a_plan_needs_an_epsilon_and_with_one_a_request_is_asked_for(place: Place) -> None:
+    with pytest.raises(InvalidValue, match="what a curator is asked for"):
+        place.bob().plan(ft.count())
+    with pytest.raises(BudgetExceeded, match="left of the budget of 'people'"):
+        place.bob().plan(ft.count(), epsilon=1.5)
+    place.ada.ledger.grant("people", "bob", 0.1)
+    with pytest.raises(BudgetExceeded, match="grant of 'bob'"):
+        place.bob().plan(ft.count(), epsilon=0.3)
+    request = place.bob().on_request().plan(ft.count(), epsilon=0.3).submit("more than the grant")
+    assert request.epsilon == pytest.approx(0.3, abs=1e-6)
+
+
+def test_a_plan_within_a_policy_needs_no_request(sized: Place) -> None:
+    requests = sized.ada.ledger.requests
+    requests.grant_policy(
+        "people", "bob", 0.1, 1e-10, per="quarter", statistics=["count", "histogram"], columns=["sex", "age"], cell=100
+    )
+    bob = sized.bob()
+    bob.plan(ft.count(by="sex"), epsilon=0.06).release()
+    for beyond, reason in (
+        (bob.plan(ft.mean("age"), epsilon=0.01), "mean is not one of the statistics"),
+        (bob.plan(ft.count(where="income < 10"), epsilon=0.01), "'income' is not one of the columns"),
+        (bob.plan(ft.histogram("age", bins=50), epsilon=0.01), "cells hold 40 people"),
+        (bob.plan(ft.count(where="age < 3"), epsilon=0.01), "is not public"),
+        (bob.plan(ft.histogram("age", bins=10), epsilon=0.06), "this quarter has epsilon=0.04"),
+    ):
+        with pytest.raises(BudgetExceeded, match=reason):
+            beyond.release()
+    bob.plan(ft.histogram("age", bins=10), epsilon=0.04).release()
+    assert requests.policies()[0].left < 1e-6 and sized.ada.ledger.budget("people").count == 2
+
+
+def test_what_an_analyst_expects_makes_no_cell_larger(sized: Place) -> None:
+    bob = sized.bob()
+    plan = bob.plan(ft.count(by="sex"), ft.histogram("age", bins=10), epsilon=0.1, expected={"count by sex": 10**9})
+    assert contents_of(plan, plan.asked).cell == ROWS // 10
+    where = sized.people.where("age < 50")
+    filtered = Study(where, 1.0, 1e-9, ledger=bob.ledger, name="people").plan(ft.count(), epsilon=0.1)
+    assert contents_of(filtered, filtered.asked).columns is None
+
+
+SPENDING = {
+    "plan": lambda study: study.plan(ft.count(), epsilon=0.1).release(),
+    "fit": lambda study: study.plan(ft.count(), epsilon=0.5).release(request_id="mine"),
+    "rows": lambda study: study.count_rows(),
+    "session": lambda study: study.query_session(0.1, 20, columns="age", rows=10**6, epsilon=0.5),
+    "monitor": lambda study: study.monitor("age >= 65", threshold=100, alerts=2, epsilon=0.2),
+    "holdout": lambda study: study.holdout(study.dataset, queries=5, corrections=1, epsilon=0.8),
+    "synthesis": lambda study: study.synthesise(epsilon=0.5),
+    "charge": lambda study: study.ledger.charge("people", 0.1, request_id="by hand"),
+    "reserve": lambda study: study.ledger.charge("people", 0.1, request_id="by hand", use_reserve="kept"),
+    "grant": lambda study: study.ledger.grant("people", "bob", 1.0),
+    "policy": lambda study: study.ledger.requests.grant_policy("people", "bob", 1.0),
+    "approval": lambda study: study.ledger.requests.approve(study.plan(ft.count(), epsilon=0.1).submit("let me").id),
+    "actor": lambda study: study.ledger.acting("ada", "curator"),
+    "budget": lambda study: study.ledger.register("another", 5.0),
+}
+
+
+@pytest.mark.parametrize("way", SPENDING)
+def test_without_grant_policy_or_approval_nothing_is_spent_in_any_way(request: Any, way: str) -> None:
+    place: Place = request.getfixturevalue("sized" if way == "holdout" else "place")  # which needs a public number
+    place.ada.ledger.reserve("people", 0.2, name="kept")
+    with pytest.raises((BudgetExceeded, NotAllowed)):
+        SPENDING[way](place.bob())
+    budget = place.ada.ledger.budget("people")
+    assert (budget.count, budget.spent_upper, place.ada.ledger.datasets()) == (0, 0.0, ["people"])
