@@ -77,7 +77,7 @@ def _study(secret: Bits, epsilon: float, folder: str) -> ft.Study:
     table = pa.table({"person": np.arange(len(secret)), "secret": secret})
     schema = {"person": (0, len(secret) - 1), "secret": bool}
     dataset = ft.dataset(table, schema=schema, neighbours="replace", rows=len(secret))
-    return ft.Study(dataset, epsilon, ledger=Path(folder) / "study.db", name="secrets")
+    return ft.Study(dataset, epsilon, ledger=Path(folder) / "study.db", account="secrets")
 
 
 def _counts(secret: Bits, epsilon: float) -> Bits:

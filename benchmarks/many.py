@@ -86,9 +86,9 @@ def measure(kind: str, count: int) -> dict[str, float]:
     labels = {name: [f"{name} {draw.randrange(size)}" for _ in range(ROWS)] for name, size in SIZES.items()}
     people = ft.dataset(pyarrow.table({**columns, **labels}), schema=schema())
     with tempfile.TemporaryDirectory() as folder:
-        first = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=f"{folder}/first.db", name="first")
+        first = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=f"{folder}/first.db", account="first")
         first.plan(ft.count(), ft.mean("age", by="sex"), ft.histogram("hours", bins=3), ft.median("gain")).release()
-        study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=f"{folder}/study.db", name="people")
+        study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=f"{folder}/study.db", account="people")
         statistics, start = asked(kind, count), time.process_time()
         plan = study.plan(*statistics)
         planned = time.process_time()

@@ -123,7 +123,7 @@ def released(
     """
     with tempfile.TemporaryDirectory() as folder:
         study = ft.Study(
-            dataset_of(people), epsilon=epsilon, delta=delta, ledger=Path(folder) / "study.db", name="mixed"
+            dataset_of(people), epsilon=epsilon, delta=delta, ledger=Path(folder) / "study.db", account="mixed"
         )
         plan = study.plan(*statistics_of(questions), expected=expected_of(people, questions, known))
         found = _drawn(plan, people, questions, releases, seconds)

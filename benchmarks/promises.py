@@ -132,7 +132,9 @@ def delivered(example: Example, kind: Kind, *, told: bool, releases: int) -> Del
     """Plan once, release many times."""
     statistic = kind.ask(example)
     with tempfile.TemporaryDirectory() as folder:
-        study = ft.Study(example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", name="table")
+        study = ft.Study(
+            example.dataset, epsilon=EPSILON, delta=DELTA, ledger=Path(folder) / "study.db", account="table"
+        )
         plan = study.plan(statistic, expected=expected_of(example, kind) if told else {"rows": example.rows})
         answers, truth = released(plan, kind.truth and kind.truth(example), releases)
         attainable = attainable_coverage(plan, truth, kind.bounds and kind.bounds(example))

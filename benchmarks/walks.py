@@ -111,7 +111,7 @@ def _study_walks(tracer: Tracer, folder: Path) -> Iterator[Walk]:
     source = folder / "visitors.csv"
     source.write_text("age\n" + "".join(f"{20 + row % 50}\n" for row in range(1000)), encoding="utf-8")
     visitors = ft.dataset(source, schema={"age": (0, 110)})
-    study = ft.Study(visitors, epsilon=1.0, delta=1e-9, ledger=folder / "visitors.db")
+    study = ft.Study(visitors, epsilon=1.0, delta=1e-9, account="people", ledger=folder / "visitors.db")
     plans = []
     yield tracer.walk("plan", lambda: plans.append(study.plan(ft.mean("age"))))
     yield tracer.walk("release", lambda: plans[0].release())

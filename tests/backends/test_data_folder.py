@@ -29,7 +29,7 @@ def test_a_named_table_of_postgres_is_a_dataset(
     columns = {"age": {"range": [0, 110]}, "weight": {"range": [0, 300]}, "sex": {"categories": ["F", "M"]}}
     made = declared_dataset("people", {"columns": columns}, source)
     assert made.engine == "postgres" and made.name == "people" and table not in str(made.stability())
-    study = ft.Study(made, 20.0, ledger=str(tmp_path / "study.db"), name="people")
+    study = ft.Study(made, 20.0, ledger=str(tmp_path / "study.db"), account="people")
     release = study.plan(ft.count(by="sex")).release()
     assert all(abs(value - 30) < 5 for value in release["count by sex"].values)
     assert table not in release.to_json() and address not in release.to_json()

@@ -73,7 +73,7 @@ def table() -> pa.Table:
 
 def planned(source: Any, size: int, ledger: Path) -> ft.study.Plan:
     people = ft.dataset(source, schema=SCHEMA, rows=size)
-    study = ft.Study(people, epsilon=2.0, delta=1e-9, ledger=ledger, name="adult")
+    study = ft.Study(people, epsilon=2.0, delta=1e-9, ledger=ledger, account="adult")
     return study.plan(*ASKED, expected={"age": (38, 13), "hours_per_week": (41, 12), "education_num": (9, 4)})
 
 

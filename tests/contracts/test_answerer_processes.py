@@ -53,7 +53,7 @@ def table() -> pa.Table:
 
 def studied(ledger: Ledger) -> ft.Study:
     people = ft.dataset(table(), schema={"age": (0, 63), "sex": ["F", "M"]})
-    return ft.Study(people, 40.0, 1e-9, ledger=ledger, name="people")
+    return ft.Study(people, 40.0, 1e-9, ledger=ledger, account="people")
 
 
 def asked(seed: int) -> dict[str, int]:

@@ -82,7 +82,7 @@ def test_a_plan_of_a_text_file_loads_no_engine(tmp_path: Path) -> None:
     program = """
 import sys, farthing as ft
 people = ft.dataset("people.csv", schema={"age": (0, 110), "sex": ["F", "M"]})
-study = ft.Study(people, epsilon=1.0, ledger="study.db")
+study = ft.Study(people, epsilon=1.0, account="people", ledger="study.db")
 study.plan(ft.count(by="sex"), ft.mean("age")).statistics
 print(sorted({"ibis", "duckdb", "pyarrow"} & set(sys.modules)))
 """

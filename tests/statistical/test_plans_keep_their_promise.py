@@ -76,7 +76,7 @@ def plan_of(rows: pa.Table, ledger: Path) -> ft.study.Plan:
         "income": (0.0, 120_000.0),
     }
     people = ft.dataset(rows, schema=schema, rows=ROWS)
-    study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=ledger, name="people")
+    study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=ledger, account="people")
     expected: dict[str, Any] = {
         "bmi": (float(np.mean(rows["bmi"])), float(np.std(rows["bmi"]))),
         "sex": {"F": 1, "M": 1},
@@ -208,7 +208,7 @@ def test_sixty_statistics_are_half_again_as_good_as_even_shares(tmp_path: Path) 
     draw = np.random.default_rng(60)
     columns = {f"x{place}": draw.integers(0, 101, 5_000) for place in range(30)}
     people = ft.dataset(pa.table(columns), schema=dict.fromkeys(columns, (0, 100)), rows=5_000)
-    study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=tmp_path / "study.db", name="sixty")
+    study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=tmp_path / "study.db", account="sixty")
     asked = [ft.sum(name) for name in columns] + [ft.count(where=f"{name} > 50") for name in columns]
     plan = study.plan(*asked)
     for name in columns:

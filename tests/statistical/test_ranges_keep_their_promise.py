@@ -151,7 +151,9 @@ def figures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Of every statistic, with either kind of noise, whichever a plan of this size would choose."""
     rows = columns()
     people = ft.dataset(pa.table(rows), schema={**SCHEMA, "region": ["e", "n", "s", "w"]}, rows=ROWS)
-    study = ft.Study(people, 1.0, request.param, ledger=tmp_path_factory.mktemp("promise") / "study.db", name="people")
+    study = ft.Study(
+        people, 1.0, request.param, ledger=tmp_path_factory.mktemp("promise") / "study.db", account="people"
+    )
     plan = study.plan(*ASKED, expected={"age": rows["age"].tolist(), "income": rows["income"].tolist()})
     noises = {
         slot.name: Noise("gaussian", 12.0) if request.param else plan.allocation.noises[slot.name]

@@ -131,7 +131,7 @@ def known_tables(
     >>> table = pyarrow.table({"age": [30, 41, 52], "sex": ["F", "M", "F"]})
     >>> people = ft.dataset(table, schema={"age": (0, 99), "sex": ["F", "M"]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db")
+    ...     study = ft.Study(people, epsilon=1.0, account="people", ledger=folder + "/study.db")
     ...     release = study.plan(ft.histogram("age", bins=[0, 18, 65, 99], by="sex")).release()
     ...     study.close()
     >>> (known,) = known_tables(release, [Axis("age", range(100)), Axis("sex", ["F", "M"])])

@@ -37,6 +37,8 @@ _STUDY = """
 # epsilon = 1.0
 # delta = 1e-9
 ledger = "study.db"
+# The account that pays: it protects people, in however many tables they are. By default the table's own.
+ACCOUNT
 
 [expected]
 # What is known from elsewhere. It makes the predicted errors accurate and costs nothing; it is never read from a row.
@@ -77,7 +79,8 @@ kind = "count"
 @click.command("init", help=HELP, short_help="Write a commented study.toml for a file, to be filled in.")
 @click.argument("file")
 @click.option("--out", default=STUDY, show_default=True, metavar="FILE", help="Where to write.")
-def init_command(file: str, out: str) -> None:
+@click.option("--account", metavar="NAME", help="The account that protects the people in FILE (default: FILE's own).")
+def init_command(file: str, out: str, account: str | None) -> None:
     """Read names and types, write the file."""
     from farthing.data.declaration_file import columns_of
 
@@ -85,7 +88,7 @@ def init_command(file: str, out: str) -> None:
     columns = columns_of(file)
     source = os.path.relpath(file, target.parent)
     try:
-        text = study_text(source, columns).encode()
+        text = study_text(source, columns, account).encode()
     except UnicodeEncodeError:
         raise InvalidValue("source", file, "must have a name that is text", "rename the file") from None
     try:
@@ -101,8 +104,9 @@ def init_command(file: str, out: str) -> None:
     click.echo(f"To see what does not fit (reads the rows; not private): farthing check {shlex.quote(out)}")
 
 
-def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
+def study_text(source: str, columns: list[tuple[str, str | None]], account: str | None = None) -> str:
     """The text of a study.toml for a table, with comments where something must be declared."""
+    pays = '# account = "patients"' if account is None else f"account = {_quoted(account)}"
     lines = [
         "# Public facts about a private table. Nothing here was read from a row, and nothing here may be:",
         "# write what is known about everybody, not what is found in the file.",
@@ -125,7 +129,7 @@ def study_text(source: str, columns: list[tuple[str, str | None]]) -> str:
         "# [2000-01-01, 2025-12-31] for dates; flags are true or false, yes or no, 1 or 0.",
     ]
     lines.extend(_line(name, kind) for name, kind in columns)
-    return "\n".join(lines) + "\n" + _STUDY
+    return "\n".join(lines) + "\n" + _STUDY.replace("ACCOUNT", pays)
 
 
 def _unit_lines(names: list[str]) -> list[str]:

@@ -58,12 +58,14 @@ def print_ledger(state: LedgerView, console: Console) -> None:
 
     say(f"{state.place}: ledger {state.ledger}, {_entries_in_all(state.count)}, verified; head {state.head[:16]}...")
     if not state.budgets:
-        say("No dataset has a budget yet; make one with `farthing ledger budget set ... --new`.")
+        say("No account is open yet; open one with `farthing ledger budget set ... --new`.")
         return
     narrow = console.width < _WIDE
     console.print(_budgets(state.budgets, narrow))
     for line in _beside(state.budgets) if narrow else []:
         console.print(line, highlight=False, markup=False)
+    for line in filter(None, map(sources_line, state.budgets)):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for line in filter(None, map(would_fit_line, state.budgets)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     if state.last:
@@ -102,6 +104,7 @@ def json_of_budget(budget: Budget) -> dict[str, Any]:
         "odometer": _number(budget.odometer),
         "charges": budget.count,
         "unit": budget.unit,
+        "sources": list(budget.sources),
     }
 
 
@@ -118,6 +121,20 @@ def budget_line(budget: Budget) -> str:
     total = f"epsilon {rounded_text(budget.total.epsilon)}, delta {rounded_text(budget.total.delta)}"
     spent, left = rounded_up_text(budget.spent_upper), rounded_down_text(budget.remaining.epsilon)
     return f"{total}; spent {spent}{kept}, left {left}"
+
+
+def sources_line(budget: Budget) -> str:
+    """The tables of an account where its name does not say it all; else nothing.
+
+    >>> from farthing.ledger import Budget
+    >>> from farthing.privacy import ApproxDP
+    >>> tables = ("people.csv", "visits-*.csv")
+    >>> print(sources_line(Budget("patients", "", ApproxDP(1.0), 0.0, 0.0, {}, ApproxDP(1.0), 0, sources=tables)))
+     patients: pays for people.csv, visits-*.csv
+    """
+    if budget.analyst or budget.sources in ((), (budget.dataset,)):
+        return ""
+    return f" {_name(budget)}: pays for {', '.join(budget.sources)}"
 
 
 def would_fit_line(budget: Budget) -> str:
@@ -201,7 +218,7 @@ def print_verifications(
 
 def _budgets(budgets: Sequence[Budget], narrow: bool) -> Any:
     columns: dict[str, list[str]] = {
-        "budget": [_name(each) for each in budgets],
+        "account": [_name(each) for each in budgets],
         "epsilon": [rounded_text(each.total.epsilon) for each in budgets],
         "delta": [rounded_text(each.total.delta) for each in budgets],
         "spent": [rounded_up_text(each.spent_upper) for each in budgets],
@@ -216,7 +233,7 @@ def _budgets(budgets: Sequence[Budget], narrow: bool) -> Any:
     for name in ("waiting", "set aside"):  # seldom there, and wide
         if narrow or set(columns[name]) == {"0"}:
             del columns[name]
-    return _table(columns, words=("budget", "unit"))
+    return _table(columns, words=("account", "unit"))
 
 
 def _beside(budgets: Sequence[Budget]) -> list[str]:

@@ -188,25 +188,27 @@ class Client:
         source: str,
         *,
         schema: Mapping[str, Any],
-        epsilon: float,
+        epsilon: float | None = None,
         delta: float = 0.0,
         unit: str | Sequence[str] | None = None,
         max_rows: int = 1,
         rows: int | None = None,
         neighbours: str = "add-remove",
+        account: str | None = None,
     ) -> RemoteStudy:
         """Declare a file of the server's data folder as a dataset, with its public facts and its budget (curators).
 
         Args:
-            name: What the ledger is to call it.
+            name: What the server is to call it.
             source: The file, relative to the data folder.
             schema: As for `farthing.dataset`: ["F", "M"], (0, 110), bool.
-            epsilon: The epsilon of the whole budget.
-            delta: The delta of the whole budget.
+            epsilon: The epsilon of a new account; an account that is open keeps its own.
+            delta: The delta of a new account.
             unit: The column, or columns, that name a person; None for one row.
             max_rows: How many rows of each unit are kept.
             rows: The number of rows, where that is public.
             neighbours: "add-remove" or "replace".
+            account: The account that protects its people: by default that of the file, or a new one called `name`.
 
         Returns:
             The study of the dataset.
@@ -224,7 +226,7 @@ class Client:
         about = {"name": name, "source": source, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
         facts = {"unit": [unit] if isinstance(unit, str) else unit, "max_rows": max_rows, "rows": rows}
         columns = {column: _column(column, values) for column, values in schema.items()}
-        self._connection.post("/datasets", {**about, **facts, "columns": columns})
+        self._connection.post("/datasets", {**about, **facts, "columns": columns, "account": account})
         return RemoteStudy(self._connection, name)
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Budget:

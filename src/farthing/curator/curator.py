@@ -138,8 +138,29 @@ class Curator:
             NotAllowed: If the ledger was not opened by a curator.
         """
         unit = unit_of(dataset, sampling_rate)
-        sources = accounts_of(self.ledger, dataset, ledger_name, sampling_rate).sources
-        self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=sources)
+        accounts = accounts_of(self.ledger, dataset, ledger_name, sampling_rate)
+        self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=accounts.sources, titles=accounts.titles)
+
+    def attach(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
+        """Register the table of `dataset` to an account that is open, unless it is.
+
+        Args:
+            dataset: The table with its public facts.
+            ledger_name: The account that protects its people.
+            sampling_rate: Says that the table is a secret sample of a population, whose account it then is.
+
+        Returns:
+            Every account that pays for what is computed from it.
+
+        Raises:
+            InvalidValue: If the table is registered to another account, or the account protects another unit.
+        """
+        accounts = self.accounts(dataset, ledger_name, sampling_rate)
+        if accounts.sources:
+            self.ledger.attach(accounts.name, accounts.sources, accounts.titles)
+            # Again, because another process may have opened an account for the same table: one of the two sees it.
+            accounts = self.accounts(dataset, ledger_name, sampling_rate)
+        return accounts
 
     def release(
         self,
@@ -316,9 +337,7 @@ class Curator:
                 dataset.prepare()
                 table, marks = fingerprint_of(dataset) or "", table_marks(self.ledger, dataset)
             if paying.sources:
-                self.ledger.attach(paying.name, paying.sources)
-                # Again, because another process may have opened a budget for the same table: one of the two sees it.
-                paying = self.accounts(dataset, terms.name, terms.sampling_rate)
+                paying = self.attach(dataset, terms.name, terms.sampling_rate)
             charge = self._charge(question, terms, digest, paying, table)
             if charge.repeated and charge.state == "reserved" and not terms.give_up:
                 raise InvalidValue(

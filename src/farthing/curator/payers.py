@@ -1,7 +1,8 @@
 """Which accounts of a ledger pay for a dataset: every one whose people are in a table that is read.
 
-A ledger keeps marks of the tables that each account stands for, so that another spelling of a path, another order of
-a list or one more file of a pattern is no second budget.
+An account protects people, and a table belongs to one account: the one that it was registered to. A ledger keeps marks
+of the tables of each account, so that another spelling of a path, another order of a list, another name or one more
+file of a pattern is no second budget.
 
 A budget counts the privacy of one kind of unit (`unit_of`): one for persons must not be spent on answers that protect
 rows only.
@@ -16,11 +17,14 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from farthing.data import Dataset
+from farthing.data.file_paths import Pattern
 from farthing.data.sources import Source
-from farthing.data.table_identity import Piece, pieces_of
+from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_of
 from farthing.errors import InvalidValue
 from farthing.ledger.entries import checked_name
-from farthing.privacy.units import Unit, parts_of
+from farthing.ledger.ledger import SourceText
+from farthing.numerics.bounds import number_text
+from farthing.privacy.units import Unit, alike, parts_of
 from farthing.statistics.measurements import checked_rate
 
 if TYPE_CHECKING:
@@ -165,10 +169,11 @@ def sampling_rate_of(dataset: Dataset, rate: float | None) -> float | None:
 
 
 _OTHER_UNIT = (
-    "rows that the budget of {!r} covers are read: make the dataset with that unit, or keep this study in a ledger of "
+    "rows that the account {!r} covers are read: make the dataset with that unit, or keep this study in a ledger of "
     "its own; the two budgets then add up"
 )
 _FEW = 5  # names in a message
+_LONGEST_TITLE = 200
 _MORE = re.compile(r"(.*) and \d+ more", re.DOTALL)
 
 
@@ -178,12 +183,20 @@ class Accounts:
 
     name: str
     others: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
+    sources: tuple[SourceText, ...] = ()
+    title: str = ""  # what people call the first table
+    is_open: bool = True  # whether `name` is in the ledger already
+    is_new: bool = False  # whether the first table is registered to it from now on
 
     @property
     def all(self) -> tuple[str, ...]:
         """Everybody who pays, the first one first."""
         return (self.name, *self.others)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What the ledger writes down about the first table, for people."""
+        return (self.title,) if self.is_new or not self.is_open else ()
 
 
 class Register:
@@ -192,18 +205,35 @@ class Register:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._marks: Mapping[str, Set[str] | None] = ledger.sources()
+        self._patterns = [
+            (name, *mark.split(" ", 1)) for name, known in self._marks.items() for mark in known or () if " " in mark
+        ]
 
     @property
     def names(self) -> Set[str]:
         """The names of all accounts in the ledger."""
         return self._marks.keys()
 
-    def holders(self, piece: Piece) -> set[str]:
-        """The accounts that stand for a file or a table."""
-        marks = set(self._ledger.source_signatures(piece.known_by))
-        return {name for name, known in self._marks.items() if known and known & marks}
+    def spelled(self, name: str) -> str:
+        """The account that a name means, whatever its case and blanks; the name itself where there is none."""
+        if name in self.names:
+            return name
+        return next((each for each in self.names if alike(each) == alike(name)), name)
 
-    def new(self, name: str, sources: Iterable[str]) -> list[str]:
+    def holders(self, piece: Piece) -> set[str]:
+        """The accounts that stand for a file or a table, or for a folder or a pattern that it belongs to."""
+        marks = set(self._ledger.source_signatures(piece.known_by))
+        holding = {name for name, known in self._marks.items() if known and known & marks}
+        if holding or not self._patterns or not piece.path:
+            return holding
+        for folder, steps in folders_of(piece.path):
+            (signature,) = self._ledger.source_signatures([folder])
+            holding |= {
+                name for name, mark, below in self._patterns if mark == signature and Pattern("", below).holds(steps)
+            }
+        return holding
+
+    def new(self, name: str, sources: Iterable[SourceText]) -> list[SourceText]:
         """Those that an account does not stand for yet."""
         known, wanted = self._marks.get(name) or frozenset(), list(dict.fromkeys(sources))
         marks = self._ledger.source_signatures(wanted)
@@ -219,50 +249,61 @@ class Register:
         return names
 
 
-def account_name(ledger: Ledger, dataset: Dataset, name: str | None = None) -> str:
+def account_name(ledger: Ledger, dataset: Dataset, account: str | None = None) -> str:
     """The account that a study of this dataset spends from: the one that is named, or else the one of its table.
 
     That is the account that stands for the table already, under whatever name; else that of the table's own name.
     """
-    if name is not None:
-        return name
     source, register = dataset.sources()[0], Register(ledger)
-    own = checked_name(source.name, "name")
-    if source.is_named:
-        return own
+    if account is not None:
+        return register.spelled(checked_name(account, "account"))
+    own = register.spelled(checked_name(source.name, "name"))
     holders = set().union(*map(register.holders, pieces_of(source)))
     if own in holders or (not holders and own in register.names):
         return own
     names = sorted(holders or register.of_older_version(source))
     if len(names) > 1:
         raise InvalidValue(
-            "name", None, f"must say which budget pays: {_listed(names)} all cover {own!r}", "pass name="
+            "account", None, f"must say which budget pays: {_listed(names)} all cover {own!r}", "pass account="
         )
     return names[0] if names else own
+
+
+def is_nameless(dataset: Dataset) -> bool:
+    """Whether nothing says which table it is: a frame that nobody named, so that no account can be its own."""
+    source = dataset.sources()[0]
+    return source.frame is not None and not source.is_named
 
 
 def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None) -> Accounts:
     """Everybody who pays for what is computed from a dataset under a name; refused where somebody has no budget.
 
-    `name` stands for the first table and for what belongs to it. A file that another account stands for, and every
-    table that was joined or put below, is paid for by its own account too.
+    `name` stands for the first table and for what belongs to it, and that table belongs to no other account. A file
+    in it that another account stands for, and every table that was joined or put below, is paid for by its own account
+    too.
     """
-    register, first = Register(ledger), checked_name(name, "name")
+    register, first = Register(ledger), checked_name(name, "account")
     others: set[str] = set()
-    sources: list[str] = []
+    sources: list[SourceText] = []
+    is_new = False
     for place, source in enumerate(dataset.sources()):
         pieces = pieces_of(source)
         holders = [
             # What the first table is becomes the first account's own.
-            {first} if place > 0 and set(piece.known_by) & set(sources) else register.holders(piece)
+            {first} if place > 0 and set(piece.known_by) & set(sources) else _holding(register, source, piece)
             for piece in pieces
         ]
+        if place == 0:
+            _refuse_other_account(source, first, holders)
+            is_new = not all(first in holding for holding in holders)
         for piece, holding in zip(pieces, holders, strict=True):
             if first in holding or (place == 0 and not holding):
                 sources += piece.kept
             others |= holding
         if place == 0 and not pieces and _is_known(source):  # it is known by its name and by nothing else
             others |= {source.name} & register.names
+        if place == 0:
+            sources += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
         if place > 0 and not all(holders or [()]):
             others.add(_by_name(register, source))
     others.discard(first)
@@ -276,11 +317,60 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     for each in sorted({first, *others} & register.names):
         way_out = "" if each == first else _OTHER_UNIT.format(each)
         refuse_other_unit(dataset, ledger.budget(each), sampling_rate, way_out)
-    return Accounts(first, tuple(sorted(others)), tuple(register.new(first, sources)))
+    new = tuple(register.new(first, sources))
+    title = _title(dataset.sources()[0])
+    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, is_new)
+
+
+def _holding(register: Register, source: Source, piece: Piece) -> set[str]:
+    """The accounts that stand for a piece; that of its name for a frame which an older version charged."""
+    holding = register.holders(piece)
+    if not holding and source.frame is not None:
+        holding = {register.spelled(source.name)} & register.names
+    return holding
+
+
+def _refuse_other_account(source: Source, first: str, holders: Sequence[Set[str]]) -> None:
+    """A table belongs to one account: another one is no second budget for its people."""
+    if not holders or not all(holders) or any(first in holding for holding in holders):
+        return
+    names = sorted(set().union(*holders))
+    raise InvalidValue(
+        "account",
+        first,
+        f"must be {' or '.join(map(repr, names))}: {_title(source)!r} is registered there, and a table belongs to one "
+        "account",
+        f"pass account={names[0]!r}, or leave it out",
+    )
+
+
+def account_news(accounts: Accounts, budget: Budget) -> str | None:
+    """What a release would do besides spending, in one line: open an account, or register a table to one.
+
+    >>> from farthing.ledger.budget import untouched_budget
+    >>> budget = untouched_budget("patients", 1.0, 1e-9, Unit(("person",)))
+    >>> print(account_news(Accounts("patients", title="visits.csv", is_open=False), budget))
+    opens the account 'patients' (protects person, add-remove; epsilon 1, delta 1e-09) for visits.csv
+    """
+    if not accounts.is_open:
+        amount = f"epsilon {number_text(budget.total.epsilon, 6)}, delta {budget.total.delta:g}"
+        return f"opens the account {accounts.name!r} (protects {budget.unit}; {amount}) for {accounts.title}"
+    if accounts.is_new:
+        return f"registers {accounts.title} to the account {accounts.name!r}, which pays for it from now on"
+    return None
+
+
+def _title(source: Source) -> str:
+    """What people call a table: as it was declared, or as they named it."""
+    called = source.declared if source.files and source.declared else source.name
+    if source.frame is not None:
+        called = f"{source.name} (frame)" if source.is_named else f"a frame ({source.name})"
+    text = "".join(letter if letter.isprintable() else "?" for letter in called).strip()
+    return text[:_LONGEST_TITLE].strip() or "a table"
 
 
 def table_marks(ledger: Ledger, dataset: Dataset) -> list[list[str]]:
-    """Of every table that is read, what a ledger knows it again by; nothing of a frame, which is known by its name."""
+    """Of every table that is read, what a ledger knows it again by; nothing of a frame without a name."""
     return [
         ledger.source_signatures(text for piece in pieces_of(source) for text in piece.known_by)
         for source in dataset.sources()

@@ -1,7 +1,7 @@
 """A dataset described in a file: the tables `[dataset]` and `[schema]` of a `study.toml`.
 
 [dataset]
-source = "people.parquet"          # beside this file, a path or a glob
+source = "people.parquet"          # beside this file, a path, a glob or a folder
 unit = "person_id"                 # left out: one row
 max_rows = 3
 neighbours = "add-remove"
@@ -24,9 +24,9 @@ from typing import Any
 
 from farthing.data.csv_files import header
 from farthing.data.dataset import Dataset, dataset
+from farthing.data.file_paths import beside, paths_of
 from farthing.data.parquet_files import PARQUET, parquet_schema
 from farthing.data.schema import Categories, Flags, Reals, Schema, folded
-from farthing.data.sources import paths_of
 from farthing.errors import InvalidValue
 
 ZONED = "times with a time zone"
@@ -70,9 +70,9 @@ def dataset_of_tables(facts: Mapping[str, Any], folder: Path) -> Dataset:
         raise InvalidValue(
             "dataset.source", given, "must be the name of a file, or a list of names", 'write source = "people.csv"'
         )
-    beside = [str(folder / source) for source in sources]
+    places = [beside(folder, source) for source in sources]
     sample = about.pop("sample", None)
-    whole = dataset(beside, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
+    whole = dataset(places, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
     return whole if sample is None else whole.sample(sample)
 
 

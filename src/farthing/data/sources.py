@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from farthing.data.csv_files import (
-    CSV,
     LONGEST_ROW,
     Layout,
     Stamp,
@@ -33,6 +32,7 @@ from farthing.data.csv_files import (
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import DuckDBEngine, default_engine, private_folder
 from farthing.data.engines.engine import rows_of
+from farthing.data.file_paths import Pattern, declared_name, paths_of, patterns_of
 from farthing.data.large_cells import refuse_large_cells
 from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
 from farthing.errors import EngineError, InvalidData, InvalidValue
@@ -66,6 +66,7 @@ class Source:
     footer: tuple[Any, ...] = ()  # names and types of the columns of its Parquet files
     declared: str = ""  # what was opened: a path or pattern, a kind of frame, a table of an engine
     used: tuple[str, ...] = ()  # columns that are declared; all of a file where none are
+    patterns: tuple[Pattern, ...] = ()  # folders and globs among what was declared: files yet to come belong to them
 
     @property
     def table(self) -> Any:
@@ -234,60 +235,6 @@ def open_source(source: Any, names: Sequence[str] = (), name: str | None = None)
     return _frame(cut, left_out, source, name)
 
 
-def paths_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The files that a path, a glob or a list of paths stands for, in order."""
-    parts = [source] if isinstance(source, str | os.PathLike) else list(source)
-    paths: list[str] = []
-    for part in (os.fspath(item) for item in parts):
-        if "://" in part:
-            # An address may hold a password, so it is not shown whole.
-            scheme = part.partition("://")[0]
-            opener = {"postgresql": "postgres_table", "postgres": "postgres_table", "sc": "spark_table"}.get(scheme)
-            way_out = f"open it with farthing.data.{opener}(...)" if opener else "download it first"
-            raise InvalidValue("source", f"{scheme}://...", "must be a file on this machine", way_out)
-        matches = [part] if os.path.exists(part) else sorted(glob.glob(part, recursive=True))
-        if not matches:
-            raise InvalidValue("source", part, "does not exist", "check the path or the pattern")
-        paths.extend(matches)
-    for path in paths:
-        if os.path.isdir(path):
-            raise InvalidValue("source", path, "is a directory", f"write {path}/*.parquet")
-        if not path.lower().endswith(CSV + PARQUET):
-            endings = ", ".join(CSV + PARQUET)
-            raise InvalidValue("source", path, f"must end in one of {endings}", "or pass a frame or Ibis table")
-        if not os.access(path, os.R_OK):
-            raise InvalidValue("source", path, "cannot be read", "check its permissions")
-    seen: dict[tuple[int, int], str] = {}
-    for path in paths:
-        facts = os.stat(path)
-        # By device and file number: every row in it would be there twice, and be taken for two people's.
-        number = (facts.st_dev, facts.st_ino)
-        if number in seen:
-            same = "" if seen[number] == path else f": it is the same file as {seen[number]}"
-            raise InvalidValue("source", path, f"must not be given twice{same}", "correct the list or the patterns")
-        seen[number] = path
-    return paths
-
-
-def declared_name(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> str:
-    """What a path, a glob or a list of them is called: by what was declared, not by what is found there today.
-
-    >>> declared_name("data/visits-*.csv"), declared_name(["b.csv", "/data/a.csv"]), declared_name("20*/visits.csv")
-    ('visits-*.csv', 'a.csv and 1 more', '20*/visits.csv')
-    """
-    parts = [source] if isinstance(source, str | os.PathLike) else list(source)
-    names = sorted(_part_name(os.fspath(part)) for part in parts)
-    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-
-
-def _part_name(part: str) -> str:
-    if os.path.exists(part):
-        return Path(part).name
-    steps = Path(part).parts
-    first = next((place for place, step in enumerate(steps) if glob.has_magic(step)), len(steps) - 1)
-    return "/".join(steps[first:])
-
-
 def _files(source: Any, names: Sequence[str]) -> Source:
     paths = paths_of(source)
     endings = {path.lower().endswith(PARQUET) for path in paths}
@@ -305,6 +252,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
         footer=tuple(parquet_schema(paths[0])) if isinstance(place, Table) else (),
         declared=name,
         used=tuple(names),
+        patterns=patterns_of(source),
     )
 
 

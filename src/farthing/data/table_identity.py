@@ -1,9 +1,10 @@
 """What makes a table the same table, however it is spelled: by these texts a ledger knows it again.
 
-A file is known by its real path, which no symbolic link and no `..` changes; by its device and file number while it
-has several names (hard links); and by that number with its size and time when it was moved. A view is known by its
-own name and by the tables and files that it reads. A copy of a file, and a frame in memory, are known by the name that
-they are given and by nothing else.
+A file is known by its real path, which no symbolic link, no `..` and, where the disk ignores it, no case changes; by
+its device and file number while it has several names (hard links); and by that number with its size and time when it
+was moved. Files of a folder or a glob are known by it too, those included that it has not yet. A view is known by its
+own name and by the tables and files that it reads. A frame in memory is known by the name that it was given and by
+nothing else, and a copy of a file is another file.
 
 Whether its rows are still the same is found by `fingerprint_of`. PRIVATE: two fingerprints are the same only if the
 rows are, so it is kept under the ledger's key and shown to nobody.
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from farthing.data.engines.duckdb import files_of_view
+from farthing.privacy.units import alike
 
 if TYPE_CHECKING:
     from farthing.data.dataset import Dataset
@@ -114,10 +116,30 @@ class Piece(NamedTuple):
     title: str
     known_by: tuple[str, ...]
     kept: tuple[str, ...]
+    path: str = ""  # of a file
+
+
+def folders_of(path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The folders that a file lies in, each as a ledger knows it, and the steps from there to the file.
+
+    >>> list(folders_of("/data/2024/visits.csv"))[:2]
+    [('folder /data/2024', ('visits.csv',)), ('folder /data', ('2024', 'visits.csv'))]
+    """
+    # A link in a folder is one of its files, and so is what it leads to.
+    linked = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    for place in dict.fromkeys((linked, os.path.realpath(path))):
+        steps = place.split(os.sep)
+        for first in range(len(steps) - 1, 0, -1):
+            yield folder_text(os.sep.join(steps[:first]) or os.sep), tuple(steps[first:])
+
+
+def folder_text(folder: str) -> str:
+    """What a ledger knows a folder by."""
+    return f"folder {folder}"
 
 
 def pieces_of(source: Source) -> list[Piece]:
-    """What a source consists of; nothing for a frame, which cannot be known again.
+    """What a source consists of; nothing for a frame without a name, which cannot be known again.
 
     >>> import tempfile
     >>> from farthing.data.sources import open_source
@@ -125,11 +147,14 @@ def pieces_of(source: Source) -> list[Piece]:
     ...     with open(f"{folder}/people.csv", "w") as file:
     ...         _ = file.write("age")
     ...     os.symlink(f"{folder}/people.csv", f"{folder}/link.csv")
-    ...     pieces_of(open_source(f"{folder}/link.csv")) == pieces_of(open_source(f"{folder}/people.csv"))
-    True
+    ...     [pieces_of(open_source(f"{folder}/{name}"))[0].title for name in ("people.csv", "link.csv")]
+    ['people.csv', 'people.csv']
     """
     if source.files:
         return [_file(path) for path in source.files]
+    if source.frame is not None and source.is_named:
+        named_frame = (f"frame {alike(source.name)}",)
+        return [Piece(source.name, named_frame, named_frame)]
     if source.frame is not None or not hasattr(source.table, "op"):
         return []
     if source.engine.name == "postgres":
@@ -140,17 +165,34 @@ def pieces_of(source: Source) -> list[Piece]:
 
 
 def _file(path: str, inside: str = "") -> Piece:
-    real = os.path.realpath(path)
+    real = _as_listed(os.path.realpath(path))
     by_path = f"file {real}{inside}"
+    own = "" if inside else os.path.abspath(path)
     try:
         facts = os.stat(real)
     except OSError:  # it was removed, and the next reader will say so
-        return Piece(os.path.basename(real), (by_path,), (by_path,))
+        return Piece(os.path.basename(real), (by_path,), (by_path,), own)
     number = f"file number {facts.st_dev} {facts.st_ino}{inside}"
     moved = f"file number {facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}{inside}"
     # A file number is reused when its file is gone, so that by itself it says something only of a linked file.
     known_by = (by_path, moved, number) if facts.st_nlink > 1 else (by_path, moved)
-    return Piece(os.path.basename(real), known_by, (by_path, moved, number))
+    return Piece(os.path.basename(real), known_by, (by_path, moved, number), own)
+
+
+def _as_listed(path: str) -> str:
+    """A path as its folders spell it, where the disk ignores case."""
+    folder, name = os.path.split(path)
+    if not name or not os.path.exists(os.path.join(folder, name.swapcase())):
+        return path
+    folder = _as_listed(folder)
+    try:
+        names = os.listdir(folder)
+        if name not in names:
+            alikes = (each for each in names if each.casefold() == name.casefold())
+            name = next((each for each in alikes if os.path.samefile(os.path.join(folder, each), path)), name)
+    except OSError:  # it may be read and not listed
+        pass
+    return os.path.join(folder, name)
 
 
 def _namespace(source: Source) -> tuple[str | None, str | None]:

@@ -37,6 +37,7 @@ class Budget:
         untouched: Whether nothing was charged yet but charges of nothing.
         protects: Whose privacy it is, as data; None where nobody said, or where the ledger holds somebody's own words.
         place: Where the ledger is, for a command; nothing where a server has it.
+        sources: The tables whose people the account protects, as people call them; empty where nobody said.
 
     >>> events = lambda: [ApproxDP(0.3)]
     >>> budget = Budget("census", "", ApproxDP(1.0), 0.3, 0.0, {}, ApproxDP(0.7), 3, "person", False, None, events)
@@ -59,6 +60,7 @@ class Budget:
     place: str = field(default="", repr=False, compare=False)
     _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
     _fitting: Callable[[Charge], int] | None = field(default=None, repr=False, compare=False)
+    sources: tuple[str, ...] = ()
 
     def fitting(self, charge: Charge) -> int:
         """How many such charges would be admitted now, one after the other, each chosen after seeing the last answer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
@@ -26,23 +26,29 @@ def register(
     delta: float,
     unit: Unit | str,
     sources: Iterable[str] | None = None,
+    titles: Iterable[str] = (),
 ) -> Entry:
-    """Open the account of a dataset; `sources` are signatures of its tables, None as older versions had it."""
+    """Open an account; `sources` are signatures of its tables, None as older versions had it."""
     if tx.whole() is not None:
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
-    holding = Holding(Account.of(epsilon, delta), unit=unit, sources=None if sources is None else frozenset(sources))
+    holding = Holding(Account.of(epsilon, delta), unit=unit)
+    if sources is not None:
+        holding = holding.with_sources(sources, titles)
     unit_data = unit.to_dict() if isinstance(unit, Unit) else unit
     return _appended(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit_data)
 
 
-def attach(tx: Transaction, dataset: str, sources: Iterable[str]) -> Entry | None:
-    """Let the account of a dataset stand for further tables; None if it does already."""
+def attach(tx: Transaction, dataset: str, sources: Iterable[str], titles: Sequence[str] = ()) -> Entry | None:
+    """Let an account stand for further tables; None if it does already."""
     before = known(tx, dataset)
-    after = before.with_sources(sources)
+    # Older versions kept no titles: their accounts are called by the one table that they were opened for.
+    own = (dataset,) if titles and not before.titles and before.sources != frozenset() else ()
+    after = before.with_sources(sources, (*own, *titles))
     if after == before:
         return None
     added = len(after.sources or ()) - len(before.sources or ())
-    body = {"added": added, "state": json.loads(after.text())}
+    named = list(after.titles[len(before.titles) :])
+    body = {"added": added, **({"titles": named} if named else {}), "state": json.loads(after.text())}
     return tx.append("source", dataset, canonical(body), keep={(dataset, ""): after})
 
 

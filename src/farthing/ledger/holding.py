@@ -33,15 +33,18 @@ class Holding:
     unit: Unit | str = ""  # words where an older version, or somebody in their own, wrote them
     sources: frozenset[str] | None = None  # signatures of the tables it stands for; None: an older version did not say
     rights: Rights = NONE  # of an analyst, besides the grant
+    titles: tuple[str, ...] = ()  # what people call these tables
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
         reserves, unit = self.reserves, self.unit
         sources = f'"sources":{_sources_text(self.sources)},' if self.sources is not None else ""
         rights = f'"rights":{self.rights.text()},' if self.rights is not NONE else ""
+        titles = f'"titles":{_titles_text(self.titles)},' if self.titles else ""
         return (
             f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
-            f'{rights}{sources}"unit":{_unit_text(unit)},"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
+            f'{rights}{sources}{titles}"unit":{_unit_text(unit)},'
+            f'"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
         )
 
     def sums(self) -> str:
@@ -65,6 +68,7 @@ class Holding:
             Unit.from_dict(data["unit"]) if isinstance(data["unit"], dict) else str(data["unit"]),
             frozenset(map(str, data["sources"])) if "sources" in data else None,
             Rights.from_dict(data["rights"]) if "rights" in data else NONE,
+            tuple(map(str, data.get("titles", ()))),
         )
 
     def withheld(self, *, but: str = "") -> tuple[int, int]:
@@ -99,6 +103,7 @@ class Holding:
             self.unit,
             self.sources,
             self.rights,
+            self.titles,
         )
 
     def settled(self, nano: int) -> Holding:
@@ -109,14 +114,16 @@ class Holding:
         """The state after so many charges of one price, none of them the first."""
         nano = self.waiting_nano + times * _or_default(price.epsilon_nano, 0)
         account = self.account.after_many(price, times)
-        return Holding(account, self.reserves, self.waiting + times, nano, self.unit, self.sources, self.rights)
+        waiting = self.waiting + times
+        return Holding(account, self.reserves, waiting, nano, self.unit, self.sources, self.rights, self.titles)
 
     def settled_many(self, times: int, nano: int) -> Holding:
         """The state after so many charges, of so much together, were answered or forfeited."""
         return self._waiting(self.waiting - times, self.waiting_nano - nano)
 
     def _waiting(self, waiting: int, nano: int) -> Holding:
-        return Holding(self.account, self.reserves, waiting, nano, self.unit, self.sources, self.rights)
+        about = (self.unit, self.sources, self.rights, self.titles)
+        return Holding(self.account, self.reserves, waiting, nano, *about)
 
     def with_budget(self, epsilon: float, delta: float) -> Holding:
         """The same history under another budget."""
@@ -130,9 +137,10 @@ class Holding:
         """The same account, with other rights of the analyst."""
         return replace(self, rights=rights)
 
-    def with_sources(self, signatures: Iterable[str]) -> Holding:
-        """The same for further tables."""
-        return replace(self, sources=frozenset().union(self.sources or (), signatures))
+    def with_sources(self, signatures: Iterable[str], titles: Iterable[str] = ()) -> Holding:
+        """The same for further tables, with what people call them."""
+        known = frozenset().union(self.sources or (), signatures)
+        return replace(self, sources=known, titles=tuple(dict.fromkeys((*self.titles, *titles))))
 
 
 def checked_reserve(holding: Holding, name: str | None) -> str:
@@ -148,6 +156,11 @@ def checked_reserve(holding: Holding, name: str | None) -> str:
 @lru_cache(maxsize=64)
 def _sources_text(sources: frozenset[str]) -> str:
     return canonical(sorted(sources))
+
+
+@lru_cache(maxsize=64)
+def _titles_text(titles: tuple[str, ...]) -> str:
+    return canonical(titles)
 
 
 @lru_cache(maxsize=256)

@@ -56,12 +56,15 @@ from farthing.ledger.rights import Contents
 from farthing.ledger.tamper_evidence import Chain, Witness, canonical
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delta
-from farthing.privacy.units import Unit
+from farthing.privacy.units import Unit, alike
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _STATES = f"SELECT dataset, sequence, state, mac FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _ANALYSTS = f"SELECT analyst FROM {ACCOUNTS} WHERE dataset = ? AND analyst <> '' ORDER BY analyst"
 _PEOPLE = f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE kind = 'people' ORDER BY sequence"
+SourceText = str | tuple[str, str]
+"""What a table is known by; a pair for a pattern: the folder, and the steps below it."""
+
 _LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
 
 
@@ -208,9 +211,17 @@ class OpenLedger:
             by_dataset[str(dataset)] = checked_account(self._chain, self._memory, dataset, "", *row).sources
         return by_dataset
 
-    def source_signatures(self, sources: Iterable[str]) -> list[str]:
-        """What the ledger stores of the names of tables: their signatures under its key."""
-        return [self._chain.source(str(source)) for source in sources]
+    def source_signatures(self, sources: Iterable[SourceText]) -> list[str]:
+        """What the ledger stores of the texts that tables are known by: signatures under its key.
+
+        Of a pair, the first text is signed, and the second stands after it as it is: the steps of a pattern.
+        """
+        return [
+            f"{self._chain.source(source[0])} {source[1]}"
+            if isinstance(source, tuple)
+            else self._chain.source(str(source))
+            for source in sources
+        ]
 
     marks = source_signatures  # deprecated: the name before 0.1, there until 1.0
 
@@ -310,7 +321,23 @@ class OpenLedger:
             self.place,
             lambda epsilon: total_for(account, epsilon, holding.withheld()),
             lambda charge: account.fitting(charge, holding.withheld()),
+            whole.titles or (() if whole.sources == frozenset() else (name,)),
         )
+
+    def accounts(self) -> list[Budget]:
+        """All accounts: whom each protects, its budget, what is left, and its sources as people call them.
+
+        Returns:
+            The accounts, by name.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("patients", 1.0, unit="person, add-remove", sources=["a"], titles=["visits.csv"])
+        ...     [(each.dataset, each.unit, each.remaining.epsilon, each.sources) for each in ledger.accounts()]
+        [('patients', 'person, add-remove', 1.0, ('visits.csv',))]
+        """
+        return [self.budget(name) for name in self.datasets()]
 
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[Entry]:
         """All entries after `since` in order, or those of one dataset; an analyst sees those of their own grant.
@@ -556,9 +583,10 @@ class Ledger(OpenLedger):
         delta: float = 0.0,
         *,
         unit: Unit | str = "",
-        sources: Iterable[str] = (),
+        sources: Iterable[SourceText] = (),
+        titles: Iterable[str] = (),
     ) -> Entry:
-        """Open the budget of a dataset.
+        """Open an account: a budget, and the people whom it protects.
 
         Args:
             dataset: The name of the dataset.
@@ -567,13 +595,14 @@ class Ledger(OpenLedger):
             unit: Whose privacy it is. Words such as "row, add-remove" or "person, replace" are stored as data: `row` is
                 one row, and a column of that name is written in quotes. Other words are stored as they are, and no
                 dataset has such a unit.
-            sources: Names of the tables whose people it protects (see `attach`).
+            sources: Texts by which tables are known whose people it protects (see `attach`).
+            titles: What people call these tables.
 
         Returns:
             The entry.
 
         Raises:
-            InvalidValue: If the dataset is registered already, or an argument has the wrong form.
+            InvalidValue: If there is an account of that name, however it is spelled, or an argument has the wrong form.
             NotAllowed: If the role is not "curator".
 
         >>> import tempfile
@@ -587,24 +616,32 @@ class Ledger(OpenLedger):
         words = unit if isinstance(unit, Unit) else checked_note(unit, "unit")
         if isinstance(words, str):
             words = Unit.read(words) or words
-        signatures = self.source_signatures(sources)
-        return self._append(Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures))
+        signatures, called = self.source_signatures(sources), [checked_name(title, "titles") for title in titles]
+        spelled = next((each for each in self.datasets() if each != name and alike(each) == alike(name)), None)
+        if spelled is not None:
+            raise InvalidValue(
+                "dataset", name, f"must not be another spelling of the account {spelled!r}", "use that, or another name"
+            )
+        return self._append(
+            Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures, called)
+        )
 
-    def attach(self, dataset: str, sources: Iterable[str]) -> Entry | None:
-        """Let the budget of a dataset stand for the people in further tables too.
+    def attach(self, dataset: str, sources: Iterable[SourceText], titles: Iterable[str] = ()) -> Entry | None:
+        """Let an account stand for the people in further tables too; `Study.register` and `Curator.attach` do it.
 
-        Whatever is computed from such a table is charged to this budget, under whichever name it is asked for.
+        Whatever is computed from such a table is charged to this account, under whichever name it is asked for.
 
         Args:
-            dataset: The name of the dataset.
-            sources: Texts that name tables, such as the paths of files. Only their signatures under the ledger's key
-                are kept.
+            dataset: The name of the account.
+            sources: Texts by which tables are known, as `farthing.data.table_identity` writes them. Only their
+                signatures under the ledger's key are kept; of a pair, the second is kept as it is.
+            titles: What people call these tables.
 
         Returns:
-            The entry; None if the budget stands for all of them already.
+            The entry; None if the account stands for all of them already.
 
         Raises:
-            InvalidValue: If there is no such dataset.
+            InvalidValue: If there is no such account.
             NotAllowed: If the role is "auditor".
 
         >>> import tempfile
@@ -616,7 +653,8 @@ class Ledger(OpenLedger):
         """
         self._only("attach a source", "curator", "analyst")
         name, signatures = checked_name(dataset, "dataset"), self.source_signatures(sources)
-        return self._append(Question(name), lambda tx: budget_policy.attach(tx, name, signatures))
+        called = [checked_name(title, "titles") for title in titles]
+        return self._append(Question(name), lambda tx: budget_policy.attach(tx, name, signatures, called))
 
     def keep_sketch(self, dataset: str, source: str, sketch: bytes) -> Entry | None:
         """Keep a sketch of the people of a table, sealed under the ledger's key, for `sketches`.

@@ -195,7 +195,9 @@ class Replay:
         standing = self._standings.get(whose)
         if standing is None:
             empty = replace(Account.of(0.0), divergences=NOTHING if after.account.divergences else ())
-            expected = Holding(_with_budget_of(empty, after), unit=after.unit, sources=after.sources)
+            expected = Holding(
+                _with_budget_of(empty, after), unit=after.unit, sources=after.sources, titles=after.titles
+            )
             if entry.kind in _RIGHTS:
                 expected = Holding(empty, rights=after.rights)  # with no grant
             below = bool(who) and (entry.dataset, "") in self._standings
@@ -208,7 +210,7 @@ class Replay:
             elif entry.kind in _RIGHTS:
                 expected = before.with_rights(after.rights)
             elif entry.kind == "source":
-                expected = before.with_sources(after.sources or ())
+                expected = before.with_sources(after.sources or (), after.titles)
             else:
                 expected = replace(before, account=_with_budget_of(before.account, after))
             allowed = entry.kind != "dataset"

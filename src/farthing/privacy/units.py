@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -126,3 +127,12 @@ def parts_of(words: str) -> tuple[str, Unit] | None:
 def _quoted(name: str) -> str:
     plain = name != "row" and _PLAIN_NAME.fullmatch(name)
     return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def alike(name: str) -> str:
+    """What two spellings of one name have in common: case, width and blanks say nothing.
+
+    >>> alike("Visits  2024") == alike("visits 2024")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

@@ -84,7 +84,7 @@ class Plan:
     >>> table = pyarrow.table({"age": [30, 41, 52]})
     >>> folder = tempfile.TemporaryDirectory()
     >>> study = ft.Study(
-    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ...     ft.dataset(table, schema={"age": (0, 110)}, name="people"), epsilon=1.0, ledger=folder.name + "/study.db"
     ... )
     >>> plan = study.plan(ft.count(), ft.mean("age"))
     >>> closer = plan.weight("mean of age", 10.0)
@@ -278,7 +278,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count()).named("count").error(0.95))
         ...     study.close()
         3.0
@@ -381,7 +381,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> folder = tempfile.TemporaryDirectory()
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41]}), schema={"age": (0, 9)})
-        >>> study = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> study = ft.Study(people, epsilon=1.0, account="people", ledger=folder.name + "/study.db")
         >>> plan = study.plan(ft.histogram("age"))
         >>> plan["histogram of age"].error(0.95), plan.at_once().errors
         (3.0, {'histogram of age': 5.0})
@@ -431,7 +431,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.plan(ft.count(), ft.mean("age"))
         ...     print(plan.weight("count", 10)["count"].error() < plan["count"].error())
         ...     study.close()
@@ -462,7 +462,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.plan(ft.count(), ft.mean("age")).require("count", within=10)
         ...     print(plan["count"].error())
         ...     study.close()
@@ -488,7 +488,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.plan(ft.count(), ft.mean("age"))
         ...     print(plan.hold("count").weight("mean of age", 10)["count"].error() == plan["count"].error())
         ...     study.close()
@@ -513,7 +513,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(round(study.plan(ft.count()).reserve(0.25).cost.upper, 6))
         ...     study.close()
         0.75
@@ -557,7 +557,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.plan(ft.count(), ft.mean("age"))
         ...     print(round(plan.controlled({"count": 2.0}, {}, reserve=0.25).cost.upper, 6))
         ...     study.close()
@@ -594,7 +594,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     from farthing.planner import Requirement
         ...     plan = study.plan(ft.count()).fitted({"count": Requirement(12, 0.95)})
         ...     print(plan.cost.upper < 0.3)
@@ -749,7 +749,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     release = study.plan(ft.count()).release()
         ...     print(list(release), release.repeated, study.plan(ft.count()).release().repeated)
         ...     study.close()
@@ -837,7 +837,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print("count" in study.plan(ft.count()).explain())
         ...     study.close()
         True
@@ -869,7 +869,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count()).to_dict()["statistics"][0]["error"])
         ...     study.close()
         3.0
@@ -888,7 +888,7 @@ class Plan:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count()).to_json()[0])
         ...     study.close()
         {

@@ -144,7 +144,7 @@ class PlannedStatistic:
     >>> table = pyarrow.table({"age": [30, 41, 52]})
     >>> folder = tempfile.TemporaryDirectory()
     >>> study = ft.Study(
-    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ...     ft.dataset(table, schema={"age": (0, 110)}, name="people"), epsilon=1.0, ledger=folder.name + "/study.db"
     ... )
     >>> one = study.plan(ft.count())["count"]
     >>> one.mechanism, round(one.epsilon, 6), one.error(0.95), one.sentence
@@ -212,7 +212,7 @@ class PlannedStatistic:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count())["count"].error(0.5))
         ...     study.close()
         1.0
@@ -285,7 +285,7 @@ class PlannedStatistic:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count())["count"].level_at_once(0.95))  # one cell
         ...     study.close()
         0.95
@@ -307,7 +307,7 @@ class PlannedStatistic:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count())["count"].worst_error())
         ...     study.close()
         3.0
@@ -339,7 +339,7 @@ class PlannedStatistic:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count())["count"].errors())
         ...     study.close()
         [3.0]
@@ -431,7 +431,7 @@ class PlannedStatistic:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count())["count"].to_dict()["mechanism"])
         ...     study.close()
         discrete Laplace

@@ -152,7 +152,7 @@ def study_lines(study: StudyAccount) -> tuple[str, ...]:
         "import farthing as ft",
         f"dataset = ft.dataset({data.name!r}{unit}, schema=...)  # columns: {', '.join(data.schema)}",
         f"study = ft.Study(dataset, epsilon={study.epsilon!r}, delta={study.delta!r}, "
-        f"name={study.name!r}, ledger=...{options})",
+        f"account={study.name!r}, ledger=...{options})",
     )
 
 
@@ -299,6 +299,8 @@ def plan_table(plan: PlanFacts) -> str:
         lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
+    if plan.study.account_news is not None:
+        lines += textwrap.wrap(f"account: releasing it {plan.study.account_news}", 100, subsequent_indent="  ")
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     elif not plan.study.dataset.unit:
@@ -366,6 +368,7 @@ def plan_data(plan: PlanFacts, confidence: float, *, promises: bool = True) -> d
     price = plan.price
     return {
         "dataset": plan.study.name,
+        "account_news": plan.study.account_news,
         "epsilon": plan.problem.epsilon,
         "delta": plan.problem.delta,
         "confidence": confidence,

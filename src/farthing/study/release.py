@@ -42,7 +42,7 @@ class Release(Mapping[str, Answer]):
     >>> table = pyarrow.table({"age": [30, 41, 52]})
     >>> folder = tempfile.TemporaryDirectory()
     >>> study = ft.Study(
-    ...     ft.dataset(table, schema={"age": (0, 110)}), epsilon=1.0, ledger=folder.name + "/study.db"
+    ...     ft.dataset(table, schema={"age": (0, 110)}, name="people"), epsilon=1.0, ledger=folder.name + "/study.db"
     ... )
     >>> release = study.plan(ft.count()).release()
     >>> list(release), round(release.cost, 6), release["count"].standard_errors < 1.5
@@ -94,7 +94,7 @@ class Release(Mapping[str, Answer]):
         >>> import pyarrow, tempfile, farthing as ft
         >>> folder = tempfile.TemporaryDirectory()
         >>> people = ft.dataset(pyarrow.table({"age": [3, 4]}), schema={"age": (0, 9)})
-        >>> study = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> study = ft.Study(people, epsilon=1.0, account="people", ledger=folder.name + "/study.db")
         >>> release = study.plan(ft.histogram("age")).release()
         >>> one = release["histogram of age"]
         >>> bool((release.at_once()["histogram of age"].upper >= one.upper).all())
@@ -128,7 +128,7 @@ class Release(Mapping[str, Answer]):
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count()).release().records()[0]["statistic"])
         ...     study.close()
         count
@@ -145,7 +145,7 @@ class Release(Mapping[str, Answer]):
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(len(study.plan(ft.count()).release().to_frame()))
         ...     study.close()
         1
@@ -163,7 +163,7 @@ class Release(Mapping[str, Answer]):
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(list(study.plan(ft.count()).release().to_dict()))
         ...     study.close()
         ['request_id', 'answers', 'plan', 'receipt', 'warnings']
@@ -185,7 +185,7 @@ class Release(Mapping[str, Answer]):
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.plan(ft.count()).release().to_json()[0])
         ...     study.close()
         {

@@ -12,7 +12,15 @@ from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
 from farthing.curator import Curator, unit_of
-from farthing.curator.payers import account_name, drawn_rate, rate_of, refuse_other_unit, sampling_rate_of
+from farthing.curator.payers import (
+    account_name,
+    account_news,
+    drawn_rate,
+    is_nameless,
+    rate_of,
+    refuse_other_unit,
+    sampling_rate_of,
+)
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
@@ -60,9 +68,11 @@ class Study:
         epsilon: The epsilon of the whole budget, > 0.
         delta: The delta of the whole budget.
         ledger: A file ("study.db"), a Postgres URL or an open Ledger.
-        name: What the ledger calls the dataset, by default the name under which it knows the table, or else the file's
-            name; everything under one name shares one budget.
+        account: The name of the account that pays: it protects people, and every table that holds them belongs to it.
+            By default the account that the table is registered to; else a new one with the table's name. A frame that
+            nobody named needs it.
         analyst: Spend from the grant of this name.
+        name: The same as `account`; deprecated, there until 1.0.
         sampling_rate: States that the table is itself a secret random sample: every unit of a population came into it
             independently with this probability, and nobody knows who did. A release then costs less, and there can be
             one only: what is computed from one sample is amplified as a whole. For many releases study
@@ -77,7 +87,7 @@ class Study:
     ...     schema={"age": (0, 110), "sex": ["F", "M"]},
     ... )
     >>> folder = tempfile.TemporaryDirectory()
-    >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+    >>> study = Study(people, account="survey", epsilon=1.0, ledger=folder.name + "/study.db")
     >>> plan = study.plan(ft.count(by="sex"), ft.mean("age"))
     >>> [statistic.name for statistic in plan.statistics]
     ['count by sex', 'mean of age']
@@ -96,9 +106,10 @@ class Study:
         delta: float = 0.0,
         *,
         ledger: str | os.PathLike[str] | Ledger | None = None,
-        name: str | None = None,
+        account: str | None = None,
         analyst: str | None = None,
         sampling_rate: float | None = None,
+        name: str | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise InvalidValue("dataset", dataset, "must be a dataset", "make one with farthing.dataset(...)")
@@ -115,10 +126,14 @@ class Study:
                 "must be given: it records what is spent",
                 'pass ledger="study.db"',
             )
-        if name is not None and not (isinstance(name, str) and name.strip()):
-            raise InvalidValue("name", name, "must be a text that names the dataset in the ledger")
+        if account is not None and name not in (None, account):
+            raise InvalidValue("name", name, f"must not differ from account={account!r}", "leave name= out")
+        given = name if account is None else account
+        if given is not None and not (isinstance(given, str) and given.strip()):
+            raise InvalidValue("account", given, "must be a text that names an account of the ledger")
         self.ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
-        self.name = account_name(self.ledger, dataset, name)
+        self.name = account_name(self.ledger, dataset, given)
+        self._is_nameless = given is None and is_nameless(dataset)
         # A person who opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
         self.analyst = analyst or own
@@ -152,7 +167,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = Study(people, epsilon=1.0, ledger=folder + "/study.db")
+        ...     study = Study(people, account="people", epsilon=1.0, ledger=folder + "/study.db")
         ...     print(study.plan(ft.count())["count"].sentence)
         ...     study.close()
         95 times in 100 within ±3 of the true value
@@ -188,7 +203,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.problem([ft.count()], epsilon=0.5).epsilon)
         ...     study.close()
         0.5
@@ -232,7 +247,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41] * 5_000}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     rows, plan = study.count_rows(share=0.02), study.plan(ft.mean("age"))
         ...     8_000 < rows.lower < rows.upper < 12_000, study.left < 0.981, plan.rows == rows.lower
         (True, True, True)
@@ -271,7 +286,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.fit(ft.count(), require={"count": 12})
         ...     print(plan["count"].error() <= 12, plan.cost.upper < 0.3)
         ...     study.close()
@@ -330,7 +345,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.query_session_plan(0.1, 20, columns="age", rows=10_000)
         ...     print(plan.queries, plan.epsilon <= 1.0)
         ...     study.close()
@@ -391,7 +406,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     session = study.query_session(0.1, 20, columns="age", rows=10_000)
         ...     print(session.ask("age < 40").error, session.plan.queries)
         ...     study.close()
@@ -439,7 +454,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     plan = study.monitor_plan("age >= 65", threshold=100, alerts=2)
         ...     print(plan.epsilon <= 1.0, plan.alerts)
         ...     study.close()
@@ -490,7 +505,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     monitor = study.monitor("age >= 65", threshold=1_000, alerts=1)
         ...     print(monitor.look().alerts, study.left < 1e-6)
         ...     study.close()
@@ -537,7 +552,7 @@ class Study:
         >>> table, schema = pyarrow.table({"age": [30, 41] * 5_000}), {"age": (0, 110)}
         >>> holdout_rows = ft.dataset(table, schema=schema, neighbours="replace", rows=10_000)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(holdout_rows, epsilon=1.0, delta=1e-9, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(holdout_rows, epsilon=1.0, delta=1e-9, ledger=folder + "/study.db", account="people")
         ...     holdout = study.holdout(ft.dataset(table, schema=schema), queries=100, corrections=2)
         ...     print(holdout.ask("age > 35").value, holdout.corrections_left)
         ...     study.close()
@@ -584,7 +599,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     offer = study.synthesis_plan(epsilon=0.5, bins={"age": 4})
         ...     print(0.49 < offer.cost <= 0.5, study.left)
         ...     study.close()
@@ -629,7 +644,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M"] * 500}), schema={"sex": ["F", "M"]})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.synthesise(rows=200))
         ...     study.close()
         200 synthetic rows of 1 column...
@@ -658,7 +673,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     try:
         ...         study.synthetic("never made")
         ...     except ft.FarthingError as refusal:
@@ -683,7 +698,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     print(study.allowance(0.25).epsilon)
         ...     study.close()
         0.25
@@ -726,9 +741,30 @@ class Study:
         return self.analyst is not None and (self._on_request or not self.budget.total.epsilon > 0)
 
     @property
+    def account(self) -> str:
+        """The name of the account that pays."""
+        return self.name
+
+    @property
     def accounts(self) -> tuple[str, ...]:
-        """The names of all budgets that pay for what is computed: this study's, and those of other tables it reads."""
+        """The names of all accounts that pay for what is computed: this study's, and those of other tables it reads."""
         return self.curator.accounts(self.dataset, self.name, self.sampling_rate).all
+
+    @property
+    def account_news(self) -> str | None:
+        """What the first release would do besides spending: open an account, or register the table to one.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, account="people", epsilon=1.0, ledger=folder + "/study.db")
+        ...     print(study.account_news)
+        ...     study.close()
+        opens the account 'people' (protects row, add-remove; epsilon 1, delta 0) for a frame (pyarrow.Table)
+        """
+        accounts = self.curator.accounts(self.dataset, self.name, self.sampling_rate)
+        whole = self.budget if self.analyst is None else self.ledger.budget(self.name)
+        return account_news(accounts, whole)
 
     @property
     def payer(self) -> str:
@@ -771,12 +807,17 @@ class Study:
         return self.name in self.ledger.datasets()
 
     def register(self) -> None:
-        """Write the budget to the ledger, unless it is there: what a release or a session does before it spends.
+        """Open the account in the ledger, and register the table to it, unless that is done.
+
+        A release or a session does it before it spends.
+
+        Raises:
+            InvalidValue: If the account is another than the table's, or nothing says which table a frame is.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> folder = tempfile.TemporaryDirectory()
-        >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db", name="people")
+        >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db", account="people")
         >>> study.is_registered
         False
         >>> study.register()
@@ -784,6 +825,15 @@ class Study:
         ['people']
         >>> study.close(); folder.cleanup()
         """
+        if self._is_nameless:
+            raise InvalidValue(
+                "account",
+                None,
+                f"must be given for a frame that nobody named: a ledger cannot tell one {self.dataset.name} from "
+                "another, and whoever is in it must pay from their own account",
+                'pass account="..." to Study, or name="..." to dataset'
+                + (f"; earlier versions paid from account={self.name!r}" if self.is_registered else ""),
+            )
         if not self.is_registered:
             try:
                 self.curator.register(self.dataset, self.name, self.epsilon, self.delta, self.sampling_rate)
@@ -793,6 +843,7 @@ class Study:
                     raise
                 # Another process was quicker; its word counts like that of any earlier one.
         self._refuse_other_account()
+        self.curator.attach(self.dataset, self.name, self.sampling_rate)
 
     @property
     def curator(self) -> Curator:
@@ -814,7 +865,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     release = study.plan(ft.count()).release()
         ...     print(study.released(release.request_id)["count"].values == release["count"].values)
         ...     study.close()
@@ -837,7 +888,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     release = study.plan(ft.count()).release()
         ...     print(study.table_changed(release.request_id))
         ...     study.close()
@@ -854,7 +905,7 @@ class Study:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     release = study.plan(ft.count()).release()
         ...     print(study.releases() == [release.request_id])
         ...     study.close()

@@ -75,6 +75,10 @@ class StudyAccount(Protocol):
         """Whether the ledger has the budget."""
 
     @property
+    def account_news(self) -> str | None:
+        """What a release would do besides spending: open an account, or register a table to one."""
+
+    @property
     def curator(self) -> Curator:
         """The only way to the rows."""
 

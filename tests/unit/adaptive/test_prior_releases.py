@@ -50,7 +50,7 @@ def codes(column: str) -> Any:
 def release(tmp_path_factory: Any) -> Any:
     """Everything that a study can count, with next to no noise, as the ledger has it."""
     people = ft.dataset(pyarrow.table(TABLE), schema=SCHEMA)
-    study = ft.Study(people, epsilon=10_000.0, ledger=tmp_path_factory.mktemp("known") / "study.db")
+    study = ft.Study(people, epsilon=10_000.0, account="people", ledger=tmp_path_factory.mktemp("known") / "study.db")
     plan = study.plan(
         ft.count(),
         ft.count(by="sex", name="women and men"),

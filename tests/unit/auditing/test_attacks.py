@@ -103,7 +103,7 @@ def test_what_a_study_answers_about_every_person_stays_within_the_bound(tmp_path
     table = pa.table({"person": np.arange(people), "secret": secret})
     schema = {"person": (0, people - 1), "secret": bool}
     dataset = ft.dataset(table, schema=schema, neighbours="replace")
-    study = ft.Study(dataset, epsilon, ledger=tmp_path / "study.db")
+    study = ft.Study(dataset, epsilon, account="people", ledger=tmp_path / "study.db")
     told = study.plan(ft.count(where="secret", by="person", name="c")).release()["c"]
     subsets = random_subsets(1_200, people)
     for guess in (

@@ -46,6 +46,6 @@ def local(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         schema={"age": (0, 110), "sex": ["F", "M"], "income": (0, 100_000)},
     )
     folder = tmp_path_factory.mktemp("local")
-    study = ft.Study(people, 3.0, 1e-6, ledger=str(folder / "study.db"), name=DATASET)
+    study = ft.Study(people, 3.0, 1e-6, ledger=str(folder / "study.db"), account=DATASET)
     yield study
     study.close()

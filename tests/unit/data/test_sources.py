@@ -93,7 +93,7 @@ def test_a_malformed_line_is_dropped_not_quoted(tmp_path: Path) -> None:
     [
         (lambda folder: folder / "nothing.csv", "does not exist; check the path or the pattern"),
         (lambda folder: folder / "*.parquet", "does not exist"),
-        (lambda folder: folder, "is a directory; write"),
+        (lambda folder: folder, "is a directory without files"),
         (
             lambda folder: "https://example.org/people.csv",
             "must be a file on this machine; download it first",

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from farthing.server.services.dataset_service import declaration_of
 from farthing.server.store.store_tables import declarations
+from unit.server.conftest import people_csv
 
 NEW: dict[str, Any] = {
     "name": "survey",
@@ -18,6 +19,12 @@ NEW: dict[str, Any] = {
     "epsilon": 1.0,
     "delta": 1e-6,
 }
+
+
+def with_file(served: Any, name: str) -> dict[str, Any]:
+    """The declaration of a table of its own, which has no account yet."""
+    (served.settings.data / f"{name}.csv").write_text(people_csv(), encoding="utf-8")
+    return {**NEW, "name": name, "source": f"{name}.csv"}
 
 
 def code_of(answer: Any) -> tuple[int, str]:
@@ -52,8 +59,8 @@ def test_a_check_says_a_sentence_for_every_column_and_writes_nothing(curator: Te
     assert "checked" not in served.state.root.datasets()
 
 
-def test_a_check_refuses_a_name_that_stands_for_another_dataset(curator: TestClient) -> None:
-    first = {**NEW, "name": "once"}
+def test_a_check_refuses_a_name_that_stands_for_another_dataset(curator: TestClient, served: Any) -> None:
+    first = with_file(served, "once")
     assert curator.post("/api/v1/datasets", json=first).status_code == 201
     assert curator.post("/api/v1/datasets/check", json=first).json()["problems"] == []
     other = curator.post("/api/v1/datasets/check", json={**first, "epsilon": 2.0}).json()
@@ -61,10 +68,12 @@ def test_a_check_refuses_a_name_that_stands_for_another_dataset(curator: TestCli
 
 
 def test_a_budget_that_protects_little_is_cautioned_and_one_without_a_plan_refused(
-    curator: TestClient,
+    curator: TestClient, served: Any
 ) -> None:
+    weak = with_file(served, "weak")
+
     def check(**told: Any) -> Any:
-        return curator.post("/api/v1/datasets/check", json={**NEW, "name": "weak", **told}).json()
+        return curator.post("/api/v1/datasets/check", json={**weak, **told}).json()
 
     assert not any("Epsilon" in note or "Delta" in note for note in check()["notes"])
     assert any(note.startswith("Epsilon 100 protects") for note in check(epsilon=100.0)["notes"])
@@ -73,32 +82,56 @@ def test_a_budget_that_protects_little_is_cautioned_and_one_without_a_plan_refus
     assert any(note.startswith("Delta") for note in check(delta=5e-6, **few)["notes"])
     useless = check(delta=0.5)
     assert not useless["ok"] and [each["where"] for each in useless["problems"]] == ["delta"]
-    refused = curator.post("/api/v1/datasets", json={**NEW, "name": "weak", "delta": 0.5})
+    refused = curator.post("/api/v1/datasets", json={**weak, "delta": 0.5})
     assert code_of(refused) == (422, "invalid_value")
     raised = curator.put("/api/v1/datasets/people/budget", json={"epsilon": 1.0, "delta": 0.5})
     assert code_of(raised) == (422, "invalid_value")
 
 
-def test_a_check_tells_of_another_budget_for_the_same_table(curator: TestClient) -> None:
-    found = curator.post("/api/v1/datasets/check", json={**NEW, "name": "twin"}).json()
-    assert any("people" in note and "paid from both" in note for note in found["notes"])
+def test_a_table_has_one_account_under_whatever_names_it_is_declared(curator: TestClient, served: Any) -> None:
+    def check(**told: Any) -> Any:
+        return curator.post("/api/v1/datasets/check", json=told).json()
+
+    new = with_file(served, "clinic")
+    opens = "Opens the account 'patients' (protects row, add-remove; epsilon 1, delta 1e-06) for clinic.csv."
+    assert opens in check(**new, account="patients")["notes"]
+    assert curator.post("/api/v1/datasets", json={**new, "account": "patients"}).json()["account"] == "patients"
+    twin = {key: value for key, value in new.items() if key not in ("epsilon", "delta")} | {"name": "twin"}
+    assert "Pays from the account 'patients', to which the table belongs." in check(**twin)["notes"]
+    assert code_of(curator.post("/api/v1/datasets", json={**twin, "epsilon": 2.0})) == (409, "conflict")
+    assert curator.post("/api/v1/datasets", json=twin).json()["account"] == "patients"
+    elsewhere = {**twin, "name": "third", "account": "others", "epsilon": 1.0}
+    assert "must be 'patients': 'clinic.csv' is registered there" in str(check(**elsewhere)["problems"])
+    assert code_of(curator.post("/api/v1/datasets", json=elsewhere)) == (422, "invalid_value")
+    visits = {**with_file(served, "visits"), "account": "Patients"} | {"epsilon": None}
+    note = "Registers visits.csv to the account 'patients', which pays for it from now on."
+    assert note in check(**visits)["notes"]
+    assert curator.post("/api/v1/datasets", json=visits).json()["account"] == "patients"
+    curator.put("/api/v1/datasets/twin/grants/bob", json={"epsilon": 0.5})
+    for name in ("clinic", "twin", "visits"):
+        seen = curator.get(f"/api/v1/datasets/{name}").json()
+        assert (seen["budget"]["dataset"], seen["grants"][0]["analyst"]) == ("patients", "bob")
+        path = f"/api/v1/ledger/entries?dataset={name}"
+        assert curator.get(path).json()["entries"][0]["dataset"] == "patients"
+    assert served.state.root.budget("patients").sources == ("clinic.csv", "visits.csv")
 
 
 def test_the_same_declaration_again_is_the_same_dataset_and_another_is_refused(
     curator: TestClient, served: Any
 ) -> None:
-    assert curator.post("/api/v1/datasets", json=NEW).status_code == 201
+    new = with_file(served, "survey")
+    assert curator.post("/api/v1/datasets", json=new).status_code == 201
     entries = len(list(served.state.root.entries("survey")))
-    again = curator.post("/api/v1/datasets", json=NEW)
+    again = curator.post("/api/v1/datasets", json=new)
     assert again.status_code == 201 and again.json()["name"] == "survey"
     assert len(list(served.state.root.entries("survey"))) == entries
-    other = {**NEW, "columns": {"age": {"range": [0, 120]}}}
+    other = {**new, "columns": {"age": {"range": [0, 120]}}}
     assert code_of(curator.post("/api/v1/datasets", json=other)) == (409, "conflict")
-    assert code_of(curator.post("/api/v1/datasets", json={**NEW, "epsilon": 2.0})) == (409, "conflict")
+    assert code_of(curator.post("/api/v1/datasets", json={**new, "epsilon": 2.0})) == (409, "conflict")
 
 
 def test_a_registration_that_stopped_half_way_is_finished_by_the_same_again(curator: TestClient, served: Any) -> None:
-    told = {**NEW, "name": "half"}
+    told, quarter = with_file(served, "half"), with_file(served, "quarter")
     assert curator.post("/api/v1/datasets", json=told).status_code == 201
     with served.state.store.begin() as connection:  # as if it had stopped after the ledger
         row = connection.execute(declarations.select().where(declarations.c.name == "half")).one()
@@ -109,14 +142,14 @@ def test_a_registration_that_stopped_half_way_is_finished_by_the_same_again(cura
         connection.execute(
             declarations.insert().values(
                 name="quarter",
-                body=json.dumps({**json.loads(row.body), "name": "quarter"}),
+                body=json.dumps({**json.loads(row.body), "name": "quarter", "source": "quarter.csv"}),
                 created_by="ada",
                 created=1,
             )
         )
     assert code_of(curator.get("/api/v1/datasets/quarter")) == (404, "not_found")
     assert "quarter" not in curator.get("/api/v1/datasets").text
-    assert curator.post("/api/v1/datasets", json={**NEW, "name": "quarter"}).status_code == 201
+    assert curator.post("/api/v1/datasets", json=quarter).status_code == 201
     assert curator.get("/api/v1/datasets/quarter/budget").json()["total"]["epsilon"] == 1.0
 
 
@@ -183,7 +216,7 @@ def test_a_dataset_tells_what_is_public_and_the_source_only_to_a_curator(
 
 
 def test_an_analyst_sees_no_dataset_without_a_grant(curator: TestClient, analyst: TestClient, served: Any) -> None:
-    curator.post("/api/v1/datasets", json={**NEW, "name": "closed"})
+    curator.post("/api/v1/datasets", json=with_file(served, "closed"))
     assert "closed" in curator.get("/api/v1/datasets").text
     assert "closed" not in analyst.get("/api/v1/datasets").text
     for path in ("/api/v1/datasets/closed", "/api/v1/datasets/closed/budget", "/api/v1/datasets/nothing"):
@@ -192,7 +225,7 @@ def test_an_analyst_sees_no_dataset_without_a_grant(curator: TestClient, analyst
 
 
 def test_budgets_grants_and_reserves_are_entries_of_the_ledger(curator: TestClient, served: Any) -> None:
-    told = {**NEW, "name": "moved"}
+    told = with_file(served, "moved")
     curator.post("/api/v1/datasets", json=told)
     raised = curator.put("/api/v1/datasets/moved/budget", json={"epsilon": 2.0, "delta": 1e-6})
     assert raised.json()["total"]["epsilon"] == 2.0
@@ -229,7 +262,7 @@ def test_a_table_that_is_gone_is_told_without_its_name(curator: TestClient, anal
 
 
 def test_a_delta_that_is_left_out_stays_as_it_is(curator: TestClient, served: Any) -> None:
-    curator.post("/api/v1/datasets", json={**NEW, "name": "longer"})
+    curator.post("/api/v1/datasets", json=with_file(served, "longer"))
     path = "/api/v1/datasets/longer"
     served.state.root.charge("longer", (0.5, 1e-8), request_id="longer-1")
     told = curator.put(f"{path}/budget", json={"epsilon": 2.0}).json()

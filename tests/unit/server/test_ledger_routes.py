@@ -71,7 +71,7 @@ def test_every_kind_of_entry_has_a_plain_sentence(auditor: TestClient) -> None:
     said = [(entry["kind"], entry["sentence"]) for entry in entries(auditor)]
     assert said == [
         ("created", "The ledger was created."),
-        ("dataset", "ada opened the budget of people: epsilon 3 and delta 1e-06 in all."),
+        ("dataset", "ada opened the account people: epsilon 3 and delta 1e-06 in all."),
         ("grant", "ada lets bob spend at most epsilon 1 and delta 1e-07 of people."),
         ("grant", "ada lets carl spend at most epsilon 0.5 of people."),
         ("budget", "ada raised the budget of people to epsilon 4 and delta 1e-06 in all."),

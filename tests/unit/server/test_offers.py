@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from farthing.data.sources import open_source
+from farthing.data.table_identity import pieces_of
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.jobs.job_runner import refuse_dearer
 from farthing.server.services.dataset_service import study_of
@@ -118,7 +120,11 @@ def test_a_budget_that_another_one_of_the_same_table_limits_says_so(tmp_path: An
     try:
         ada = served.signed_in("ada")
         again = {**DECLARATION, "name": "people again", "epsilon": 5.0}
-        assert ada.post("/api/v1/datasets", json=again).status_code == 201
+        # Earlier versions opened a second budget for a table, and charged both.
+        served.state.root.register("people again", 5.0, 1e-6, unit="row, add-remove")
+        served.state.root.attach("people", texts := pieces_of(open_source(served.settings.data / "people.csv"))[0].kept)
+        served.state.root.attach("people again", texts)
+        assert ada.post("/api/v1/datasets", json={**again, "account": "people again"}).status_code == 201
         draft = {"dataset": "people again", "statistics": [{"kind": "count"}]}
         budget = ada.post(PLANS, json=draft).json()["budget"]
         assert (budget["total"]["epsilon"], budget["remaining"]["epsilon"]) == (5.0, 3.0)

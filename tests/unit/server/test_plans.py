@@ -15,7 +15,7 @@ from farthing.server.services.app_state import RecentValues
 from farthing.server.services.dataset_service import declare, study_of
 from farthing.server.services.plan_prices import plan_of_draft
 from farthing.study.reports.plan_summary import MOST_CELLS
-from unit.server.conftest import DECLARATION
+from unit.server.conftest import DECLARATION, people_csv
 
 PRICE = "/api/v1/plans/price"
 DRAFT: dict[str, Any] = {
@@ -195,8 +195,9 @@ def test_a_table_that_is_broken_is_not_there_for_whoever_has_no_grant_in_it(
 
 @pytest.mark.slow
 def test_what_was_spent_and_set_aside_shows_in_the_bar(curator: TestClient, served: Any) -> None:
+    (served.settings.data / "spent.csv").write_text(people_csv(), encoding="utf-8")
     told = {
-        "name": "spent", "source": "people.csv", "columns": {"age": {"range": [0, 110]}}, "epsilon": 1.0, "delta": 1e-6,
+        "name": "spent", "source": "spent.csv", "columns": {"age": {"range": [0, 110]}}, "epsilon": 1.0, "delta": 1e-6,
     }  # fmt: skip
     curator.post("/api/v1/datasets", json=told)
     curator.put("/api/v1/datasets/spent/reserves/later", json={"epsilon": 0.25})

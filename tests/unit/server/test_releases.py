@@ -20,7 +20,7 @@ from farthing.server.routes import release_routes
 from farthing.server.services import job_queue
 from farthing.server.store import job_rows as rows
 from farthing.server.store.store_tables import jobs, tokens
-from unit.server.conftest import DATASET, DECLARATION, Served, waited_for
+from unit.server.conftest import DATASET, DECLARATION, Served, people_csv, waited_for
 
 API = "/api/v1/releases"
 
@@ -333,7 +333,8 @@ def test_a_store_that_was_lost_does_not_pass_an_old_answer_off_as_another(
     session = {"dataset": DATASET, "columns": ["age"], "rows": 100_000, "epsilon": 0.05, "wait": 30}
     assert waited_for(analyst, "/api/v1/sessions", {**session, "request_id": "talk"}).status_code == 200
     ada = served.state.ledger(served.caller("ada"))
-    second = {**DECLARATION, "name": "second"}
+    (served.settings.data / "second.csv").write_text(people_csv(), encoding="utf-8")
+    second = {**DECLARATION, "name": "second", "source": "second.csv"}
     assert curator.post("/api/v1/datasets", json=second).status_code == 201
     ada.grant("second", "bob", 1.0, 1e-7)
     # Somebody at the machine has used an id that looks like bob's.

@@ -100,7 +100,7 @@ def test_every_released_mean_of_unequal_groups_is_within_what_was_required(
 ) -> None:
     """A required 1.5 came out as 1.1 to 1.9. Counts are always within; a cell of means once in 1,000 releases not."""
     monkeypatch.setattr("farthing.mechanisms.mechanism.SYSTEM", TestSource(16))
-    with closing(ft.Study(_people(), epsilon=100.0, ledger=tmp_path / "study.db")) as study:
+    with closing(ft.Study(_people(), epsilon=100.0, account="people", ledger=tmp_path / "study.db")) as study:
         plan = study.plan(st.mean("x", by="g"), st.count(by="g"), epsilon=2.0, expected=EXPECTED)
         plan = plan.require("mean of x by g", within=1.5).require("count by g", within=40)
         assert plan["mean of x by g"].worst_error() == pytest.approx(1.5, rel=2e-3)
@@ -113,7 +113,7 @@ def test_every_released_mean_of_unequal_groups_is_within_what_was_required(
 
 @pytest.mark.slow
 def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -> None:
-    with closing(ft.Study(_people(), epsilon=1.0, delta=1e-6, ledger=tmp_path / "study.db")) as study:
+    with closing(ft.Study(_people(), epsilon=1.0, delta=1e-6, account="people", ledger=tmp_path / "study.db")) as study:
         told = study.plan(st.mean("x", by="g"), st.count(by="g"), st.median("x"), expected=EXPECTED)
         told = told.require("mean of x by g", within=9.0).require("count by g", within=60)
         told = told.require("median of x", within=20.0)

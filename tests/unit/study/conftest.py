@@ -22,6 +22,6 @@ def make_study(people: Any, tmp_path: Path) -> Callable[..., ft.Study]:
     """A study of the people; the ledger is the same file each time."""
 
     def made(epsilon: float = 1.0, delta: float = 0.0, **options: Any) -> ft.Study:
-        return ft.Study(people, epsilon, delta, ledger=tmp_path / "study.db", name="people", **options)
+        return ft.Study(people, epsilon, delta, ledger=tmp_path / "study.db", account="people", **options)
 
     return made

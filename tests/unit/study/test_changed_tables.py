@@ -32,7 +32,7 @@ def rows(source: Any) -> Dataset:
 @pytest.mark.parametrize("frame", [pa.table, pd.DataFrame, pl.DataFrame])
 def test_the_same_script_on_another_frame_is_warned_and_free(tmp_path: Path, frame: Any) -> None:
     def script(columns: dict[str, Any], **options: Any) -> tuple[Any, float]:
-        study = Study(rows(frame(columns)), epsilon=1.0, ledger=tmp_path / "study.db", name="people")
+        study = Study(rows(frame(columns)), epsilon=1.0, ledger=tmp_path / "study.db", account="people")
         try:
             answer = study.plan(count(), epsilon=0.25).release(**options)["count"].values
             return answer, round(study.budget.spent_upper, 3)
@@ -95,12 +95,12 @@ def test_joined_tables_count_and_an_analyst_learns_nothing(tmp_path: Path) -> No
         ledger.register("people", 1.0)
         ledger.grant("people", "bob", 1.0)
         bob = ledger.acting("bob", "analyst")
-        study = Study(made(41), epsilon=1.0, ledger=bob, name="people")
+        study = Study(made(41), epsilon=1.0, ledger=bob, account="people")
         release = study.plan(count(), epsilon=0.25).release()
-        curator = Study(made(42), epsilon=1.0, ledger=ledger, name="people")
+        curator = Study(made(42), epsilon=1.0, ledger=ledger, account="people")
         assert curator.table_changed(release.request_id) is True
-        assert Study(made(41), epsilon=1.0, ledger=ledger, name="people").table_changed(release.request_id) is False
-        again = Study(made(42), epsilon=1.0, ledger=bob, name="people")
+        assert Study(made(41), epsilon=1.0, ledger=ledger, account="people").table_changed(release.request_id) is False
+        again = Study(made(42), epsilon=1.0, ledger=bob, account="people")
         assert again.table_changed(release.request_id) is None
         assert again.plan(count(), epsilon=0.25).release().repeated  # without a warning
 
@@ -108,7 +108,7 @@ def test_joined_tables_count_and_an_analyst_learns_nothing(tmp_path: Path) -> No
 def test_synthetic_tables_are_told_as_well(tmp_path: Path) -> None:
     def made(ages: list[int]) -> Study:
         frame = pa.table({**COLUMNS, "age": ages})
-        return Study(rows(frame), 1.0, 1e-6, ledger=tmp_path / "study.db", name="people")
+        return Study(rows(frame), 1.0, 1e-6, ledger=tmp_path / "study.db", account="people")
 
     for ages, changed in (([30, 41, 52], False), ([30, 41, 53], True)):
         study = made(ages)
@@ -124,7 +124,7 @@ def test_what_was_drawn_anew_for_a_changed_table_is_the_stored_answer_of_that_ta
     def made(*ages: int) -> Plan:
         frame = pa.table({"age": list(ages)})
         rows = dataset(frame, schema={"age": (0, 110)})
-        return Study(rows, 1.0, ledger=tmp_path / "study.db", name="people").plan(count(), epsilon=0.25)
+        return Study(rows, 1.0, ledger=tmp_path / "study.db", account="people").plan(count(), epsilon=0.25)
 
     first = made(30).release()
     later = made(31).release(fresh=True)
@@ -140,7 +140,7 @@ def test_what_was_drawn_anew_after_a_crash_is_the_stored_answer(
 ) -> None:
     def made() -> Plan:
         rows = dataset(pa.table({"age": [30]}), schema={"age": (0, 110)})
-        return Study(rows, 1.0, ledger=tmp_path / "study.db", name="people").plan(count(), epsilon=0.25)
+        return Study(rows, 1.0, ledger=tmp_path / "study.db", account="people").plan(count(), epsilon=0.25)
 
     plan = made()
     plan.study.register()

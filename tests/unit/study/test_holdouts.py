@@ -33,7 +33,7 @@ def study(tmp_path: Path) -> Callable[..., ft.Study]:
 
     def made(epsilon: float = 20.0, **facts: Any) -> ft.Study:
         held = people(0.2, **({"neighbours": "replace", "rows": ROWS} | facts))
-        return ft.Study(held, epsilon, ledger=tmp_path / "study.db", name="held")
+        return ft.Study(held, epsilon, ledger=tmp_path / "study.db", account="held")
 
     return made
 
@@ -58,7 +58,7 @@ def test_analysts_with_the_same_words_have_sessions_of_their_own(
     for name in ("ana", "ben"):
         held.ledger.grant("held", name, 5.0)
         with open_ledger(tmp_path / "study.db", actor=name, role="analyst") as own:
-            theirs = ft.Study(held.dataset, 20.0, ledger=own, name="held")
+            theirs = ft.Study(held.dataset, 20.0, ledger=own, account="held")
             assert theirs.holdout(people(0.8), **OPTIONS, epsilon=5.0).corrections_left == 2
         assert held.ledger.budget("held", name).spent_upper > 4.9
 

@@ -77,7 +77,7 @@ def test_errors_in_whole_numbers_have_the_widest_noise_that_keeps_them(make_stud
 
 def test_an_epsilon_that_is_offered_is_enough(people: Any, tmp_path: Any) -> None:
     def planned(epsilon: float) -> Any:
-        study = ft.Study(people, epsilon, ledger=tmp_path / f"{epsilon}.db")
+        study = ft.Study(people, epsilon, account="people", ledger=tmp_path / f"{epsilon}.db")
         return study.plan(ft.count(), ft.count(by="sex"))
 
     with pytest.raises(Infeasible) as refused:
@@ -93,7 +93,7 @@ def test_an_epsilon_that_a_fit_would_cost_is_enough(people: Any, tmp_path: Any, 
     """It was rounded to the nearest digit, and half of the time refused with the same digits on both sides."""
 
     def study(epsilon: float) -> ft.Study:
-        return ft.Study(people, epsilon, ledger=tmp_path / f"{epsilon}.db")
+        return ft.Study(people, epsilon, account="people", ledger=tmp_path / f"{epsilon}.db")
 
     error = study(1.0).plan(ft.mean("income")).named("mean of income").worst_error()
     wanted = {"mean of income": share * error}

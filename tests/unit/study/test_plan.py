@@ -206,7 +206,7 @@ def test_nothing_is_expected_of_a_column_of_dates(tmp_path: Path) -> None:
     """Whatever stood there was accepted, and silenced the line that says what is assumed."""
     day = date(2024, 1, 1)
     visits = ft.dataset(pyarrow.table({"day": [day]}), schema={"day": (day, date(2024, 12, 31))})
-    study = ft.Study(visits, 1.0, ledger=tmp_path / "study.db")
+    study = ft.Study(visits, 1.0, account="people", ledger=tmp_path / "study.db")
     for nonsense in ("foo", (day, 100), (day, day)):
         with pytest.raises(InvalidValue, match="must be left out for a column of dates"):
             study.plan(ft.histogram("day", bins=4), expected={"rows": 400, "day": nonsense})
@@ -304,7 +304,7 @@ def test_a_plan_remembers_the_lines_that_made_it(plan: Plan) -> None:
 def test_a_public_count_needs_no_noise(people: Any, tmp_path: Any) -> None:
     """Where neighbours replace a row and the number of rows is public, counting all of them is free."""
     known = ft.dataset(table(), schema=SCHEMA, neighbours="replace", rows=400)
-    plan = ft.Study(known, 1.0, ledger=tmp_path / "replace.db").plan(ft.count(), ft.mean("age"))
+    plan = ft.Study(known, 1.0, account="people", ledger=tmp_path / "replace.db").plan(ft.count(), ft.mean("age"))
     assert plan["count"].mechanism == "none needed" and plan["count"].epsilon == 0
     assert plan["count"].sentence == "exact: its value is public"
     release = plan.release()

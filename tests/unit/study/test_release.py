@@ -168,7 +168,7 @@ def test_labels_are_written_for_people() -> None:
 def test_a_secret_sample_costs_less_or_tells_more(make_study: Make, tmp_path: Any) -> None:
     """At the same epsilon the errors are smaller; the ledger is charged the amplified cost, once."""
     whole = make_study(delta=1e-9)
-    sampled = ft.Study(whole.dataset, 1.0, 1e-9, ledger=tmp_path / "sample.db", sampling_rate=0.1)
+    sampled = ft.Study(whole.dataset, 1.0, 1e-9, account="people", ledger=tmp_path / "sample.db", sampling_rate=0.1)
     asked = ft.count(by="sex"), ft.histogram("age", bins=5)
     before, after = whole.plan(*asked), sampled.plan(*asked)
     for one, other in zip(before.statistics, after.statistics, strict=True):
@@ -214,7 +214,7 @@ def test_a_failed_run_is_charged_and_says_so(tmp_path: Any) -> None:
     from farthing.errors import AnswerForfeited
 
     broken = ft.dataset(pa.table({"age": [1.0, 2.0]}), schema={"age": (0.0, 3.0)})
-    study = ft.Study(broken, 1.0, ledger=tmp_path / "study.db", name="broken")
+    study = ft.Study(broken, 1.0, ledger=tmp_path / "study.db", account="broken")
     plan = study.plan(ft.count(), epsilon=0.5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(broken), "exact", lambda *_, **__: 1 / 0)
@@ -230,7 +230,7 @@ def test_a_release_says_which_rows_it_is_about(tmp_path: Path) -> None:
     visits = pa.table({"person": [1, 1, 1, 2], "age": [30, 31, 32, 45]})
     schema = {"age": (0, 110)}
     dataset = ft.dataset(visits, unit="person", max_rows=2, schema=schema)
-    study = ft.Study(dataset, 1.0, ledger=tmp_path / "study.db", name="visits")
+    study = ft.Study(dataset, 1.0, ledger=tmp_path / "study.db", account="visits")
     plan = study.plan(ft.count())
     release = plan.release()
     assert plan.about is not None and "at most 2 rows of each person" in plan.about

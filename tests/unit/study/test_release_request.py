@@ -130,10 +130,10 @@ def test_other_words_are_another_release(make_study: Make, people: Any) -> None:
     ]
     ids = [one.request_id for one in (plan, *others)]
     assert len(set(ids)) == len(ids)
-    narrower = ft.Study(people.where("age < 50"), 10.0, ledger=study.ledger, name="people")
+    narrower = ft.Study(people.where("age < 50"), 10.0, ledger=study.ledger, account="people")
     assert narrower.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.0).request_id not in ids
     clipped = ft.dataset(table(), schema={**SCHEMA, "age": (0, 99)})
-    other = ft.Study(clipped, 10.0, ledger=study.ledger, name="people")
+    other = ft.Study(clipped, 10.0, ledger=study.ledger, account="people")
     assert other.plan(ft.count(by="sex"), ft.sum("age"), epsilon=1.0).request_id not in ids
 
 
@@ -143,7 +143,7 @@ def test_a_public_table_that_says_something_else_is_other_words(make_study: Make
     for west in (["F"], ["M"]):
         regions = [{"sex": sex, "west": sex in west} for sex in ("F", "M")]
         joined = people.join(regions, on="sex", schema={"west": bool})
-        ids.add(ft.Study(joined, 1.0, ledger=study.ledger, name="people").plan(ft.count(by="west")).request_id)
+        ids.add(ft.Study(joined, 1.0, ledger=study.ledger, account="people").plan(ft.count(by="west")).request_id)
     assert len(ids) == 2
 
 
@@ -276,7 +276,7 @@ def test_two_tables_under_one_name_are_two_requests(tmp_path: Path) -> None:
             found = []
             for table in ("small", "large", "small"):
                 rows = ft.dataset(backend.table(table), schema={"age": (0, 110)}, **named)
-                study = ft.Study(rows, epsilon=30.0, ledger=ledger, name="census")
+                study = ft.Study(rows, epsilon=30.0, ledger=ledger, account="census")
                 found.append(study.plan(ft.count(), epsilon=1.0 - 0.1 * len(named)).release())
             assert [release.repeated for release in found] == [False, False, True]
             assert [bool(release["count"].values > 1000) for release in found] == [False, True, False]
@@ -303,7 +303,7 @@ def test_what_was_done_to_the_rows_is_asked_too(tmp_path: Path, steps: list[tupl
     rows = ft.dataset(table(), schema=SCHEMA)
     found = set()
     for step, words in steps:
-        study = ft.Study(getattr(rows, step)(**words), epsilon=1.0, ledger=tmp_path / "study.db", name="people")
+        study = ft.Study(getattr(rows, step)(**words), epsilon=1.0, ledger=tmp_path / "study.db", account="people")
         found.add(study.plan(ft.count(where="sex = 'F'"), epsilon=0.5).request_id)
     assert len(found) == len(steps)
 
@@ -360,7 +360,7 @@ def test_the_order_of_the_columns_of_a_unit_says_nothing(tmp_path: Path) -> None
 
     def released(unit: list[str]) -> tuple[str, int]:
         data = ft.dataset(table, unit=unit, max_rows=1, schema={"age": (0, 110)})
-        study = ft.Study(data, 5.0, ledger=tmp_path / "study.db", name="visits")
+        study = ft.Study(data, 5.0, ledger=tmp_path / "study.db", account="visits")
         release = study.plan(ft.count(), epsilon=1.0).release()
         study.monitor("age > 20", threshold=5, alerts=1, epsilon=1.0)
         return release.request_id, study.budget.count

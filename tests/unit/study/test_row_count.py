@@ -106,10 +106,10 @@ def test_a_count_is_refused_where_it_tells_nothing_or_does_not_fit(make_study: M
             make_study().count_rows(share=share)
     public = ft.dataset(table(), schema=SCHEMA, rows=400, neighbours="replace")
     with pytest.raises(InvalidValue, match="public already"):
-        ft.Study(public, 1.0, ledger=tmp_path / "public.db", name="public").count_rows()
+        ft.Study(public, 1.0, ledger=tmp_path / "public.db", account="public").count_rows()
     sample = ft.dataset(table(), schema=SCHEMA)
     with pytest.raises(InvalidValue, match="sampling_rate"):
-        ft.Study(sample, 1.0, ledger=tmp_path / "s.db", name="s", sampling_rate=0.1).count_rows()
+        ft.Study(sample, 1.0, ledger=tmp_path / "s.db", account="s", sampling_rate=0.1).count_rows()
     study = make_study()
     study.plan(ft.count()).release()
     with pytest.raises(BudgetExceeded):
@@ -117,10 +117,10 @@ def test_a_count_is_refused_where_it_tells_nothing_or_does_not_fit(make_study: M
 
 
 def test_an_analyst_pays_from_a_grant_and_keeps_a_count_of_their_own(people: Any, tmp_path: Path) -> None:
-    study = ft.Study(people, 5.0, ledger=tmp_path / "study.db", name="people")
+    study = ft.Study(people, 5.0, ledger=tmp_path / "study.db", account="people")
     study.register()
     study.ledger.grant("people", "bob", 1.0)
-    bob = ft.Study(people, 5.0, ledger=open_ledger(tmp_path / "study.db"), name="people", analyst="bob")
+    bob = ft.Study(people, 5.0, ledger=open_ledger(tmp_path / "study.db"), account="people", analyst="bob")
     bob.count_rows()
     assert bob.budget.spent_upper == pytest.approx(0.02)
     assert bob.plan(*ASKED).assumed_rows is None and study.plan(*ASKED).assumed_rows == 10_000
@@ -130,7 +130,7 @@ def test_a_count_is_of_the_rows_that_a_unit_keeps(tmp_path: Path) -> None:
     """One person with very many rows moves it by as many as are kept, and the noise is for that."""
     visits = pa.table({"person": [1] * 5_000 + list(range(2, 102)), "age": [30] * 5_100})
     data = ft.dataset(visits, unit="person", max_rows=3, schema={"age": (0, 110)})
-    study = ft.Study(data, 100.0, ledger=tmp_path / "study.db", name="visits")
+    study = ft.Study(data, 100.0, ledger=tmp_path / "study.db", account="visits")
     rows = study.count_rows(share=0.5)
     assert abs(float(rows.values) - 103) < 10
     assert study_account.stored_count(study).scale == pytest.approx(3 / 50)

@@ -35,7 +35,7 @@ def people() -> Dataset:
 
 
 def study_of(people: Dataset, folder: Path, rate: float = 0.1, epsilon: float = 1.0, delta: float = 0.0) -> ft.Study:
-    return ft.Study(people.sample(rate), epsilon, delta, ledger=folder / "study.db", name="people")
+    return ft.Study(people.sample(rate), epsilon, delta, ledger=folder / "study.db", account="people")
 
 
 def charges_of(study: ft.Study) -> list[Any]:
@@ -71,7 +71,7 @@ def test_several_plans_share_the_budget_of_the_table(people: Dataset, tmp_path: 
     study = study_of(people, tmp_path, delta=1e-9)
     first = study.plan(ft.count(by="sex"), epsilon=0.4).release()
     second = study.plan(ft.count(by="ward"), epsilon=0.4).release()
-    whole = ft.Study(people, 1.0, 1e-9, ledger=study.ledger, name="people")
+    whole = ft.Study(people, 1.0, 1e-9, ledger=study.ledger, account="people")
     assert whole.budget.count == 2 and study.budget == whole.budget
     assert first.cost + second.cost == pytest.approx(0.8, abs=1e-5)
     with pytest.raises(BudgetExceeded):
@@ -86,7 +86,7 @@ def test_the_same_request_is_answered_from_the_ledger_and_a_fresh_one_draws_agai
     plan = study.plan(ft.count(), epsilon=5.0)
     first, again = plan.release(), plan.release()
     assert first["count"].values == again["count"].values and study.budget.count == 1
-    whole = ft.Study(people, 20.0, ledger=study.ledger, name="people").plan(ft.count(), epsilon=5.0)
+    whole = ft.Study(people, 20.0, ledger=study.ledger, account="people").plan(ft.count(), epsilon=5.0)
     assert whole.request.name != plan.request.name  # the sample is a part of what is asked
     fresh = [study.plan(ft.count(), epsilon=5.0).release(fresh=True)["count"].values for _ in range(2)]
     assert len({first["count"].values, *fresh}) > 1 and study.budget.count == 3
@@ -119,7 +119,7 @@ def test_rows_without_a_unit_are_sampled_in_one_query_or_not_at_all(
     aggregates = {"sex": Count(by="sex"), "ward": Count(by="ward")}
     counts = rows.exact(aggregates, one_sample=True)
     assert counts["sex"].tolist() == counts["ward"].tolist() and counts["sex"].sum() < 1000
-    study = ft.Study(rows, 10.0, ledger=tmp_path / "study.db", name="rows")
+    study = ft.Study(rows, 10.0, ledger=tmp_path / "study.db", account="rows")
     plan = study.plan(ft.count(by="sex"), ft.count(by="ward"))
     with monkeypatch.context() as patched:
         patched.setattr(Dataset, "_queries", lambda *_, **__: [None, None])
@@ -140,7 +140,7 @@ def test_the_plan_says_that_numbers_are_about_a_sample(people: Dataset, tmp_path
 
 def test_less_noise_is_needed_for_the_same_epsilon(people: Dataset, tmp_path: Path) -> None:
     sampled = study_of(people, tmp_path).plan(ft.count(by="sex"), epsilon=0.1)
-    whole = ft.Study(people, 1.0, ledger=tmp_path / "whole.db", name="people").plan(ft.count(by="sex"), epsilon=0.1)
+    whole = ft.Study(people, 1.0, ledger=tmp_path / "whole.db", account="people").plan(ft.count(by="sex"), epsilon=0.1)
     assert sampled["count by sex"].error() < whole["count by sex"].error() / 4
 
 
@@ -158,7 +158,7 @@ def test_what_reads_one_sample_many_times_is_refused_before_anything_is_charged(
             ask()
     assert study.budget.count == 0
     with pytest.raises(InvalidValue, match="must be left out for a dataset that is a sample"):
-        ft.Study(people.sample(0.5), 1.0, ledger=study.ledger, name="people", sampling_rate=0.5)
+        ft.Study(people.sample(0.5), 1.0, ledger=study.ledger, account="people", sampling_rate=0.5)
 
 
 def test_a_file_can_ask_for_a_sample(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_careless_input_says_what_to_do_and_charges_nothing(
         ({"epsilon": float("nan")}, "epsilon=nan"),
         ({"delta": 1.5}, "delta=1.5"),
         ({"ledger": None}, 'must be given: it records what is spent; pass ledger="study.db"'),
-        ({"name": " "}, "must be a text that names the dataset"),
+        ({"name": " "}, "must be a text that names an account"),
         ({"sampling_rate": 10}, "must be above 0 and at most 1"),
     ],
 )

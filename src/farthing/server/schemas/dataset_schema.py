@@ -43,6 +43,9 @@ class CheckedDeclaration(Words):
 
     name: DatasetName = "dataset"
     source: SourceName
+    account: DatasetName | None = Field(
+        None, description="the account that protects its people; null: that of the table, or a new one of this name"
+    )
     unit: ColumnName | Annotated[list[ColumnName], Field(max_length=10)] | None = Field(
         None, description="the column that names a person; null: every row is protected by itself"
     )
@@ -57,7 +60,7 @@ class CheckedDeclaration(Words):
 
     def plain(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
-        facts = self.model_dump(exclude={"columns"})
+        facts = self.model_dump(exclude={"columns", "account"} if self.account is None else {"columns"})
         return {
             **facts,
             "columns": {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()},
@@ -69,7 +72,9 @@ class Declaration(CheckedDeclaration):
 
     name: DatasetName
     columns: Annotated[dict[ColumnName, ColumnWords], Field(min_length=1, max_length=MOST_COLUMNS)]
-    epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
+    epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
+        None, description="of a new account; null: the budget of the account that is open"
+    )
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] = 0.0
 
 
@@ -132,6 +137,7 @@ class DatasetLine(View):
     """A dataset in the list."""
 
     name: str
+    account: str = Field(description="the account that pays")
     unit: str
     budget: BudgetView
 
@@ -156,6 +162,7 @@ class DatasetView(View):
     """A dataset; its source and its grants only for those who may see them."""
 
     name: str
+    account: str = Field(description="the account that pays")
     source: str | None
     unit: list[str]
     unit_sentence: str

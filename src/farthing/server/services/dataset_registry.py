@@ -28,11 +28,13 @@ from farthing.server.services.dataset_service import (
 from farthing.server.store import user_rows
 from farthing.study.attacker_odds import LARGEST_DELTA, budget_cautions, odds_sentence
 from farthing.study.documents.dataset_declaration import (
-    budgets_beside,
+    account_note,
     checked_declaration,
+    declared_account,
     declared_dataset,
     fits_budget,
     open_budget,
+    refuse_other_payers,
     schema_of,
     take_up_table,
     unit_sentence,
@@ -64,16 +66,20 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
     problems: list[tuple[str, str]] = []
     columns: dict[str, str] = {}
     unit = ""
-    beside: list[str] = []
+    news: list[str] = []
+    facts = body.plain()
     try:
         source = state.plans.folder.opened(body.source)
-        check = checked_declaration(body.name, body.plain(), source)
+        check = checked_declaration(body.name, facts, source)
         unit, columns, problems = check.unit, dict(check.columns), list(check.problems)
         if body.columns and not problems:
-            beside = _budgets_beside(state, body, declared_dataset(body.name, body.plain(), source))
+            dataset = declared_dataset(body.name, facts, source)
+            facts = _with_account(state.root, body, dataset)
+            news = _account_note(state.root, dataset, str(facts.get("account") or body.name), body)
     except InvalidValue as problem:
-        problems.append(("source", f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
-    problems += _name_taken(state, body)
+        where = "account" if problem.name in ("account", "unit") else "source"
+        problems.append((where, f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
+    problems += _name_taken(state, body.name, facts)
     if body.delta is not None and not body.delta <= LARGEST_DELTA:
         problems.append(("delta", f"{_DELTA_RULE}; {_DELTA_WAY_OUT}"))
     budget = ""
@@ -85,18 +91,22 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
         "unit_sentence": unit,
         "budget_sentence": budget,
         "problems": [{"where": where, "message": message} for where, message in problems],
-        "notes": [*budget_cautions(body.epsilon, body.delta, body.rows), *beside],
+        "notes": [*budget_cautions(body.epsilon, body.delta, body.rows), *news],
     }
 
 
-def _budgets_beside(state: State, body: CheckedDeclaration, dataset: Any) -> list[str]:
-    """A note for every other name under which the same table has a budget."""
-    others = {each.name for each in all_declarations(state.store) if each.facts["source"] == body.source}
-    others |= set(budgets_beside(state.root, dataset, body.name))
-    return [
-        f"The same table is registered as {each!r} already: what is computed from it is paid from both budgets."
-        for each in sorted(others - {body.name})
-    ]
+def _with_account(ledger: Ledger, body: CheckedDeclaration, dataset: Any) -> dict[str, Any]:
+    """The declaration with the account that pays, where that has another name."""
+    account = declared_account(ledger, dataset, body.account)
+    facts = {name: value for name, value in body.plain().items() if name != "account"}
+    return facts if account == body.name else {**facts, "account": account}
+
+
+def _account_note(ledger: Ledger, dataset: Any, account: str, body: CheckedDeclaration) -> list[str]:
+    """What registering it does in the ledger: open an account, or use one that is open."""
+    if account not in ledger.datasets() and body.epsilon is None:
+        return []
+    return [account_note(ledger, dataset, account, body.epsilon or 0.0, body.delta or 0.0)]
 
 
 def dataset_list(state: State, who: Caller) -> dict[str, Any]:
@@ -105,9 +115,10 @@ def dataset_list(state: State, who: Caller) -> dict[str, Any]:
     registered = set(ledger.datasets())
     lines = []
     for each in all_declarations(state.store):
-        budget = _budget(ledger, who, each.name) if each.name in registered else None
+        budget = _budget(ledger, who, each.account) if each.account in registered else None
         if budget is not None:
-            lines.append({"name": each.name, "unit": _unit_text(each.facts), "budget": budget})
+            about = {"name": each.name, "account": each.account, "unit": _unit_text(each.facts)}
+            lines.append({**about, "budget": budget})
     return {"datasets": lines}
 
 
@@ -117,17 +128,22 @@ def register(state: State, who: Caller, body: Declaration) -> dict[str, Any]:
     source = state.plans.folder.opened(body.source)
     dataset = declared_dataset(body.name, body.plain(), source)
     ledger = state.ledger(who)
-    earlier = declaration_of(state.store, body.name)
-    if earlier is None and body.name in ledger.datasets():
-        _refuse_another_budget(ledger, body, dataset)
     _claim_tables(state, ledger)
-    budgets_beside(ledger, dataset, body.name)  # refuses a table whose other budget is one of another unit
-    declaration = declare(state.store, body.name, body.plain(), who.name)
-    if body.name not in ledger.datasets():
+    facts = _with_account(ledger, body, dataset)
+    account = str(facts.get("account") or body.name)
+    if account in ledger.datasets() and declaration_of(state.store, body.name) is None:
+        _refuse_another_budget(ledger, body, dataset, account)
+    refuse_other_payers(ledger, dataset, account)
+    if account not in ledger.datasets() and body.epsilon is None:
+        raise InvalidValue("epsilon", None, f"must be given: the account {account!r} is not open yet")
+    declaration = declare(state.store, body.name, facts, who.name)
+    if account in ledger.datasets():
+        take_up_table(ledger, dataset, account)
+    else:
         try:
-            open_budget(ledger, dataset, body.name, body.epsilon, body.delta)
+            open_budget(ledger, dataset, account, body.epsilon or 0.0, body.delta)
         except InvalidValue:
-            if body.name not in ledger.datasets():
+            if account not in ledger.datasets():
                 raise
             # Somebody else sent the same at the same time.
     return _description(state, who, declaration)
@@ -142,18 +158,19 @@ def description(state: State, who: Caller, name: str) -> dict[str, Any]:
 
 
 def set_budget(state: State, who: Caller, name: str, body: BudgetWords) -> BudgetView:
-    """Set a dataset's budget, unless it is what was asked for already."""
-    total = _registered(state, who, name).budget(name).total
+    """Set the budget of a dataset's account, unless it is what was asked for already."""
+    ledger, account = _registered(state, who, name)
+    total = ledger.budget(account).total
     if body.delta is not None:
         _refuse_unplannable(body.delta)
     if total != _new_budget(body, total):
-        state.ledger(who).set_budget(name, body.epsilon, body.delta)
+        ledger.set_budget(account, body.epsilon, body.delta)
     return budget_of(state, who, name)
 
 
 def grant(state: State, who: Caller, name: str, user: str, body: BudgetWords) -> BudgetView:
     """Set how much an analyst may spend in all."""
-    ledger = _registered(state, who, name)
+    ledger, account = _registered(state, who, name)
     with state.store.reading() as connection:
         if user_rows.find(connection, user) is None:
             raise RequestRefused(
@@ -161,19 +178,19 @@ def grant(state: State, who: Caller, name: str, user: str, body: BudgetWords) ->
                 f"there is no user {user!r}; add them first, or correct the name.",
                 {"name": user},
             )
-    before = ledger.budget(name, user).total if user in ledger.analysts(name) else None
+    before = ledger.budget(account, user).total if user in ledger.analysts(account) else None
     if before is None or before != _new_budget(body, before):
-        ledger.grant(name, user, body.epsilon, body.delta)
-    return budget_view(ledger.budget(name, user), ledger.budget(name))
+        ledger.grant(account, user, body.epsilon, body.delta)
+    return budget_view(ledger.budget(account, user), ledger.budget(account))
 
 
 def reserve(state: State, who: Caller, name: str, label: str, body: BudgetWords) -> BudgetView:
     """Set a part of a budget aside under a name; epsilon 0 and delta 0 free it."""
-    ledger = _registered(state, who, name)
-    before = ledger.budget(name).withheld.get(label)
+    ledger, account = _registered(state, who, name)
+    before = ledger.budget(account).withheld.get(label)
     now = ApproxDP(0.0) if before is None else before
     if now != _new_budget(body, now if body.epsilon else ApproxDP(0.0)):
-        ledger.reserve(name, body.epsilon, body.delta, name=label)
+        ledger.reserve(account, body.epsilon, body.delta, name=label)
     return budget_of(state, who, name)
 
 
@@ -181,10 +198,10 @@ def _claim_tables(state: State, ledger: Ledger) -> None:
     """What was registered by an older version, or by hand, holds its table before another budget for it is opened."""
     known = ledger.sources()
     for each in all_declarations(state.store):
-        if each.name in known and not known[each.name]:
+        if each.account in known and not known[each.account]:
             # A table that cannot be opened cannot be read under another name either.
             with suppress(FarthingError):
-                take_up_table(ledger, dataset_of(state, each), each.name)
+                take_up_table(ledger, dataset_of(state, each), each.account)
 
 
 def _new_budget(body: BudgetWords, before: ApproxDP) -> ApproxDP:
@@ -197,24 +214,26 @@ def _refuse_unplannable(delta: float) -> None:
         raise InvalidValue("delta", delta, _DELTA_RULE, _DELTA_WAY_OUT)
 
 
-def _name_taken(state: State, body: CheckedDeclaration) -> list[tuple[str, str]]:
+def _name_taken(state: State, name: str, facts: dict[str, Any]) -> list[tuple[str, str]]:
     """What stands under this name already, unless it is the same again."""
-    earlier = declaration_of(state.store, body.name)
-    if earlier is not None and canonical(earlier.facts) != canonical(body.plain()):
-        return [("name", f"there is a dataset {body.name!r} already; give this one another name")]
+    earlier = declaration_of(state.store, name)
+    if earlier is not None and canonical(earlier.facts) != canonical(facts):
+        return [("name", f"there is a dataset {name!r} already; give this one another name")]
     return []
 
 
-def _registered(state: State, who: Caller, name: str) -> Ledger:
-    ledger = state.ledger(who)
-    if declaration_of(state.store, name) is None or name not in ledger.datasets():
+def _registered(state: State, who: Caller, name: str) -> tuple[Ledger, str]:
+    """The ledger, and the account in it that pays for a dataset."""
+    ledger, declaration = state.ledger(who), declaration_of(state.store, name)
+    if declaration is None or declaration.account not in ledger.datasets():
         raise not_there(name)
-    return ledger
+    return ledger, declaration.account
 
 
 def budget_of(state: State, who: Caller, name: str) -> BudgetView:
-    """The dataset's budget; for an analyst, their grant in it."""
-    budget = _budget(_registered(state, who, name), who, name)
+    """The budget of a dataset's account; for an analyst, their grant in it."""
+    ledger, account = _registered(state, who, name)
+    budget = _budget(ledger, who, account)
     if budget is None:
         raise not_there(name)
     return budget
@@ -230,21 +249,22 @@ def _budget(ledger: Ledger, who: Caller, name: str) -> BudgetView | None:
         return None
 
 
-def _refuse_another_budget(ledger: Ledger, body: Declaration, dataset: Any) -> None:
-    """A dataset that the ledger knows from elsewhere keeps its budget and the unit that it was set for."""
-    budget = ledger.budget(body.name)
-    same = (budget.total.epsilon, budget.total.delta) == (body.epsilon, body.delta)
+def _refuse_another_budget(ledger: Ledger, body: Declaration, dataset: Any, account: str) -> None:
+    """An account that is open keeps its budget and the unit that it was set for."""
+    budget = ledger.budget(account)
+    same = body.epsilon is None or (budget.total.epsilon, budget.total.delta) == (body.epsilon, body.delta)
     if not (same and fits_budget(dataset, budget)):
         raise RequestRefused(
             "conflict",
-            f"the ledger has a budget for {body.name!r} already: epsilon {budget.total.epsilon:g}, delta "
-            f"{budget.total.delta:g}, unit {budget.unit or 'not said'}; declare it with these, or give another name.",
-            {"name": body.name, "epsilon": budget.total.epsilon},
+            f"the ledger has a budget for {account!r} already: epsilon {budget.total.epsilon:g}, delta "
+            f"{budget.total.delta:g}, unit {budget.unit or 'not said'}; declare it with these (the budget may be left "
+            "out), or give another account.",
+            {"name": account, "epsilon": budget.total.epsilon},
         )
 
 
 def _description(state: State, who: Caller, declaration: StoredDeclaration) -> dict[str, Any]:
-    name = declaration.name
+    name, account = declaration.name, declaration.account
     standing = budget_of(state, who, name)
     dataset = dataset_of(state, declaration)
     ledger = state.ledger(who)
@@ -252,10 +272,11 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
         standing = study_budget_view(study_of(state, who, name))
     grants = None
     if who.role != "analyst":
-        whole = ledger.budget(name)
-        grants = [budget_view(ledger.budget(name, each), whole) for each in ledger.analysts(name)]
+        whole = ledger.budget(account)
+        grants = [budget_view(ledger.budget(account, each), whole) for each in ledger.analysts(account)]
     return {
         "name": name,
+        "account": account,
         "source": declaration.facts["source"] if who.role == "curator" else None,
         "unit": list(dataset.unit),
         "unit_sentence": unit_sentence(dataset),

@@ -41,6 +41,11 @@ class StoredDeclaration:
         facts: dict[str, Any] = json.loads(self.text)
         return facts
 
+    @property
+    def account(self) -> str:
+        """The account of the ledger that pays: that of its name, unless the declaration names another."""
+        return str(self.facts.get("account") or self.name)
+
 
 def canonical(facts: Mapping[str, Any]) -> str:
     """One spelling, so that the same declaration is the same text."""
@@ -114,15 +119,16 @@ def study_of(state: State, who: Caller, name: str) -> Study:
     ledger = state.ledger(who)
     analyst = who.name if who.role == "analyst" else None
     try:  # before the table is opened: that it is broken, or slow to open, would tell that it is there
-        ledger.budget(name, analyst)
+        ledger.budget(declaration.account, analyst)
     except InvalidValue:
         raise not_there(name) from None
     # Twice: the budget may be set again between reading it and opening the study, or a connection may have been lost.
     for last in (False, True):
         dataset = dataset_of(state, declaration)
         try:
-            total = ledger.budget(name).total
-            study = Study(dataset, total.epsilon, total.delta, ledger=ledger, name=name, analyst=analyst)
+            total = ledger.budget(declaration.account).total
+            account = declaration.account
+            study = Study(dataset, total.epsilon, total.delta, ledger=ledger, account=account, analyst=analyst)
             _ = study.budget
             return study
         except EngineError:

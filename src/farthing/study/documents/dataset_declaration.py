@@ -8,12 +8,13 @@ from datetime import date
 from typing import Any
 
 from farthing.curator import Curator
-from farthing.curator.payers import accounts_of, refuse_other_unit
+from farthing.curator.payers import account_name, account_news, accounts_of, refuse_other_unit, unit_of
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.declaration_file import domain_of_entry
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger import Budget, Ledger
+from farthing.ledger.budget import untouched_budget
 from farthing.numerics.bounds import number_text
 
 _FEW = 6  # categories that are named in a sentence
@@ -164,17 +165,27 @@ def open_budget(ledger: Ledger, dataset: Dataset, name: str, epsilon: float, del
     Curator(ledger).register(dataset, name, epsilon, delta)
 
 
-def take_up_table(ledger: Ledger, dataset: Dataset, name: str) -> None:
-    """Let the budget of a dataset that was registered before stand for its table, if nobody said so yet."""
-    if not ledger.sources().get(name):
-        sources = accounts_of(ledger, dataset, name).sources
-        if sources:
-            ledger.attach(name, sources)
+def take_up_table(ledger: Ledger, dataset: Dataset, account: str) -> None:
+    """Register the table of a dataset to an account that is open, unless it is."""
+    Curator(ledger).attach(dataset, account)
 
 
-def budgets_beside(ledger: Ledger, dataset: Dataset, name: str) -> tuple[str, ...]:
-    """The names of other budgets that pay for what is computed from a dataset of this name."""
-    return accounts_of(ledger, dataset, name).others
+def declared_account(ledger: Ledger, dataset: Dataset, account: str | None) -> str:
+    """The account that pays for a dataset: the one that was named, that of its table, or a new one of its name."""
+    return account_name(ledger, dataset, account)
+
+
+def refuse_other_payers(ledger: Ledger, dataset: Dataset, account: str) -> None:
+    """Refuse a table that belongs to another account, or to one of another unit."""
+    accounts_of(ledger, dataset, account)
+
+
+def account_note(ledger: Ledger, dataset: Dataset, account: str, epsilon: float, delta: float) -> str:
+    """What a declaration does in the ledger, as a sentence: it opens an account, or uses one that is open."""
+    accounts = accounts_of(ledger, dataset, account)
+    budget = ledger.budget(account) if accounts.is_open else untouched_budget(account, epsilon, delta, unit_of(dataset))
+    news = account_news(accounts, budget) or f"pays from the account {account!r}, to which the table belongs"
+    return f"{news[0].upper()}{news[1:]}."
 
 
 def fits_budget(dataset: Dataset, budget: Budget) -> bool:

@@ -411,7 +411,7 @@ def local_code(asked: PlanDescription, dataset: Dataset, name: str, about: Mappi
             f"{dates}import farthing as ft",
             "",
             f'dataset = ft.dataset(\n    "your-file.csv",\n{unit}    schema={{\n{columns}    }},\n{more}){sample}',
-            f'study = ft.Study(dataset, {options}, name={name!r}, ledger="study.db")',
+            f'study = ft.Study(dataset, {options}, account={name!r}, ledger="study.db")',
             *plan_lines(asked),
             "print(plan)",
             "# release = plan.release()  # this spends",

@@ -6,6 +6,7 @@
 epsilon = 1.0
 delta = 1e-9
 ledger = "study.db"                # beside this file, or a Postgres URL
+account = "patients"               # who is protected, and pays; by default the account of the table
 plan_epsilon = 0.5                 # what this plan may use; by default all that is left
 plan_reserve = 0.1                 # of that, what it leaves unspent
 plan_fit = false                   # true: the least epsilon at which every `within` is met
@@ -55,6 +56,7 @@ STUDY_KEYS = (
     "epsilon",
     "delta",
     "ledger",
+    "account",
     "name",
     "analyst",
     "sampling_rate",
@@ -97,7 +99,7 @@ class StudyFile:
     def study(self, ledger: Ledger | str | None = None) -> Study:
         """The study, with its ledger opened."""
         about = self.facts["study"]
-        options = {key: about[key] for key in ("name", "analyst", "sampling_rate") if key in about}
+        options = {key: about[key] for key in ("account", "name", "analyst", "sampling_rate") if key in about}
         return Study(
             self.dataset,
             about["epsilon"],

@@ -29,7 +29,7 @@ class Outlook:
     >>> import pyarrow, tempfile, farthing as ft
     >>> folder = tempfile.TemporaryDirectory()
     >>> people = ft.dataset(pyarrow.table({"age": [30, 41]}), schema={"age": (0, 110)})
-    >>> study = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+    >>> study = ft.Study(people, epsilon=1.0, account="people", ledger=folder.name + "/study.db")
     >>> outlook = Outlook(study.plan(ft.mean("age"), epsilon=0.5, expected={"rows": 1000, "age": (40.0, 15.0)}))
     >>> one = outlook.statistics()[0]
     >>> one["unit_of_error"], one["reference"], one["error_percent"] == 100 * one["error"] / 40.0

@@ -86,7 +86,7 @@ def session_offer(study: Study, wish: SessionOptions) -> Offer:
     >>> table = pyarrow.table({"sex": ["F", "M"], "income": [30_000.0, 41_000.0]})
     >>> people = ft.dataset(table, schema={"sex": ["F", "M"], "income": (0.0, 200_000.0)})
     >>> folder = tempfile.TemporaryDirectory()
-    >>> study = Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+    >>> study = Study(people, epsilon=1.0, account="people", ledger=folder.name + "/study.db")
     >>> offer = session_offer(study, SessionOptions(rows=10_000))
     >>> offer.plan.alpha, offer.plan.error, offer.columns[1].edges[:3]
     (0.05, 500, (0.0, 5000.0, 10000.0))

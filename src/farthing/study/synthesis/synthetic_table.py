@@ -56,7 +56,7 @@ class SynthesisOffer:
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M", "F"]}), schema={"sex": ["F", "M"]})
-    >>> study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=tempfile.mkdtemp() + "/study.db", name="people")
+    >>> study = ft.Study(people, epsilon=1.0, delta=1e-9, ledger=tempfile.mkdtemp() + "/study.db", account="people")
     >>> offer = study.synthesis_plan(epsilon=0.5)
     >>> 0.49 < offer.cost <= 0.5, study.budget.spent.upper
     (True, 0.0)
@@ -126,7 +126,7 @@ class SynthesisOffer:
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", name="people")
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
         ...     offer = study.synthesis_plan(bins={"age": 4})
         ...     print(offer.to_dict()["columns"][0]["cells"])  # the fifth is for missing values
         ...     study.close()
@@ -192,7 +192,7 @@ class Synthetic:
     >>> table = pyarrow.table({"sex": ["F", "M"] * 500, "smokes": [True, False] * 500})
     >>> people = ft.dataset(table, schema={"sex": ["F", "M"], "smokes": bool})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     study = ft.Study(people, epsilon=4.0, ledger=folder + "/study.db")
+    ...     study = ft.Study(people, epsilon=4.0, account="people", ledger=folder + "/study.db")
     ...     synthetic = study.synthesise(rows=200)
     ...     again = study.synthetic(synthetic.request_id, rows=200)
     ...     study.close()

@@ -102,7 +102,7 @@ def test_what_is_told_row_by_row_comes_out_as_predicted() -> None:
 def test_a_plan_of_a_line_says_what_it_does_not_know(tmp_path: Path) -> None:
     columns = {**table(20.0), "g": np.where(np.arange(ROWS) % 50 == 0, "rare", "usual")}
     people = ft.dataset(pyarrow.table(columns), schema={"x": BOUNDS, "y": BOUNDS, "g": ["usual", "rare"]})
-    with closing(ft.Study(people, epsilon=1.0, ledger=tmp_path / "study.db")) as study:
+    with closing(ft.Study(people, epsilon=1.0, account="people", ledger=tmp_path / "study.db")) as study:
         asked = ft.linear_regression("y", ["x", "g"], name="line")
         plan = study.plan(asked, expected={"rows": ROWS, "x": (50.0, 20.0)})
         assert plan["line"].error() == np.inf

@@ -43,7 +43,7 @@ SCHEMA = {"sex": ["F", "M"], "age": (0, 110), "income": (0, 250_000)}
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     people = ft.dataset(table(), schema=SCHEMA)
-    return Study(people, 1.0, 1e-6, ledger=str(tmp_path_factory.mktemp("described") / "study.db"))
+    return Study(people, 1.0, 1e-6, account="people", ledger=str(tmp_path_factory.mktemp("described") / "study.db"))
 
 
 @pytest.fixture(scope="module")

@@ -177,7 +177,7 @@ def test_a_budget_that_protects_little_is_warned_of_in_words(
     people: ft.Dataset, tmp_path: Path, epsilon: float, delta: float, rows: int | None, warned: str
 ) -> None:
     """In the plan, in the release, in their JSON, and the page does not say that nothing depends on anybody."""
-    study = ft.Study(people, epsilon, delta, ledger=tmp_path / "study.db", name="people")
+    study = ft.Study(people, epsilon, delta, ledger=tmp_path / "study.db", account="people")
     plan = study.plan(ft.count(by="sex"), expected={} if rows is None else {"rows": rows})
     release = plan.release()
     page = " ".join(report_page(release).split())

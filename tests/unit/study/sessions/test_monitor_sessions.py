@@ -28,7 +28,7 @@ def cases(folder: Path, north: int, south: int) -> Path:
 @pytest.fixture
 def growing(tmp_path: Path) -> ft.Study:
     dataset = ft.dataset(cases(tmp_path, 100, 100), schema={"region": ["north", "south"]})
-    return ft.Study(dataset, 2.0, 1e-9, ledger=tmp_path / "cases.db")
+    return ft.Study(dataset, 2.0, 1e-9, account="people", ledger=tmp_path / "cases.db")
 
 
 def test_a_plan_spends_nothing_and_a_monitor_what_the_plan_said(make_study: MakeStudy) -> None:
@@ -101,7 +101,7 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(grow
     assert not first.look()
     spent = growing.budget.spent_upper
     with open_ledger(tmp_path / "cases.db") as ledger:  # as another process would
-        again = ft.Study(growing.dataset, 2.0, 1e-9, ledger=ledger).monitor(**asked)
+        again = ft.Study(growing.dataset, 2.0, 1e-9, account="people", ledger=ledger).monitor(**asked)
         assert again.plan == first.plan
         assert again.alerts == first.alerts
         assert not again.look()
@@ -110,7 +110,7 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(grow
         cases(tmp_path, 20_000, 20_000)
         assert len(again.look()) == 1
         assert len(first.look()) == 0  # what the other has reported is muted here, too
-        third = ft.Study(growing.dataset, 2.0, 1e-9, ledger=ledger).monitor(**asked)
+        third = ft.Study(growing.dataset, 2.0, 1e-9, account="people", ledger=ledger).monitor(**asked)
         assert [alert.series for alert in third.alerts] == [
             "count by region: north",
             "count by region: south",
@@ -172,12 +172,12 @@ def test_what_cannot_be_watched_is_refused_before_anything_is_charged(
 
 def test_a_secret_sample_and_an_auditor_have_no_monitor(make_study: MakeStudy, tmp_path: Path) -> None:
     people = ft.dataset(table(), schema=SCHEMA)
-    sampled = ft.Study(people, 1.0, 1e-9, ledger=tmp_path / "sample.db", name="s", sampling_rate=0.1)
+    sampled = ft.Study(people, 1.0, 1e-9, ledger=tmp_path / "sample.db", account="s", sampling_rate=0.1)
     with pytest.raises(InvalidValue, match="looks again and again"):
         sampled.monitor(**ASKED)
     make_study()
     with open_ledger(tmp_path / "study.db", role="auditor") as ledger:
-        study = ft.Study(people, 1.0, ledger=ledger, name="people")
+        study = ft.Study(people, 1.0, ledger=ledger, account="people")
         with pytest.raises(NotAllowed):
             study.monitor(**ASKED)
 
@@ -233,12 +233,12 @@ def test_a_plan_of_a_monitor_that_was_opened_is_what_was_paid(make_study: MakeSt
 
 def test_a_plan_in_words_says_that_its_price_protects_little(tmp_path: Path) -> None:
     data = ft.dataset(pa.table({"age": [30, 41] * 20}), schema={"age": (0, 110)})
-    study = ft.Study(data, 20.0, 0.01, ledger=tmp_path / "study.db", name="weak")
+    study = ft.Study(data, 20.0, 0.01, ledger=tmp_path / "study.db", account="weak")
     plans = (
         study.monitor_plan("age > 20", threshold=5, alerts=1),
         study.query_session_plan(0.5, 5, columns=["age"], bins={"age": 3}, rows=40),
     )
     for plan in plans:
         assert "protects almost nobody" in str(plan) and "Delta 0.01 is" in str(plan)
-    quiet = ft.Study(data, 1.0, ledger=tmp_path / "quiet.db", name="quiet")
+    quiet = ft.Study(data, 1.0, ledger=tmp_path / "quiet.db", account="quiet")
     assert "warning" not in str(quiet.monitor_plan("age > 20", threshold=5, alerts=1))

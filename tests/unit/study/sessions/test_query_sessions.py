@@ -180,7 +180,7 @@ def _interrupted(*_: Any, **__: Any) -> Any:
 def test_rows_that_are_public_are_not_counted(tmp_path: Path) -> None:
     table = pa.table({"age": [3] * ROWS})
     public = ft.dataset(table, schema={"age": (0, 9)}, neighbours="replace", rows=ROWS)
-    study = ft.Study(public, 1.0, 1e-9, ledger=tmp_path / "study.db")
+    study = ft.Study(public, 1.0, 1e-9, account="people", ledger=tmp_path / "study.db")
     session = study.query_session(alpha=0.2, queries=20)
     assert (session.plan.rows, session.plan.sensitivity, study.budget.count) == (ROWS, 2, 1)
 
@@ -248,7 +248,7 @@ def test_a_row_that_lacks_a_value_lies_in_no_cell() -> None:
 def test_a_unit_with_several_rows_is_protected_as_a_whole(tmp_path: Path) -> None:
     table = pa.table({"person": [n // 3 for n in range(3000)], "a": [True] * 3000})
     visits = ft.dataset(table, unit="person", max_rows=3, schema={"a": bool})
-    study = ft.Study(visits, 1.0, ledger=tmp_path / "study.db")
+    study = ft.Study(visits, 1.0, account="people", ledger=tmp_path / "study.db")
     assert study.query_session(alpha=0.3, queries=5, rows=3000).plan.sensitivity == 3
 
 
@@ -304,12 +304,12 @@ def test_a_plan_does_not_give_up_what_another_process_is_running(make: Make) -> 
 def test_a_domain_that_is_too_large_is_refused_with_what_to_do(tmp_path: Path) -> None:
     names = [f"c{n}" for n in range(30)]
     wide = ft.dataset(pa.table({name: [True] for name in names}), schema=dict.fromkeys(names, bool))
-    study = ft.Study(wide, 1.0, ledger=tmp_path / "study.db")
+    study = ft.Study(wide, 1.0, account="people", ledger=tmp_path / "study.db")
     with pytest.raises(InvalidValue, match=r"1,073,741,824 cells.*name fewer with columns="):
         study.query_session(alpha=0.1, queries=10, rows=1000)
     with pytest.raises(InvalidValue, match="at most 131,072 values"):
         many = ft.dataset(pa.table({"id": [1]}), schema={"id": (0, 10**9)})
-        ft.Study(many, 1.0, ledger=tmp_path / "study.db", name="many").query_session(alpha=0.1, queries=9, rows=99)
+        ft.Study(many, 1.0, ledger=tmp_path / "study.db", account="many").query_session(alpha=0.1, queries=9, rows=99)
     assert study.budget.count == 0
 
 
@@ -373,7 +373,7 @@ def test_an_analyst_needs_a_grant_and_an_auditor_may_not_ask(make: Make, tmp_pat
 
 
 def test_a_secret_sample_cannot_be_asked(people: ft.Dataset, tmp_path: Path) -> None:
-    study = ft.Study(people, 1.0, 1e-9, ledger=tmp_path / "study.db", sampling_rate=0.1)
+    study = ft.Study(people, 1.0, 1e-9, account="people", ledger=tmp_path / "study.db", sampling_rate=0.1)
     with pytest.raises(InvalidValue, match="holds for one release"):
         study.query_session(**WORDS)
     assert study.budget.count == 0

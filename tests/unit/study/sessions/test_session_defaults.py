@@ -29,7 +29,7 @@ ASKED = (
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> ft.Study:
     people = ft.dataset(table(), schema=SCHEMA)
-    return ft.Study(people, 4.0, 1e-9, ledger=tmp_path_factory.mktemp("asking") / "study.db", name="people")
+    return ft.Study(people, 4.0, 1e-9, ledger=tmp_path_factory.mktemp("asking") / "study.db", account="people")
 
 
 @pytest.fixture(scope="module")

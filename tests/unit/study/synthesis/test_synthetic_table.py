@@ -54,7 +54,7 @@ def the_people() -> ft.Dataset:
 
 
 def study_in(folder: Path, epsilon: float = 8.0, delta: float = 1e-6, **options: Any) -> ft.Study:
-    return ft.Study(the_people(), epsilon, delta, ledger=folder / "study.db", name="people", **options)
+    return ft.Study(the_people(), epsilon, delta, ledger=folder / "study.db", account="people", **options)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +281,7 @@ def test_tables_of_no_or_few_rows_are_not_vouched_for(table: pa.Table, columns: 
 def test_pure_budgets_and_units_of_several_rows(tmp_path: Path) -> None:
     table = people().append_column("person", pa.array(np.arange(ROWS) // 2))
     persons = ft.dataset(table, unit="person", max_rows=2, schema=SCHEMA)
-    study = ft.Study(persons, 2.0, ledger=tmp_path / "study.db", name="persons")
+    study = ft.Study(persons, 2.0, ledger=tmp_path / "study.db", account="persons")
     found = study.synthesise(columns=["sex", "job"], missing=False)
     assert found.cost <= 2.0 and found.question.plan.prices.sensitivity.l1 == 2
     assert study.budget.remaining.epsilon < 1e-3
@@ -321,7 +321,7 @@ def test_a_plan_of_what_was_made_before_costs_nothing_when_nothing_is_left(make_
     words: dict[str, Any] = {"columns": ["sex", "age"], "epsilon": 0.4}
     first = make_study(delta=1e-9).synthesis_plan(**words).release()
     study = make_study(delta=1e-9)
-    young = ft.Study(people.where("age < 50"), 1.0, 1e-9, ledger=study.ledger, name="people")
+    young = ft.Study(people.where("age < 50"), 1.0, 1e-9, ledger=study.ledger, account="people")
     assert not young.synthesis_plan(**words).made_before  # it is not the table of everybody
     study.plan(ft.count()).release()
     plan = study.synthesis_plan(**words)
