@@ -115,10 +115,11 @@ def declaration(draw: random.Random, name: str) -> dict[str, Any]:
         "name": name,
         "source": source,
         "columns": {each: columns[each] for each in chosen},
-        "epsilon": draw.choice((0.5, 3.0)),
+        "epsilon": draw.choice((None, None, None, 3.0)),  # the table has an account, with a budget of its own
         "delta": draw.choice((0.0, 1e-6)),
+        **draw.choice(({}, {}, {"account": "people"})),
     }
-    if source == "people.csv" and draw.random() < 0.5:
+    if source == "people.csv" and draw.random() < 0.8:
         made |= {"unit": "person", "max_rows": draw.choice((1, 5))}
     if draw.random() < 0.3:
         made["rows"] = 300

@@ -61,7 +61,7 @@ DECLARED: dict[str, dict[str, Any]] = {
 def write_tables(folder: Path, canaries: Canaries, draw: random.Random) -> None:
     """Fill the data folder."""
     folder.mkdir()
-    for name in ("people.csv", "small.csv", "spare.csv"):  # all budgets that stand for one table pay for it
+    for name in ("people.csv", "small.csv", "spare.csv"):  # a table has one account
         _write_people(folder / name, canaries, draw)
     _write_visits(folder / "visits.parquet", canaries, draw)
     _write_broken(folder / "broken.csv", canaries)
