@@ -10,10 +10,12 @@ from fractions import Fraction
 from functools import cached_property
 
 from farthing.accounting import compose
-from farthing.accounting.event_price import Charge, price_of
+from farthing.accounting.event_price import Charge, delta_down, epsilon_down, epsilon_up, price_of
 from farthing.accounting.filters import Odometer
 from farthing.errors import FarthingError
 from farthing.ledger.account import Account
+from farthing.ledger.charge_lifecycle import total_for
+from farthing.ledger.holding import Holding
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling, float_up
 from farthing.privacy.events import ApproxDP, Event
@@ -144,6 +146,41 @@ class Budget:
         if not self.count:
             return Bounds(0.0, self.spent_upper)
         return Bounds(min(_optimum_lower(self._events(), self.total.delta), self.spent_upper), self.spent_upper)
+
+
+def budget_standing(
+    dataset: str, analyst: str, whole: Holding, holding: Holding, place: str, events: Callable[[], Iterable[Event]]
+) -> Budget:
+    """How an account stands: `holding` is `whole`, or the grant in it of an analyst.
+
+        >>> from farthing.ledger.account import Account
+    from farthing.ledger.charge_lifecycle import total_for
+    from farthing.ledger.holding import Holding
+        >>> holding = Holding(Account.of(1.0), unit=Unit(("person",)), sources=frozenset("a"), titles=("visits.csv",))
+        >>> budget_standing("patients", "", holding, holding, "study.db", tuple).sources
+        ('visits.csv',)
+    """
+    account = holding.account
+    set_aside = holding.reserves.items()
+    return Budget(
+        dataset,
+        analyst,
+        account.budget,
+        account.spent_upper,
+        epsilon_up(holding.waiting_nano),
+        {label: ApproxDP(epsilon_down(nano), delta_down(units)) for label, (nano, units) in set_aside},
+        account.remaining_beside(holding.withheld()),
+        account.count,
+        str(whole.unit),
+        account.untouched,
+        whole.unit if isinstance(whole.unit, Unit) else None,
+        events,
+        place,
+        lambda epsilon: total_for(account, epsilon, holding.withheld()),
+        lambda charge: account.fitting(charge, holding.withheld()),
+        # An older version kept no titles: its accounts have one table, of their own name.
+        whole.titles or (() if whole.sources == frozenset() else (dataset,)),
+    )
 
 
 def untouched_budget(dataset: str, epsilon: float, delta: float, unit: Unit) -> Budget:

@@ -8,17 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
 
-from farthing.accounting.event_price import delta_down, epsilon_down, epsilon_up
 from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger import budget_policy, charge_lifecycle
-from farthing.ledger.budget import Budget
+from farthing.ledger.budget import Budget, budget_standing
 from farthing.ledger.charge_lifecycle import (
     charge_of,
     check_owner,
     command_for_more,
     refusal,
     state_after,
-    total_for,
 )
 from farthing.ledger.charge_quotes import Quote, Request, quoted
 from farthing.ledger.entries import (
@@ -55,7 +53,7 @@ from farthing.ledger.plan_requests import PlanRequests
 from farthing.ledger.rights import Contents
 from farthing.ledger.tamper_evidence import Chain, Witness, canonical
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
-from farthing.privacy.events import ApproxDP, Event, checked_count, checked_delta
+from farthing.privacy.events import Event, checked_count, checked_delta
 from farthing.privacy.units import Unit, alike
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
@@ -301,28 +299,7 @@ class OpenLedger:
                 f"must have a grant in {name!r}",
                 command_for_more(self.place, name, who, whole.account.remaining_beside(whole.withheld()), None),
             )
-        account = holding.account
-        return Budget(
-            name,
-            who,
-            account.budget,
-            account.spent_upper,
-            epsilon_up(holding.waiting_nano),
-            {
-                label: ApproxDP(epsilon_down(nano), delta_down(units))
-                for label, (nano, units) in holding.reserves.items()
-            },
-            account.remaining_beside(holding.withheld()),
-            account.count,
-            str(whole.unit),
-            account.untouched,
-            whole.unit if isinstance(whole.unit, Unit) else None,
-            lambda: self._events(name, who),
-            self.place,
-            lambda epsilon: total_for(account, epsilon, holding.withheld()),
-            lambda charge: account.fitting(charge, holding.withheld()),
-            whole.titles or (() if whole.sources == frozenset() else (name,)),
-        )
+        return budget_standing(name, who, whole, holding, self.place, lambda: self._events(name, who))
 
     def accounts(self) -> list[Budget]:
         """All accounts: whom each protects, its budget, what is left, and its sources as people call them.
@@ -617,11 +594,10 @@ class Ledger(OpenLedger):
         if isinstance(words, str):
             words = Unit.read(words) or words
         signatures, called = self.source_signatures(sources), [checked_name(title, "titles") for title in titles]
-        spelled = next((each for each in self.datasets() if each != name and alike(each) == alike(name)), None)
-        if spelled is not None:
-            raise InvalidValue(
-                "dataset", name, f"must not be another spelling of the account {spelled!r}", "use that, or another name"
-            )
+        for other in self.datasets():
+            if other != name and alike(other) == alike(name):
+                rule = f"must not be another spelling of the account {other!r}"
+                raise InvalidValue("dataset", name, rule, "use that, or another name")
         return self._append(
             Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures, called)
         )
