@@ -31,7 +31,7 @@ import pytest
 Batch = list[int]
 """The numbers of tests, in the order of their collection."""
 
-_MOST_TESTS, _MOST_SLOW_TESTS = 24, 3  # of a batch
+_MOST_TESTS, _MOST_SLOW_TESTS = 32, 12  # of a batch: what the tests of a file share is made anew in each of its batches
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
