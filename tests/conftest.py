@@ -8,9 +8,6 @@ import signal
 import tempfile
 from collections.abc import Generator
 
-# Tests run side by side already. Threads of linear algebra on top wait for each other: ten times slower on a busy
-# machine. NumPy reads this when it is first imported, so it stands before everything that might.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # What Spark's client talks through stops its threads at every fork, and sometimes the process with them.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 

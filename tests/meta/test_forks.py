@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import subprocess
@@ -82,3 +83,15 @@ def test_a_test_that_takes_its_process_down_has_failed_and_the_others_run(tmp_pa
 def test_the_first_failure_ends_the_run_where_that_is_asked(tmp_path: Path) -> None:
     code, printed, _ = _run(tmp_path, "def test_a():\n    open('ran', 'w').write('1')\n    assert False\n" + MANY, "-x")
     assert code == 1 and "stopping after 1 failures" in printed
+
+
+def test_linear_algebra_has_one_thread_however_numpy_was_first_imported() -> None:
+    """More of them spin while they wait for each other, and ten workers have enough to do."""
+    libraries = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line}
+    threads = [
+        getattr(ctypes.CDLL(library), f"scipy_openblas_get_num_threads{suffix}")()
+        for library in libraries
+        for suffix in ("64_", "")
+        if hasattr(ctypes.CDLL(library), f"scipy_openblas_get_num_threads{suffix}")
+    ]
+    assert threads and set(threads) == {1}
