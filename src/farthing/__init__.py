@@ -16,7 +16,7 @@ mechanisms    noise that can be trusted, each with its event and its exact error
 data          schemas, transformations with their stability, bounded aggregates
 statistics    what is asked, what is measured to answer it, and answers with their errors
 matrix        many queries of one histogram, measured through a strategy and answered together
-adaptive      questions that depend on earlier answers: query sessions, synthetic tables, holdouts, monitors
+adaptive      questions that depend on earlier answers: query sessions, synthetic tables, holdouts, monitors, series
 ledger        append-only budgets, charges and answers
 study         plans and releases
 auditing      empirical lower bounds on epsilon

@@ -35,6 +35,7 @@ EXPORTING = (
     "farthing.adaptive.holdout",
     "farthing.adaptive.monitor",
     "farthing.adaptive.query_session",
+    "farthing.adaptive.running_series",
     "farthing.adaptive.synthesis",
     "farthing.matrix.strategies",
     "farthing.matrix.strategies.marginals",

@@ -3,6 +3,7 @@
 query_session      a stream of counting questions, of which only the surprising ones cost
 holdout            a holdout set that can be asked again and again without being overfitted
 monitor            an alert when any of many counts reaches its threshold
+running_series     counts and running totals of a table that grows
 synthesis          synthetic tables: select, measure, fit, and again
 prior_releases     what earlier releases say about the cells of a domain, for free
 session_journal    the memory of a session: opened once, every round begun once
@@ -12,6 +13,7 @@ from farthing.adaptive.holdout import Holdout, HoldoutAnswer, HoldoutGuarantee, 
 from farthing.adaptive.monitor import Alert, Look, Monitor, MonitorPlan, Series, plan_monitor
 from farthing.adaptive.prior_releases import KnownTable, known_tables
 from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan, plan_query_session
+from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan, SeriesStep, plan_running_series
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.adaptive.synthesis import SynthesisPlan, SyntheticModel, synthesis_plan
 
@@ -36,12 +38,16 @@ __all__ = [
     "OnlineAnswerer",
     "QuerySession",
     "QuerySessionPlan",
+    "RunningSeries",
+    "RunningSeriesPlan",
     "Series",
+    "SeriesStep",
     "SynthesisPlan",
     "SyntheticModel",
     "known_tables",
     "plan_answerer",
     "plan_monitor",
     "plan_query_session",
+    "plan_running_series",
     "synthesis_plan",
 ]

@@ -1,7 +1,8 @@
 """The memory of a session: what was opened, which rounds were begun, and what each of them found.
 
 A session has an opening and a fixed number of rounds. A round is begun before its first question and recorded before
-anybody sees what it found, so that a session can be resumed anywhere and no round is ever run twice.
+anybody sees what it found, so that a session can be resumed anywhere and no round is ever run twice. A round that shows
+nothing while it runs can be recorded in one go (`record_once`): then no crash loses it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,13 @@ class Journal(Protocol):
 
         Raises a FarthingError if this journal did not begin the round or somebody gave it up: then what it found must
         not be shown.
+        """
+
+    def record_once(self, round_number: int, draw: Callable[[], Record]) -> Record:
+        """The record of a round that shows nothing before it is recorded: drawn now, unless somebody has recorded it.
+
+        Of several draws for one round, by processes that race or after one that died, the first that is recorded
+        counts, and nobody ever sees another. Rounds are recorded in order.
         """
 
     def history(self) -> Sequence[tuple[int, Record]]:
@@ -127,6 +135,23 @@ class MemoryJournal:
             if number not in self._begun or self._ended.get(number, text) != text:
                 raise InvalidValue("round_number", number, "must be a round that was begun and has no record")
             self._ended[number] = text
+
+    def record_once(self, round_number: int, draw: Callable[[], Record]) -> Record:
+        """The record of a round, drawn now unless it has one.
+
+        Args:
+            round_number: The number of the round.
+            draw: Draws the record.
+
+        Returns:
+            The record that counts.
+        """
+        number = checked_round(round_number)
+        with self._here():
+            if number not in self._ended:
+                self._begun.add(number)
+                self._ended[number] = checked_record(draw())
+            return _read(self._ended[number])
 
     def history(self) -> list[tuple[int, Record]]:
         """All records, each a copy of the caller's own."""

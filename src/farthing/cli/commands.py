@@ -22,6 +22,7 @@ from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
 from farthing.cli.play_command import play_command
+from farthing.cli.series_command import series_command
 from farthing.cli.serve_command import serve_command
 from farthing.cli.strategies_command import strategies_command
 from farthing.cli.study_commands import check_command, plan_command, release_command
@@ -55,6 +56,7 @@ _SERVING = tuple((rf"^{name}=", f"--{name.replace('_', '-')}=") for name in _SET
 _SPOKEN = {
     "ask": (*_SPELLINGS, *_SESSIONS),
     "monitor": (*_SPELLINGS, *_SESSIONS),
+    "series": (*_SPELLINGS, *_SESSIONS),
     "serve": _SERVING,
     "synth": _SPELLINGS,
 }
@@ -119,6 +121,7 @@ main.add_command(plan_command)
 main.add_command(play_command)
 main.add_command(release_command)
 main.add_command(serve_command)
+main.add_command(series_command)
 main.add_command(strategies_command)
 main.add_command(synth_command)
 main.add_command(users_command)

@@ -199,29 +199,52 @@ class LedgerJournal:
     def begin(self, round_number: int) -> bool:
         """Charge nothing under the round's own request id: the process that charges first has the round."""
         number = checked_round(round_number)
+        with self._lock:
+            charge = self._charge(number)
+            if charge.repeated:  # by this process too: what it may have drawn then may have been seen
+                return False
+            self._mine[number] = charge
+            return True
+
+    def record_once(self, round_number: int, draw: Callable[[], Record]) -> Record:
+        """What the ledger has for a round; if it has nothing, what is drawn, unless another process is quicker.
+
+        A charge keeps the first answer that is recorded for it, in one transaction. What a process drew that died
+        before, or came second, was shown to nobody and is in no ledger: the transcript holds one draw for each round.
+        """
+        number = checked_round(round_number)
+        ledger = self._curator.ledger
+        with self._lock:
+            request_id = self._request(number)
+            stored = ledger.stored(request_id)
+            if stored is None or stored.answer is None:
+                record(ledger, self._charge(number), checked_record(draw()))
+                stored = ledger.stored(request_id)
+                assert stored is not None and stored.answer is not None
+            first: Record = json.loads(stored.answer)
+            return first
+
+    def _charge(self, number: int) -> Charge:
+        """The charge of a round, which is of nothing; it may have been made before."""
         if number > self._session.rounds:
             raise InvalidValue(
                 "round_number",
                 number,
                 f"must be at most {self._session.rounds}, which is all that was paid for",
             )
-        with self._lock:
-            if number > self._begun + 1:
-                self._look()
-            if number > self._begun + 1:
-                raise InvalidValue("round_number", number, "must not come before an earlier round is begun")
-            charge = self._curator.ledger.charge(
-                self._name,
-                _NOTHING,
-                request_id=self._request(number),
-                analyst=self._curator.analyst,
-                digest=self._digest,
-            )
-            self._note(number)
-            if charge.repeated:  # by this process too: what it may have drawn then may have been seen
-                return False
-            self._mine[number] = charge
-            return True
+        if number > self._begun + 1:
+            self._look()
+        if number > self._begun + 1:
+            raise InvalidValue("round_number", number, "must not come before an earlier round is begun")
+        charge = self._curator.ledger.charge(
+            self._name,
+            _NOTHING,
+            request_id=self._request(number),
+            analyst=self._curator.analyst,
+            digest=self._digest,
+        )
+        self._note(number)
+        return charge
 
     def begun(self) -> int:
         """The number of the last round in the ledger, recorded or not."""

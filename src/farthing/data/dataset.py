@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -34,7 +35,7 @@ from farthing.data.schema import (
 )
 from farthing.data.sources import Source
 from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, definition_of
-from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, lookup, narrowed
+from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
 from farthing.data.unit_rows import Base, fresh_key, opened_base
 from farthing.errors import InvalidValue
@@ -164,7 +165,8 @@ class Dataset:
         base = self._base
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
-        return [*facts, [definition_of(step) for step in self._steps], self._group, str(self._probability)]
+        kept = [] if base.earliest is None else [[base.earliest[0], base.earliest[1].isoformat()]]
+        return [*facts, [definition_of(step) for step in self._steps], self._group, str(self._probability), *kept]
 
     @property
     def is_untransformed(self) -> bool:
@@ -430,6 +432,43 @@ class Dataset:
         self._refuse_sampled("group_privacy")
         return replace(self, _group=self._group * members)
 
+    def earliest(self, column: str, since: date) -> Dataset:
+        """The rows from a day on; of each unit the earliest `max_rows` are kept, where others are chosen at random.
+
+        Which days of a unit are kept is then no matter of chance, whenever the table is read: a row that comes later
+        moves none of them to a later day. Rows of one day are chosen among at random. Rows without a date leave.
+
+        Args:
+            column: A column of dates of the source, which no step has changed.
+            since: The first day; what is older leaves before rows are chosen.
+
+        Returns:
+            A new dataset with the same steps; a unit reaches no further in it than before.
+
+        Raises:
+            InvalidValue: If the column is not one of dates, a step has changed it, or the dataset is a union.
+
+        >>> import pyarrow
+        >>> from datetime import date
+        >>> from farthing.data import Count
+        >>> days = [date(2026, 1, 5), date(2026, 2, 7), date(2025, 3, 1)]
+        >>> visits = pyarrow.table({"person": [1, 1, 1], "day": days})
+        >>> bounds = (date(2020, 1, 1), date(2029, 12, 31))
+        >>> first = dataset(visits, unit="person", max_rows=1, schema={"day": bounds}).earliest("day", date(2026, 1, 1))
+        >>> first.exact({"January": Count(where="day < date '2026-02-01'")})["January"].tolist()
+        1
+        """
+        domain = domain_of(column, self.schema)
+        if not isinstance(domain, Dates) or not isinstance(since, date):
+            raise InvalidValue("column", column, "must be a column of dates, with a day to begin at")
+        joined = [set(step.other.schema) for step in self._steps if isinstance(step, JoinOnUnit)]
+        changed = any(column in names for names in (*map(changes_of, self._steps), *joined))
+        if column not in self._base.declared or column in self._base.lists or changed:
+            raise InvalidValue("column", column, "must be a column of the table itself, which no step has changed")
+        if any(isinstance(step, Union) for step in self._steps):
+            raise InvalidValue("dataset", self.name, "must be one table", "a union has two orders of rows")
+        return replace(self, _base=replace(self._base, earliest=(column, since)))
+
     def union(self, other: Dataset) -> Dataset:
         """The rows of both datasets; a unit that is in both reaches as far as in the two together.
 
@@ -691,8 +730,10 @@ class Dataset:
         most = self._base.max_rows
         if self.unit:
             rows = "1 row of a unit is" if most == 1 else f"{most} rows of a unit are"
-            why = f"at most {rows} kept, chosen at random"
-            links: tuple[Link, ...] = (Link(self.name, f"keep {most}", most, why),)
+            first = self._base.earliest
+            how = "chosen at random" if first is None else f"the earliest by {first[0]} from {first[1]} on"
+            own = f"keep {most}" if first is None else f"keep {most} by {first[0]} from {first[1]}"
+            links: tuple[Link, ...] = (Link(self.name, own, most, f"at most {rows} kept, {how}"),)
         else:
             links = (Link(self.name, "1", 1, "a unit is one row"),)
         for step in self._steps:

@@ -39,11 +39,13 @@ import math
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
 from farthing.data.engines.engine import Engine
 from farthing.data.expressions import read_column
+from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
 from farthing.data.sources import Source, open_source
 from farthing.data.stability import NEIGHBOURS
@@ -301,8 +303,11 @@ def _digits(unit: Any, engine: Engine) -> Any:
     return engine.hexadecimal(unit) if unit.type().is_binary() else unit.cast("string")
 
 
-def bounded(table: Any, units: int, max_rows: int) -> Any:
-    """At most `max_rows` rows of each unit, chosen uniformly at random."""
+def bounded(table: Any, units: int, max_rows: int, first: str | None = None) -> Any:
+    """At most `max_rows` rows of each unit, chosen uniformly at random; with `first`, those that are least in it.
+
+    Among rows that are equal in `first` the choice is random. Rows without a value there must have left.
+    """
     import ibis
 
     names = unit_columns(units)
@@ -310,7 +315,8 @@ def bounded(table: Any, units: int, max_rows: int) -> Any:
         return table
     # The draw is a column of its own first: DuckDB refuses random() inside the window.
     shuffled = table.mutate(**{_DRAW: ibis.random()})
-    ranked = shuffled.mutate(**{_RANK: ibis.row_number().over(group_by=names, order_by=_DRAW)})
+    order = [_DRAW] if first is None else [first, _DRAW]
+    ranked = shuffled.mutate(**{_RANK: ibis.row_number().over(group_by=names, order_by=order)})
     return ranked.filter(ranked[_RANK] < max_rows).drop(_DRAW, _RANK)
 
 
@@ -331,6 +337,7 @@ class Base:
     padded: frozenset[str]
     schema: Schema  # the columns that can be used at once
     lists: tuple[str, ...]  # columns whose cells are lists: they are read after `explode`
+    earliest: tuple[str, date] | None = None  # rows from this day on, the earliest of each unit: see `Dataset.earliest`
 
     @property
     def unit_types(self) -> list[str]:
@@ -355,15 +362,19 @@ class Base:
                 return engine.first(raw[name], limits[name]) if name in limits else raw[name]
             return self.read(name, raw[name])
 
+        dated = () if self.earliest is None else self.earliest[:1]
         table = raw.select(
             **self._keys(),
             **({} if names else {_ROW: ibis.literal(1, "int8")}),
-            **{name: cell(name) for name in self.declared if name in columns},
+            **{name: cell(name) for name in self.declared if name in columns or name in dated},
         )
         if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
             table = table.filter(*(table[name].notnull() for name in names))
+        if self.earliest is not None:  # before the bound, so that older rows use none of it up
+            column, since = self.earliest
+            table = table.filter(table[column] >= literal(since))
         table = sampled(table, engine, len(names), probability, key)
-        return bounded(table, len(names), self.max_rows)
+        return bounded(table, len(names), self.max_rows, *dated)
 
     def units(self) -> Any:
         """The keys of the units, one row for each row of the table; None for a row that names nobody."""

@@ -20,7 +20,12 @@ from farthing.study.plan_text import PlanFacts, plan_data, release_table
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
 
-_SESSIONS = {"answers": "a session of questions", "monitor": "a monitor", "holdout": "a reusable holdout"}
+_SESSIONS = {
+    "answers": "a session of questions",
+    "monitor": "a monitor",
+    "series": "a running series",
+    "holdout": "a reusable holdout",
+}
 _ANEW = "for new noise, which is charged again, use release(fresh=True)"
 _ANEW_FILE = "for new noise, which is charged again, use farthing release --fresh"
 
@@ -440,7 +445,7 @@ def _read(answered: Answered) -> Release:
             "request_id",
             answered.request_id,
             "must be that of a release of statistics",
-            "a session, a monitor or a synthetic table is resumed by the call that made it",
+            "a session, a monitor, a series or a synthetic table is resumed by the call that made it",
         )
     answers = [restored(entry) for entry in record["answers"]]
     return Release(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from farthing.adaptive.holdout import Holdout
 from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
+from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan
 from farthing.curator import Curator, unit_of
 from farthing.curator.payers import (
     account_name,
@@ -35,7 +37,7 @@ from farthing.statistics.public_facts import Counted
 from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
 from farthing.study.release_request import checked_statistics, nothing_to_measure
-from farthing.study.sessions import monitor_sessions, query_sessions
+from farthing.study.sessions import monitor_sessions, query_sessions, series_sessions
 from farthing.study.study_account import (
     SHARE,
     Allowance,
@@ -513,6 +515,108 @@ class Study:
         """
         asked = monitor_sessions.MonitorOptions(series, threshold, alerts, steps, by, epsilon, mute, confidence)
         return monitor_sessions.open_monitor(self, asked, request_id, timeout, progress)
+
+    def series_plan(
+        self,
+        count: Statistic | str | None = None,
+        *,
+        date: str,
+        steps: int,
+        every: str = "month",
+        first: str | datetime.date | None = None,
+        by: str | Sequence[str] | None = None,
+        epsilon: float | None = None,
+        append_only: bool = False,
+        confidence: float = 0.95,
+    ) -> RunningSeriesPlan:
+        """What `series` with the same arguments would cost and how far off each step may be; nothing is spent.
+
+        Args:
+            count: A count, or a condition as text; all rows by default.
+            date: The column of dates that says in which period a row lies.
+            steps: How many periods.
+            every: "day", "week", "month", "quarter" or "year".
+            first: The first period, such as "2026-01"; by default the first within the bounds of the dates.
+            by: A column, or columns: one series for each public value.
+            epsilon: What all steps together may cost, by default all that is left.
+            append_only: States that rows are only added to the table, and keep their unit and date. Errors are then
+                much smaller, and the guarantee rests on it.
+            confidence: How often each error is kept.
+
+        Returns:
+            The plan, with the error of every step.
+
+        Raises:
+            InvalidValue: If the column holds no dates, or an argument is wrong.
+            BudgetExceeded: If too little is left.
+
+        >>> import datetime, pyarrow, tempfile, farthing as ft
+        >>> bounds = (datetime.date(2020, 1, 1), datetime.date(2029, 12, 31))
+        >>> visits = ft.dataset(pyarrow.table({"day": [datetime.date(2020, 3, 1)]}), schema={"day": bounds})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(visits, epsilon=1.0, ledger=folder + "/study.db", name="visits")
+        ...     plan = study.series_plan(date="day", every="month", steps=60, append_only=True)
+        ...     print(plan.periods, plan.total_errors[-1].round())
+        ...     study.close()
+        60 months, 2020-01 to 2024-12 18.0
+        """
+        asked = series_sessions.SeriesOptions(count, date, every, steps, first, by, epsilon, append_only, confidence)
+        return series_sessions.series_plan(self, asked)
+
+    def series(
+        self,
+        count: Statistic | str | None = None,
+        *,
+        date: str,
+        steps: int,
+        every: str = "month",
+        first: str | datetime.date | None = None,
+        by: str | Sequence[str] | None = None,
+        epsilon: float | None = None,
+        append_only: bool = False,
+        confidence: float = 0.95,
+        request_id: str | None = None,
+        timeout: float | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RunningSeries:
+        """Charge once for counts and running totals of all periods; `series.update()` releases those that are over.
+
+        The same arguments, or the same `request_id`, resume the series. What was released stays as it is.
+
+        Args:
+            count: A count, or a condition as text; all rows by default.
+            date: The column of dates that says in which period a row lies.
+            steps: How many periods.
+            every: "day", "week", "month", "quarter" or "year".
+            first: The first period, such as "2026-01"; by default the first within the bounds of the dates.
+            by: A column, or columns: one series for each public value.
+            epsilon: What all steps together may cost, by default all that is left.
+            append_only: States that rows are only added to the table, and keep their unit and date. Errors are then
+                much smaller, and the guarantee rests on it.
+            confidence: How often each error is kept.
+            request_id: Names the series.
+            timeout: Seconds that a reading of the table may take.
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            An open series.
+
+        Raises:
+            InvalidValue: If the column holds no dates, or the series was opened with other arguments.
+            BudgetExceeded: If too little is left.
+
+        >>> import datetime, pyarrow, tempfile, farthing as ft
+        >>> bounds = (datetime.date(2020, 1, 1), datetime.date(2029, 12, 31))
+        >>> visits = ft.dataset(pyarrow.table({"day": [datetime.date(2020, 3, 1)] * 900}), schema={"day": bounds})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(visits, epsilon=1.0, ledger=folder + "/study.db", name="visits")
+        ...     series = study.series(date="day", every="quarter", steps=8, append_only=True)
+        ...     print(len(series.update()), abs(series.steps[-1].total.values - 900) < 100)
+        ...     study.close()
+        8 True
+        """
+        asked = series_sessions.SeriesOptions(count, date, every, steps, first, by, epsilon, append_only, confidence)
+        return series_sessions.open_series(self, asked, request_id, timeout, progress)
 
     def holdout(
         self,

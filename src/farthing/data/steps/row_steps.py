@@ -255,6 +255,12 @@ def _bounds_text(domain: Domain) -> str:
 MOST_KEYS = 1_000
 
 
+def changes_of(step: Any) -> set[str]:
+    """The columns whose cells are others after a step on rows."""
+    pairs = {Derive: "columns", Clip: "bounds", Bin: "edges", Lookup: "columns"}.get(type(step))
+    return set() if pairs is None else {change[0] for change in getattr(step, pairs)}
+
+
 def lookup(
     table: Any, on: str | Sequence[str] | None, schema: Schema, *, keep: bool, declared: Mapping[str, Any]
 ) -> Lookup:

@@ -15,6 +15,7 @@ from farthing.curator.payers import unit_of
 from farthing.curator.questions import run_apart
 from farthing.curator.session_records import LedgerJournal, Session, stored_session
 from farthing.data import Dataset
+from farthing.data.aggregates.aggregate import Aggregate
 from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.attacker_odds import budget_cautions
@@ -189,12 +190,12 @@ def open_monitor(
     )
 
     def read(table: Dataset | None = None, where: Any = None) -> list[int]:
-        rows = study.dataset if table is None else _refuse_unlike(table, study.dataset)
+        rows = study.dataset if table is None else refuse_unlike(table, study.dataset, "monitor")
         if table is not None:
             journal.refuse_unpaid(rows)
         rows = rows if where is None else rows.where(where)
         check(rows)
-        return _read(rows, watch, timeout, progress)
+        return watch.values(private_counts(rows, watch.counts, timeout, progress))
 
     return Monitor(plan, read, journal)
 
@@ -228,12 +229,17 @@ def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
     return watched(asked.series, study.dataset, asked.by)
 
 
-def _read(rows: Dataset, watch: Watched, timeout: float | None, progress: Callable[[float], None] | None) -> list[int]:
+def private_counts(
+    rows: Dataset,
+    aggregates: Mapping[str, Aggregate],
+    timeout: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Mapping[str, Any]:
     """The private counts; of what goes wrong only words that hold nothing of a row come out."""
-    counts: list[list[int]] = []
+    counts: list[Mapping[str, Any]] = []
 
     def work(tell: Callable[[float], None]) -> str:
-        counts.append(watch.values(rows.exact(watch.counts, tell)))
+        counts.append(rows.exact(aggregates, tell))
         return ""
 
     try:
@@ -257,14 +263,14 @@ def _refuse_further(watch: Watched, plan: MonitorPlan) -> None:
         )
 
 
-def _refuse_unlike(table: Any, dataset: Dataset) -> Dataset:
+def refuse_unlike(table: Any, dataset: Dataset, what: str) -> Dataset:
     """Later rows of the same table: the same people are protected, and its columns mean the same."""
     if not isinstance(table, Dataset):
         raise InvalidValue("table", type(table).__name__, "must be a dataset", "make one with farthing.dataset(...)")
     if table.schema != dataset.schema:
         raise InvalidValue(
-            "table", list(table.schema), "must have the columns and domains that the monitor was opened with"
+            "table", list(table.schema), f"must have the columns and domains that the {what} was opened with"
         )
     if unit_of(table) != unit_of(dataset) or table.probability != dataset.probability:
-        raise InvalidValue("table", str(unit_of(table)), f"must protect {str(unit_of(dataset))!r}, as the monitor does")
+        raise InvalidValue("table", str(unit_of(table)), f"must protect {str(unit_of(dataset))!r}, as the {what} does")
     return table

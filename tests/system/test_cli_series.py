@@ -1,0 +1,63 @@
+"""`farthing series`: shown and confirmed first, released once a period, and the same when it is called again."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from farthing.cli import main
+from farthing.ledger import open_ledger
+
+STUDY = """\
+[dataset]
+source = "visits.parquet"
+[schema]
+day = { range = [2024-01-01, 2026-12-31] }
+region = { categories = ["north", "south"] }
+[study]
+epsilon = 1.0
+delta = 1e-9
+ledger = "study.db"
+name = "visits"
+"""
+WORDS = ("--date", "day", "--first", "2025-01", "--steps", "3", "--by", "region", "--append-only")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    days = [date(2025, month, 3) for month in (1, 2, 3) for _ in range(2_000)]
+    pq.write_table(pa.table({"day": days, "region": ["north", "south"] * 3_000}), tmp_path / "visits.parquet")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    return tmp_path / "study.toml"
+
+
+def run(study: Path, *words: str, said: str | None = None) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(main, ["series", str(study), *words], input=said)
+
+
+def test_a_plan_is_free_a_refusal_too_and_steps_are_released_once(study: Path) -> None:
+    shown = run(study, *WORDS, "--plan")
+    assert shown.exit_code == 0, shown.output
+    assert "for all steps together" in shown.stdout and "as long as rows are only added" in shown.stdout
+    assert json.loads(run(study, *WORDS, "--plan", "--json").stdout)["periods"] == ["2025-01", "2025-02", "2025-03"]
+    assert run(study, *WORDS, said="n\n").exit_code in (1, 2)
+    first = run(study, *WORDS, "--until", "2025-02", "--yes")
+    assert first.exit_code == 0, first.output
+    assert "2025-02  (new)" in first.stdout and "next: 2025-03" in first.stdout
+    second = [json.loads(line) for line in run(study, *WORDS, "--json").stdout.splitlines()]
+    assert [(step["period"], step["new"]) for step in second] == [
+        ("2025-01", False),
+        ("2025-02", False),
+        ("2025-03", True),
+    ]
+    assert "all periods are released" in run(study, *WORDS).stdout
+    refused = run(study, *WORDS, "--session", " x")
+    assert refused.exit_code == 2 and "--session" in refused.output
+    with open_ledger(study.parent / "study.db") as ledger:
+        assert ledger.budget("visits").spent_upper <= 1.0
