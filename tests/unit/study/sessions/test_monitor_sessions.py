@@ -106,7 +106,7 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(grow
         assert again.alerts == first.alerts
         assert not again.look()
         assert again.alerts_left == 1
-        assert ledger.budget("cases.parquet").spent_upper == spent
+        assert ledger.budget("people").spent_upper == spent
         cases(tmp_path, 20_000, 20_000)
         assert len(again.look()) == 1
         assert len(first.look()) == 0  # what the other has reported is muted here, too
