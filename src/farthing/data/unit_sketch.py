@@ -15,8 +15,9 @@ hashed, in the order of their names; two declarations with other columns cannot 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from farthing.data.engines.engine import Progress, rows_of
 
 if TYPE_CHECKING:
     from farthing.data.dataset import Dataset
-    from farthing.data.engines.engine import Engine
 
 BUCKETS = 2**14
 _BITS = 32  # of a hash that are kept: enough to tell the least hashes of billions of units apart
@@ -32,7 +32,7 @@ _EMPTY = 2**_BITS - 1  # no hash is kept that is as large
 _FINE, _DIGITS = 4, _BITS // 4  # hexadecimal digits of a hash: those that engines group by, and those that they compare
 _FOLD = 16**_FINE // BUCKETS  # groups of an engine that make one bucket
 _WHOLE = "^[+-]?[0-9]{1,15}$"
-_FRACTION = r"^[+-]?[0-9]{1,15}[.][0-9]{1,15}$"
+_FRACTION = "^[+-]?[0-9]{1,15}[.][0-9]{1,15}$"
 _EXACT = 10**15  # whole numbers of doubles are told apart up to here
 _LONGEST = 10_000  # bytes of a text that are hashed; what is longer is hashed by its length
 
@@ -60,13 +60,12 @@ class UnitSketch:
         base.source.prepare()
         raw, engine = base.source.table, base.source.engine
         columns = base.unit or tuple(sorted(set(base.declared) - set(base.lists)))
-        plain = [engine.plain(raw[name], padded=name in base.padded) for name in columns]
-        rows = raw.filter(*(column.notnull() for column in plain)) if base.unit else raw
-        digits = engine.hexadecimal(engine.sha256(engine.bytes_of(_joined([_text(each, engine) for each in plain]))))
-        hashed = rows.select(group=digits.substr(0, _FINE), rest=digits.substr(_FINE, _DIGITS))
-        groups = rows_of(engine, engine.sql(hashed.group_by("group").agg(least=hashed.rest.min())), progress)
+        plain = {f"c{place}": engine.plain(raw[name], padded=name in base.padded) for place, name in enumerate(columns)}
+        cells = raw.select(**plain)
+        rows = cells.filter(*(cells[name].notnull() for name in cells.columns)) if base.unit else cells
+        kinds = dict(cells.schema().items())
         fine = np.full(16**_FINE, _EMPTY, np.uint32)
-        for group, least in groups:
+        for group, least in rows_of(engine, _query(engine.sql(rows), kinds, _DIALECTS[engine.name]), progress):
             fine[int(group, 16)] = int(least, 16)
         return cls(_folded(fine))
 
@@ -150,38 +149,71 @@ def _folded(fine: np.ndarray) -> np.ndarray:
     return least
 
 
-def _joined(parts: list[Any]) -> Any:
-    """One text for several, one-to-one."""
-    text = parts[0].length().cast("string") + ":" + parts[0]
-    for part in parts[1:]:
-        text = text + part.length().cast("string") + ":" + part
-    return text
+class _Dialect(NamedTuple):
+    """How an engine spells what its sketches need: written as SQL, because Ibis takes longer to write it than to run.
+
+    `digits` is SHA-256 of a text in hexadecimal digits, `matches` whether a text matches a pattern, `bytes` how many
+    bytes a text has.
+    """
+
+    digits: str
+    matches: str
+    bytes: str
+    text: str
+    double: str = "DOUBLE"
 
 
-def _text(column: Any, engine: Engine) -> Any:
-    """A cell in one spelling, whatever the type of its column; nothing for a missing one."""
-    import ibis
+_DIALECTS = {
+    "duckdb": _Dialect("sha256({})", "regexp_matches({}, '{}')", "strlen({})", "VARCHAR"),
+    "postgres": _Dialect(
+        "encode(sha256(convert_to({}, getdatabaseencoding())), 'hex')", "{} ~ '{}'", "octet_length({})", "TEXT",
+        "DOUBLE PRECISION",
+    ),
+    "pyspark": _Dialect("sha2(CAST({} AS BINARY), 256)", "{} RLIKE '{}'", "octet_length({})", "STRING"),
+}  # fmt: skip
 
-    kind = column.type()
-    if kind.is_integer():
-        text = column.cast("string")
+
+def _query(rows: str, kinds: dict[str, Any], spelled: _Dialect) -> str:
+    """The least hash of every group of units, of rows with the columns `kinds`."""
+
+    def cells(spell: Callable[[str, Any, _Dialect], str]) -> str:
+        return ", ".join(f"{spell(name, kind, spelled)} AS {name}" for name, kind in kinds.items())
+
+    bare = f"SELECT {cells(_bare)} FROM ({rows}) r"
+    tidy = f"SELECT {cells(_tidy)} FROM ({bare}) s"
+    # Lengths make the text of several columns one-to-one.
+    joined = " || ".join(f"CAST(length({name}) AS {spelled.text}) || ':' || {name}" for name in kinds)
+    hashed = f"SELECT {spelled.digits.format(joined)} AS h FROM ({tidy}) t"
+    group, least = f"substr(h, 1, {_FINE})", f"min(substr(h, {_FINE + 1}, {_DIGITS}))"
+    return f"SELECT {group} AS g, {least} AS m FROM ({hashed}) u GROUP BY 1"
+
+
+def _bare(name: str, kind: Any, spelled: _Dialect) -> str:
+    """A cell of a bounded size: text without blanks around it, numbers as doubles where they may have a fraction."""
+    if kind.is_string():
+        size = spelled.bytes.format(name)
+        return f"CASE WHEN {size} <= {_LONGEST} THEN trim({name}) ELSE CAST({size} AS {spelled.text}) END"
+    if kind.is_floating() or kind.is_decimal():
+        return f"CAST({name} AS {spelled.double})"
+    return f"CAST({name} AS {spelled.text})"
+
+
+def _tidy(name: str, kind: Any, spelled: _Dialect) -> str:
+    """A cell as text in one spelling, whatever the type of its column; nothing for a missing one."""
+    if kind.is_string():
+        whole, fraction = (spelled.matches.format(name, pattern) for pattern in (_WHOLE, _FRACTION))
+        number = f"CAST(CASE WHEN {fraction} THEN {name} ELSE '0.5' END AS {spelled.double})"
+        digits = f"CAST(CAST(CASE WHEN {whole} THEN {name} ELSE '0' END AS BIGINT) AS {spelled.text})"
+        text = f"CASE WHEN {whole} THEN {digits} WHEN {fraction} THEN {_number(number, spelled)} ELSE {name} END"
     elif kind.is_floating() or kind.is_decimal():
-        text = _number(column.cast("float64"))
-    elif kind.is_string():
-        short = ibis.cases((engine.octets(column) <= _LONGEST, column), else_=engine.octets(column).cast("string"))
-        bare = short.strip()
-        whole = ibis.cases((bare.re_search(_WHOLE), bare), else_="0").cast("int64").cast("string")
-        fraction = _number(ibis.cases((bare.re_search(_FRACTION), bare), else_="0").cast("float64"))
-        text = ibis.cases((bare.re_search(_WHOLE), whole), (bare.re_search(_FRACTION), fraction), else_=bare)
+        text = _number(name, spelled)
     else:
-        text = column.cast("string")
-    return text.fill_null("")
+        text = name
+    return f"coalesce({text}, '')"
 
 
-def _number(column: Any) -> Any:
-    import ibis
-
-    real = ibis.cases((column.isnan() | column.isinf(), 0.5), else_=column)
-    is_whole = (real == real.floor()) & (real.abs() < _EXACT)
-    whole = ibis.cases((is_whole, real), else_=0.0).cast("int64").cast("string")
-    return ibis.cases((is_whole, whole), else_=real.cast("string"))
+def _number(number: str, spelled: _Dialect) -> str:
+    """Digits of a whole number, and a double as the engine writes it; of what is no number, 'NaN' or so."""
+    is_whole = f"abs({number}) < {_EXACT} AND floor({number}) = {number}"
+    whole = f"CAST(CAST(CASE WHEN {is_whole} THEN {number} ELSE 0 END AS BIGINT) AS {spelled.text})"
+    return f"CASE WHEN {is_whole} THEN {whole} ELSE CAST({number} AS {spelled.text}) END"
