@@ -16,7 +16,8 @@
         ├── LedgerUnavailable                 it cannot be read or written now; retry with the same request id
         └── NotAllowed                        the role may not do this
 
-And one warning: TableChanged, when stored answers are about a table whose rows have changed since.
+And two warnings, for stewards: TableChanged, when stored answers are about a table whose rows have changed since;
+SamePeople, when a table whose people another account protects gets an account of its own.
 
 Messages state the value, the rule and the way out. They never hold a private row or anything computed
 from one. The same facts are on the exception as fields, so that nobody has to parse text.
@@ -41,6 +42,7 @@ __all__ = [
     "MissingExtra",
     "NotAllowed",
     "RequestRefused",
+    "SamePeople",
     "SessionEnded",
     "TableChanged",
 ]
@@ -311,6 +313,14 @@ class TableChanged(UserWarning):
     """A request was answered from the ledger, and the table has changed since. Only a steward is warned.
 
     >>> issubclass(TableChanged, FarthingError)
+    False
+    """
+
+
+class SamePeople(UserWarning):
+    """A table gets an account of its own although many of its people are in another. Only a steward is warned.
+
+    >>> issubclass(SamePeople, FarthingError)
     False
     """
 

@@ -182,3 +182,24 @@ def test_lines_with_too_many_cells_are_told_apart_from_those_with_too_few(tmp_pa
     assert "people.csv: 3 lines with too many cells (the first is line 3): what is beyond" in printed
     found = json.loads(checked(str(tmp_path / "study.toml"), "--json")[1])["files"][0]
     assert (found["short"], found["short_line"], found["long"], found["long_line"]) == (1, 5, 3, 3)
+
+
+def test_check_and_release_say_whose_people_a_copy_holds(tmp_path: Path) -> None:
+    table = pa.table({"who": list(range(300)), "age": [number % 90 for number in range(300)]})
+    pq.write_table(table, tmp_path / "visits.parquet")
+    pyarrow.csv.write_csv(table, tmp_path / "copy.csv")
+    for name, source in (("study", "visits.parquet"), ("copy", "copy.csv")):
+        (tmp_path / f"{name}.toml").write_text(
+            f'[dataset]\nsource = "{source}"\nunit = "who"\nmax_rows = 1\n[schema]\nage = {{ range = [0, 110] }}\n'
+            '[study]\nepsilon = 1.0\nledger = "study.db"\nplan_epsilon = 0.1\n[[statistics]]\nkind = "count"\n',
+            encoding="utf-8",
+        )
+    copy, run = str(tmp_path / "copy.toml"), CliRunner().invoke
+    assert json.loads(run(main, ["check", copy, "--json"]).stdout)["same_people"] == []
+    assert "same people" not in run(main, ["release", str(tmp_path / "study.toml"), "--yes"]).stderr
+    assert "are in the account 'visits.parquet': if they are" in run(main, ["check", copy]).stdout
+    (told,) = json.loads(run(main, ["check", copy, "--json"]).stdout)["same_people"]
+    assert (told["account"], told["share"]) == ("visits.parquet", 1.0)
+    released = run(main, ["release", copy, "--yes"])
+    assert released.exit_code == 0 and "account='visits.parquet'" in released.stderr
+    assert "visits.parquet" not in released.stdout

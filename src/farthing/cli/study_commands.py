@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import warnings
 from typing import TYPE_CHECKING
 
 import click
 
 from farthing.cli.charge_grammar import decimal_number
 from farthing.cli.count_command import CountFirst, count_first, share_option
-from farthing.cli.terminal import COUNT, confirm_spending, remind_to_check, say_if_changed, study_to_spend
-from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
+from farthing.cli.terminal import (
+    COUNT,
+    confirm_spending,
+    remind_to_check,
+    say_if_changed,
+    say_if_same_people,
+    study_to_spend,
+)
+from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidValue, SamePeople
 
 if TYPE_CHECKING:
+    from farthing.curator.same_people import Overlap
     from farthing.study import Plan, Release, Study
     from farthing.study.documents.study_file import StudyFile
 
@@ -99,7 +108,8 @@ def _show_released(asked: StudyFile, study: Study, as_json: bool) -> None:
 
 CHECK_COMMAND_HELP = """\
 Read the rows that a study (study.toml) declares, and say what does not fit: cells that cannot be read, are clipped,
-missing or in no category of the list, rows beyond max_rows, quotes of a CSV file that do not close.
+missing or in no category of the list, rows beyond max_rows, quotes of a CSV file that do not close. If the study's
+ledger has other accounts, it also says which share of the table's people they protect already.
 
 NOT PRIVATE: for the steward, who may see the rows. No plan or release uses the findings, no budget is touched, and a
 server has no route to them.
@@ -119,9 +129,36 @@ def check_command(file: str, as_json: bool) -> None:
     from farthing.data.declaration_file import read_declaration
 
     report = check(read_declaration(file))
-    click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False) if as_json else str(report))
+    overlaps = _overlaps(file) if report.ok else []
+    if as_json:
+        people = [
+            {"account": each.account, "share": each.share.value, "interval": list(each.share.interval)}
+            for each in overlaps
+        ]
+        click.echo(json.dumps({**report.to_dict(), "same_people": people}, indent=2, ensure_ascii=False))
+    else:
+        click.echo(str(report))
+        for overlap in overlaps:
+            click.echo(f"{overlap}: if they are the same people, write account = {json.dumps(overlap.account)}")
     if not report.ok:
         raise SystemExit(1)
+
+
+def _overlaps(file: str) -> list[Overlap]:
+    """Which accounts of the study's ledger have the people of its table; nothing where there is no ledger yet."""
+    from farthing.study.documents.study_file import read_study
+
+    try:
+        asked = read_study(file, statistics=False)
+        if not asked.has_ledger:
+            return []
+        study = asked.study()
+    except FarthingError:  # a file that declares a table only, or a ledger that is not to be had: the rows are checked
+        return []
+    try:
+        return study.same_people()
+    finally:
+        study.close()
 
 
 HELP = """\
@@ -217,6 +254,8 @@ def _released(
         plan, countable = _planned(asked, study), False
         if agreed:
             click.echo(str(plan), err=as_json)
+    if spends:
+        say_if_same_people(study)
     if spends and not agreed:
         click.echo(str(plan), err=as_json)
         price, file = first.price(study) if countable else None, str(asked.path)
@@ -231,7 +270,9 @@ def _released(
         remind_to_check(shlex.quote(str(asked.path)))
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
-        release = plan.release(request_id, progress=work.share, fresh=fresh)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SamePeople)  # it was said above
+            release = plan.release(request_id, progress=work.share, fresh=fresh)
     return _with_warning(study, release, asked)
 
 

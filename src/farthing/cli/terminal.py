@@ -121,6 +121,15 @@ def say_if_changed(study: Study, receipt: Receipt, fresh: str) -> None:
         click.echo(f"Note: {note}\n", err=True)
 
 
+def say_if_same_people(study: Study) -> None:
+    """Say that a table which gets an account of its own holds another one's people; on stderr, for the steward."""
+    from farthing.curator.same_people import is_small
+
+    if study.analyst is None and study.account_news is not None and is_small(study.dataset):
+        for overlap in study.same_people()[:1]:
+            click.echo(f"Note: {overlap.advice}\n", err=True)
+
+
 def somebody_is_there() -> bool:
     """Whether a question would be read by a person."""
     return sys.stdin.isatty()

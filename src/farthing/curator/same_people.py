@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from farthing.data.table_identity import pieces_of
@@ -51,42 +52,46 @@ class Overlap:
         )
 
 
-def overlaps_of(ledger: Ledger, dataset: Dataset, sketch: UnitSketch, own: str) -> list[Overlap]:
-    """The accounts other than `own` that protect many of these people, the nearest first; for a curator alone."""
+def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]:
+    """The accounts that protect many of a table's people already, besides its own; one pass over its rows.
+
+    Args:
+        ledger: The ledger, opened by a curator.
+        dataset: The table with its public facts.
+        account: The table's own account. If it is open, what is needed to know these people again is kept with it.
+
+    Returns:
+        The overlaps that can be told, the largest first; nothing where the engine fails.
+
+    Raises:
+        NotAllowed: If the ledger was not opened by a curator.
+    """
+    by_account = ledger.sketches()
+    try:
+        sketch = UnitSketch.of(dataset)
+    except FarthingError:  # the next reader will say so
+        return []
+    if account in ledger.datasets():
+        ledger.keep_sketch(account, _name(dataset), sketch.to_bytes())
     overlaps = []
-    for account, tables in ledger.sketches().items():
-        if account == own:
-            continue
-        people = None
-        for data in tables.values():
-            other = UnitSketch.of_bytes(data)
-            people = other if people is None else people.with_units_of(other)
-        if people is not None:
-            overlaps.append(Overlap(dataset.name, account, sketch.share_in(people)))
+    for other, tables in by_account.items():
+        if other != account:
+            people = reduce(UnitSketch.with_units_of, map(UnitSketch.of_bytes, tables.values()))
+            overlaps.append(Overlap(dataset.name, other, sketch.share_in(people)))
     telling = [each for each in overlaps if each.share.is_telling and each.share.value >= _LEAST_SHARE]
     return sorted(telling, key=lambda each: -each.share.value)
 
 
-def keep_people(ledger: Ledger, dataset: Dataset, sketch: UnitSketch, account: str) -> None:
-    """Keep the sketch of a table with its account, so that later tables can be compared with it."""
-    texts = [text for piece in pieces_of(dataset.sources()[0]) for text in piece.known_by[:1]]
-    ledger.keep_sketch(account, " ".join(sorted(texts)) or f"frame {dataset.name}", sketch.to_bytes())
-
-
 def is_small(dataset: Dataset) -> bool:
-    """Whether one more pass over its rows costs little: a frame, or files that are not large."""
-    source = dataset.sources()[0]
-    if source.frame is not None:
-        return True
+    """Whether one more pass over its rows costs little: files that are not large."""
+    files = dataset.sources()[0].files
     try:
-        return bool(source.files) and sum(os.stat(path).st_size for path in source.files) <= MOST_BYTES
+        return bool(files) and sum(os.stat(path).st_size for path in files) <= MOST_BYTES
     except OSError:
         return False
 
 
-def sketch_of(dataset: Dataset) -> UnitSketch | None:
-    """The sketch of a table's units; None where the engine fails, which is nobody's loss."""
-    try:
-        return UnitSketch.of(dataset)
-    except FarthingError:
-        return None
+def _name(dataset: Dataset) -> str:
+    """What its sketch is kept under: a new one replaces that of the same table."""
+    first = sorted(piece.known_by[0] for piece in pieces_of(dataset.sources()[0]))
+    return " ".join(first) or f"frame {dataset.name}"

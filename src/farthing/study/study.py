@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import shlex
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -23,8 +24,9 @@ from farthing.curator.payers import (
     refuse_other_unit,
     sampling_rate_of,
 )
+from farthing.curator.same_people import Overlap, is_small, same_people
 from farthing.data import Dataset
-from farthing.errors import InvalidValue
+from farthing.errors import InvalidValue, SamePeople
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budget import as_stored, untouched_budget
@@ -938,16 +940,48 @@ class Study:
                 'pass account="..." to Study, or name="..." to dataset'
                 + (f"; earlier versions paid from account={self.name!r}" if self.is_registered else ""),
             )
+        is_news = self.account_news is not None
         if not self.is_registered:
             try:
                 self.curator.register(self.dataset, self.name, self.epsilon, self.delta, self.sampling_rate)
-                return
             except InvalidValue:
                 if not self.is_registered:
                     raise
                 # Another process was quicker; its word counts like that of any earlier one.
         self._refuse_other_account()
         self.curator.attach(self.dataset, self.name, self.sampling_rate)
+        if is_news and self.ledger.role == "curator" and self.analyst is None and is_small(self.dataset):
+            for overlap in self.same_people()[:1]:
+                warnings.warn(overlap.advice, SamePeople, stacklevel=3)
+
+    def same_people(self) -> list[Overlap]:
+        """The accounts that protect many of this table's people already, besides its own. NOT PRIVATE.
+
+        For the steward: it is estimated from the rows, without noise, in one pass. Nothing of it enters a plan or a
+        release. A release that registers a file of ordinary size does it by itself, and warns; for larger files, frames
+        and tables of a server call it once, so that later tables can be compared with them.
+
+        Returns:
+            The overlaps that can be told, the largest first.
+
+        Raises:
+            NotAllowed: If the ledger was not opened by a curator.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> table = pyarrow.table({"who": list(range(500)), "age": [40] * 500})
+        >>> people = ft.dataset(table, unit="who", max_rows=1, schema={"age": (0, 110)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     patients, copies = (
+        ...         ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account=account)
+        ...         for account in ("patients", "copies")
+        ...     )
+        ...     patients.register()
+        ...     print(patients.same_people(), copies.same_people()[0])
+        ...     patients.close(), copies.close()
+        [] 100.0% (99.2% to 100.0%) of the units of pyarrow.Table are in the account 'patients'
+        (None, None)
+        """
+        return same_people(self.ledger, self.dataset, self.name)
 
     @property
     def curator(self) -> Curator:
