@@ -22,6 +22,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 Route = tuple[str, str]
 WORDS = {
     frozenset({"curator"}): "curator",
+    frozenset({"analyst"}): "analyst",
     frozenset({"curator", "analyst"}): "curator, analyst",
     frozenset({"curator", "auditor"}): "curator, auditor",
     frozenset({"curator", "analyst", "auditor"}): "all roles",

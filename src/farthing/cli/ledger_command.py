@@ -38,7 +38,7 @@ def moments_of(ledger: Ledger, dataset: str) -> list[Moment]:
     replay, kept = Replay(), Thinning(MOST)
     for entry in ledger.entries():
         replay.follow(entry)
-        if entry.is_about(dataset) and entry.kind not in ("grant", "released", "forfeited", "source", "people"):
+        if entry.is_about(dataset) and entry.kind in ("dataset", "budget", "reserve", "charge", "refused"):
             kept.add(entry, replay.holding(dataset))
     return [_moment(entry, holding) for entry, holding in kept.all()]
 

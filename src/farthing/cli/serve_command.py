@@ -14,7 +14,7 @@ from farthing.errors import InvalidValue, MissingExtra
 
 if TYPE_CHECKING:
     from farthing.server.server_process import Started
-    from farthing.server.settings import OidcSettings
+    from farthing.server.settings import OidcSettings, WebhookSettings
 
 HELP = """\
 Serve the page and the REST routes over a ledger and a folder of tables.
@@ -60,6 +60,8 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 )
 @click.option("--oidc-name", metavar="TEXT", default="single sign-on", help="What the page calls the provider.")
 @click.option("--oidc-create", is_flag=True, help="Everyone the provider knows becomes an analyst.")
+@click.option("--webhook", metavar="URL", help="Report what happens to requests to this address, signed.")
+@click.option("--webhook-secret-file", metavar="FILE", help="The file with the secret that signs these messages.")
 @click.option(
     "--workers",
     metavar="N",
@@ -95,6 +97,7 @@ def serve_command(**options: Any) -> None:
         metrics_open=options["metrics_open"],
         workers=options["workers"],
         log_requests=not options["quiet"],
+        webhook=_webhook(options),
     )
 
     def started(facts: Started) -> None:
@@ -134,22 +137,31 @@ def _oidc(options: dict[str, Any]) -> OidcSettings | None:
     return OidcSettings(
         issuer,
         client,
-        _secret(options["oidc_secret_file"]),
+        _secret(options["oidc_secret_file"], "oidc_secret_file"),
         options["oidc_claim"],
         options["oidc_create"],
         options["oidc_name"],
     )
 
 
-def _secret(name: str | None) -> str | None:
+def _webhook(options: dict[str, Any]) -> WebhookSettings | None:
+    from farthing.server.settings import WebhookSettings
+
+    url, secret = options["webhook"], _secret(options["webhook_secret_file"], "webhook_secret_file")
+    if (url is None) != (secret is None):
+        name = "webhook" if secret is None else "webhook_secret_file"
+        given = url or options["webhook_secret_file"]
+        raise InvalidValue(name, given, "needs the other", "give --webhook and --webhook-secret-file")
+    return None if url is None or secret is None else WebhookSettings(url, secret)
+
+
+def _secret(name: str | None, option: str) -> str | None:
     if name is None:
         return None
     try:
         return Path(name).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidValue(
-            "oidc_secret_file", name, f"must be a file that can be read ({type(problem).__name__})"
-        ) from None
+        raise InvalidValue(option, name, f"must be a file that can be read ({type(problem).__name__})") from None
 
 
 def _address_lines(facts: Started) -> str:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from farthing.client.http_connection import Connection, part
+from farthing.client.remote_requests import RemoteRequests
 from farthing.client.remote_study import RemoteStudy, budget_from
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Receipt
@@ -284,6 +285,11 @@ class Client:
     def ledger(self) -> RemoteLedger:
         """The account, as far as it may be seen."""
         return RemoteLedger(self._connection)
+
+    @property
+    def requests(self) -> RemoteRequests:
+        """What analysts have asked for, and what curators have allowed them."""
+        return RemoteRequests(self._connection)
 
     def compose(
         self,

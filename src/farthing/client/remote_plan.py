@@ -8,11 +8,13 @@ import secrets
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from farthing.client.http_connection import Connection, awaited, part, refusal_of
 from farthing.errors import InvalidValue, LedgerUnavailable
-from farthing.ledger import Receipt
+from farthing.ledger import PlanRequest, Receipt
+from farthing.ledger.request_records import Step
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import error_text, number_text
 from farthing.statistics.answer_records import restored
@@ -271,6 +273,14 @@ class RemotePlan:
         document = connection.text(f"/releases/{part(view['request_id'])}/download", format="json")
         return release_from(document, repeated=repeated)
 
+    def submit(self, purpose: str, title: str = "") -> PlanRequest:
+        """Ask a curator to allow the release of this plan; nothing is spent.
+
+        Once it is approved, `release()` of the same plan charges exactly what was approved, once.
+        """
+        named = {**self.draft, "title": title} if title else dict(self.draft)
+        return request_from(self.study.connection.post("/requests", {"draft": named, "purpose": purpose}))
+
     def explain(self) -> str:
         """In words: what each statistic will be like, and why it costs what it does."""
         price = self.price
@@ -362,6 +372,23 @@ def release_from(text: str, *, repeated: bool = True) -> Release:
             "the server's answer cannot be read by this version of farthing",
             "use the same version on both sides; the answer is safe in the ledger",
         ) from None
+
+
+def request_from(view: Mapping[str, Any]) -> PlanRequest:
+    """The request that a server sends, as the local class has it."""
+    names = ("id", "dataset", "analyst", "title", "purpose", "state", "version", "epsilon", "delta", "name")
+    parts = ("statistics", "odds", "assumptions", "draft", "budget", "history")
+    steps = [
+        Step(step["sequence"], step["kind"], step["actor"], datetime.fromisoformat(step["when"]), step["reason"])
+        for step in view.get("steps", ())
+    ]
+    return PlanRequest(
+        **{name: view[name] for name in names},
+        document={name: view[name] for name in parts if name in view},
+        expires=None if view["expires"] is None else datetime.fromisoformat(view["expires"]),
+        request_id=view["request_id"] or "",
+        steps=tuple(steps),
+    )
 
 
 def _number(value: Any) -> float:

@@ -139,9 +139,14 @@ def plan_from(view: Mapping[str, Any]) -> RemoteQuerySessionPlan:
 class RemoteStudy:
     """A dataset of a server with its budget: the whole of it for a curator, an analyst's own grant otherwise."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, *, by_request: bool = False) -> None:
         self.connection = connection
         self.name = name
+        self.by_request = by_request
+
+    def on_request(self) -> RemoteStudy:
+        """The same study for plans that a curator is to approve: they may cost more than your grant has."""
+        return RemoteStudy(self.connection, self.name, by_request=True)
 
     def plan(
         self,
@@ -310,6 +315,8 @@ class RemoteStudy:
             draft["epsilon"] = epsilon
         if fit:
             draft["fit"] = True
+        if self.by_request:
+            draft["on_request"] = True
         return RemotePlan(self, draft, self.connection.post("/plans/price", draft, again=True))
 
     def __repr__(self) -> str:

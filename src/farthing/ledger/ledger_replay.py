@@ -260,7 +260,7 @@ def _present(price: ChargePrice | None) -> ChargePrice:
     return price
 
 
-_SILENT = ("released", "forfeited", "source", "people")  # what was spent stays spent
+_SILENT = {"released", "forfeited", "source", "people"} | _RIGHTS  # what was spent stays spent
 
 
 class Moment(NamedTuple):

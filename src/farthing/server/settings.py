@@ -38,6 +38,37 @@ class OidcSettings:
 
 
 @dataclass(frozen=True)
+class WebhookSettings:
+    """Where the server reports what happens to requests; only whoever starts it can say so.
+
+    Args:
+        url: An http or https address.
+        secret: What its messages are signed with, at least 16 characters.
+
+    Raises:
+        InvalidValue: If the address or the secret is none.
+
+    >>> WebhookSettings("https://hooks.example.org/farthing", "a long enough secret").url
+    'https://hooks.example.org/farthing'
+    >>> WebhookSettings("file:///etc/passwd", "a long enough secret")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: webhook='file:///etc/passwd': must be an http or https address; ...
+    """
+
+    url: str
+    secret: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            public_part = "..." if "@" in parts.netloc else self.url
+            raise InvalidValue("webhook", public_part, "must be an http or https address", "leave passwords out of it")
+        if not len(self.secret) >= 16:
+            raise InvalidValue("webhook_secret", "...", "must have at least 16 characters", "openssl rand -hex 32")
+
+
+@dataclass(frozen=True)
 class Settings:
     """Where the ledger and the tables are, where to listen, and who may be believed.
 
@@ -59,6 +90,7 @@ class Settings:
         workers: How many processes run plans and releases; 0 runs them in the server's own process.
         body_limit: The largest request, in bytes.
         log_requests: Whether every request is a line of the log.
+        webhook: Where it reports what happens to requests, if anywhere.
 
     Raises:
         InvalidValue: If a setting is out of range, or only one of certificate and key is given.
@@ -89,6 +121,7 @@ class Settings:
     workers: int = 1
     body_limit: int = 1 << 20  # bytes
     log_requests: bool = True
+    webhook: WebhookSettings | None = None
 
     def __post_init__(self) -> None:
         if self.public_url is not None:

@@ -13,6 +13,7 @@ from farthing.study.release import predicted
 
 if TYPE_CHECKING:
     from farthing.ledger import PlanRequest
+    from farthing.ledger.plan_requests import PlanRequests
     from farthing.statistics import Statistic
     from farthing.study.plan_text import PlanFacts
 
@@ -32,10 +33,16 @@ def submitted(plan: PlanFacts, asked: Sequence[Statistic], purpose: str, title: 
 
 
 def changed(
-    plan: PlanFacts, asked: Sequence[Statistic], request: int, reason: str, expires: date | str | None
+    plan: PlanFacts,
+    asked: Sequence[Statistic],
+    request: int,
+    reason: str,
+    expires: date | str | None,
+    requests: PlanRequests | None = None,
 ) -> PlanRequest:
-    """Allow this plan in place of the one that was asked for."""
-    study, before = plan.study, plan.study.ledger.requests.one(request)
+    """Allow this plan in place of the one that was asked for; `requests` are those of the curator who allows it."""
+    study, requests = plan.study, requests or plan.study.ledger.requests
+    before = requests.one(request)
     if (study.name, study.payer) != (before.dataset, before.analyst):
         raise InvalidValue(
             "request",
@@ -43,7 +50,7 @@ def changed(
             f"is that of {before.analyst!r} for {before.dataset!r}",
             f"plan with Study(..., name={before.dataset!r}, analyst={before.analyst!r})",
         )
-    return study.ledger.requests.change(request, **_facts(plan, asked), reason=reason, expires=expires)
+    return requests.change(request, **_facts(plan, asked), reason=reason, expires=expires)
 
 
 def _facts(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
@@ -70,11 +77,26 @@ def document_of(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
             "statistics": [{"kind": statistic.kind, **statistic.arguments} for statistic in asked],
             "expected": _written(plan.expected),
             "epsilon": plan.epsilon,
+            "draft": _draft(plan, asked),
             "odds": odds_sentence(plan.cost.upper, plan.delta),
             "plan": {**predicted(plan), "noises": noises},
         }
     )
     return document
+
+
+def _draft(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
+    """What asks for the same plan, as bodies of JSON and study.toml have it; what is held is no part of it."""
+    entries: dict[str, dict[str, Any]] = {
+        statistic.name: {"kind": statistic.kind, **statistic.arguments} for statistic in asked
+    }
+    for name, weight in plan.problem.weights.items():
+        entries[name]["weight"] = weight
+    for name, required in plan.problem.requirements.items():
+        entries[name] |= {"within": required.within, "confidence": required.confidence}
+    fit = any(word == "fit" for word, *_ in plan.request.controls)
+    draft = {"statistics": list(entries.values()), "expected": _written(plan.expected), "epsilon": plan.epsilon}
+    return {**draft, "fit": fit, **({"reserve": plan.problem.reserved} if plan.problem.reserved else {})}
 
 
 def _written(expected: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Who may call which route: one table, and what is not in it is refused before the server starts.
 
-Roles: a curator may do everything; an analyst reads their own, plans, and spends their grant; an auditor reads
-everything, and neither spends nor manages. A token has scopes, which may be fewer than its owner's role has: "read"
-(looking), "plan" (pricing, composing, saving drafts), "spend" (releases, sessions, questions), "manage" (datasets,
-budgets, grants, people). A login session has all scopes of its role.
+Roles: a curator may do everything; an analyst reads their own, plans, asks, and spends what was granted or approved; an
+auditor reads everything, and neither spends nor manages. A token has scopes, which may be fewer than its owner's role
+has: "read" (looking), "plan" (pricing, composing, saving drafts, asking), "spend" (releases, sessions, questions),
+"manage" (datasets, budgets, grants, requests, people). A login session has all scopes of its role.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ Who = Annotated[Caller, Depends(caller)]
 
 
 CURATOR = frozenset({"curator"})
+ANALYST = frozenset({"analyst"})
 SPENDERS = frozenset({"curator", "analyst"})
 READERS = frozenset({"curator", "auditor"})
 ALL = frozenset({"curator", "analyst", "auditor"})
@@ -121,6 +122,16 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/releases/{{request_id}}/events"): Rule(ALL, "read"),
     ("GET", f"{_V}/releases/{{request_id}}/download"): Rule(ALL, "read"),
     ("GET", f"{_V}/releases/{{request_id}}/table"): Rule(CURATOR, "read"),
+    # Requests.
+    ("GET", f"{_V}/requests"): Rule(ALL, "read"),
+    ("POST", f"{_V}/requests"): Rule(ANALYST, "plan"),
+    ("GET", f"{_V}/requests/{{id}}"): Rule(ALL, "read"),
+    ("POST", f"{_V}/requests/{{id}}/approve"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/requests/{{id}}/change"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/requests/{{id}}/decline"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/requests/{{id}}/withdraw"): Rule(ANALYST, "plan"),
+    ("GET", f"{_V}/policies"): Rule(ALL, "read"),
+    ("PUT", f"{_V}/datasets/{{name}}/policies/{{user}}"): Rule(CURATOR, "manage"),
     # Sessions.
     ("POST", f"{_V}/sessions/price"): Rule(ALL, "plan"),
     ("GET", f"{_V}/sessions"): Rule(ALL, "read"),

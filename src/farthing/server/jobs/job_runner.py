@@ -26,7 +26,7 @@ from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import declaration_of, study_of
-from farthing.server.services.plan_prices import plan_of_draft
+from farthing.server.services.plan_prices import plan_of_draft, study_of_draft
 from farthing.server.services.session_service import session_options
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
@@ -68,10 +68,20 @@ def run_release(job: Job, state: State, progress: Callable[[float], None]) -> No
     """Release the draft of a job, unless it was paid for before."""
     if state.root.stored(job.id) is not None:
         return  # a row was lost, the ledger's word was not: there is an answer, or there will never be one
-    plan = plan_of_draft(study_of(state, owner_of(job), job.dataset), job.asked)
+    plan = _plan_of(job, state)
     refuse_dearer(plan, job.limits.get("confirmed_epsilon"))
     progress(0.0)
     plan.release(job.id, progress)
+
+
+def _plan_of(job: Job, state: State) -> Plan:
+    """The plan of a job: that of a draft, or the one that a request was approved with."""
+    number = job.asked.get("request")
+    if number is None:
+        return plan_of_draft(study_of_draft(state, owner_of(job), job.dataset, job.asked), job.asked)
+    from farthing.study.documents.requested_plan import requested_plan
+
+    return requested_plan(study_of(state, owner_of(job), job.dataset), int(number))
 
 
 def refuse_dearer(plan: Plan, confirmed: float | None) -> None:

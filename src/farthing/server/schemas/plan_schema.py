@@ -89,6 +89,10 @@ class Draft(Words):
         False, description="the least epsilon at which every `within` is met"
     )
 
+    on_request: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="plan for a request: what a curator is to approve may cost more than your grant has"
+    )
+
     def plain(self) -> dict[str, Any]:
         """As plain data, without what was left out."""
         return self.model_dump(exclude_none=True, exclude_defaults=False)
@@ -282,6 +286,9 @@ class PlanView(View):
     released_with_more: str | None = Field(
         default=None,
         description="the same with further controls; a plan that no longer fits the budget is shown as it was",
+    )
+    by_request: bool = Field(
+        default=False, description="whether a curator has to approve it, unless a policy covers it"
     )
     code: str
     toml: str

@@ -91,11 +91,14 @@ class TableView(BaseModel):
 
 
 class ReleaseRequest(BaseModel):
-    """What to release: a saved plan or a draft, under a name that makes sure it is charged once."""
+    """What to release: a saved plan, a draft or an approved request, under a name that is charged once."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     plan: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="the id of a saved plan")
     draft: Draft | None = None
+    request: Annotated[int, Field(ge=1, le=2**62)] | None = Field(
+        default=None, description="the number of a request of yours: its plan, as it was approved"
+    )
     request_id: RequestId = Field(description="chosen by the client, once for each request: a retry repeats it")
     wait: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = Field(
         default=2.0, description="seconds to wait for the answer before 202 is given"
@@ -106,9 +109,9 @@ class ReleaseRequest(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> ReleaseRequest:
-        if (self.plan is None) == (self.draft is None):
-            raise ValueError("either plan or draft must be given, and not both")
+    def _one_of_them(self) -> ReleaseRequest:
+        if [self.plan, self.draft, self.request].count(None) != 2:
+            raise ValueError("one of plan, draft and request must be given, and not two")
         return self
 
 

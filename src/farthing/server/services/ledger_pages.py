@@ -228,6 +228,8 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         return f"The account {entry.dataset} now protects the people in {tables} too."
     if entry.kind == "people":
         return f"A sketch of the people in a table of {entry.dataset} was kept, for its curators."
+    if entry.kind in REQUESTS:
+        return _request_sentence(entry)
     if entry.kind == "grant":
         return f"{entry.actor} lets {entry.analyst} spend at most {price} of {entry.dataset}."
     if entry.kind == "reserve":
@@ -242,6 +244,9 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
         return f"A round of {who}'s session {of_round.session} {what}; the session has paid for it."
     if entry.kind == "charge":
+        right = entry.right or {}
+        by_right = f" (request {right['request']}, approved)" if "request" in right else ""
+        request += by_right or (" (within a policy)" if "policy" in right else "")
         paid = f", in the budgets of {' and '.join([entry.dataset, *entry.others])} each" if entry.others else ""
         return f"{who} was charged {price} for {request}{paid}, before anything was computed."
     if entry.kind == "released":
@@ -249,6 +254,27 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
     if entry.kind == "forfeited":
         return f"{request} will never have an answer ({body.get('reason', 'no reason')}); {price} {stays} spent."
     return f"{entry.actor} wrote an entry of kind {entry.kind}."
+
+
+REQUESTS = ("request", "approved", "changed", "declined", "withdrawn", "policy")
+
+
+def _request_sentence(entry: Entry) -> str:
+    """What was asked, allowed or refused, in one sentence."""
+    body, actor = entry.body, entry.actor
+    if entry.kind == "policy":
+        policy = body["policy"]
+        if policy is None or policy["until"] <= entry.time_ns:
+            return f"{actor} ended the policy of {entry.analyst} in {entry.dataset}."
+        amount = _amount(policy["nano"] / 1e9, policy["units"] / 1e40, spent=False)
+        return f"{actor} lets {entry.analyst} spend {amount} of {entry.dataset} per {policy['per']} without asking."
+    request, price = f"request {body['request']}", _amount(*amount_of(entry), spent=True)
+    if entry.kind == "request":
+        return f"{entry.analyst} asked to spend {price} of {entry.dataset} ({request}: {body['title']})."
+    if entry.kind == "changed":
+        return f"{actor} changed {request} of {entry.analyst} to {price}, and approved that ({body['reason']})."
+    why = f" ({body['reason']})" if "reason" in body else ""
+    return f"{actor} {'withdrew' if entry.kind == 'withdrawn' else entry.kind} {request} of {entry.analyst}{why}."
 
 
 def _amount(epsilon: float | None, delta: float | None, spent: bool) -> str:

@@ -33,6 +33,13 @@ from farthing.study.release_request import earlier_or_raise, earlier_release
 from farthing.study.reports.plan_summary import Outlook
 
 
+def study_of_draft(state: State, who: Caller, dataset: str, draft: Draft | Mapping[str, Any]) -> Study:
+    """The study that a draft is planned with: for a request, beside the caller's grant."""
+    study = study_of(state, who, dataset)
+    facts = draft.plain() if isinstance(draft, Draft) else draft
+    return study.on_request() if facts.get("on_request") else study
+
+
 def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescription:
     """What a draft asks of a study."""
     facts = draft.plain() if isinstance(draft, Draft) else draft
@@ -74,7 +81,7 @@ def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool 
     With `again`, a request that was released before is the plan that it was, whatever is left by now: a script that
     runs again finds it.
     """
-    study = study_of(state, who, draft.dataset)
+    study = study_of_draft(state, who, draft.dataset, draft)
     asked = asked_of_draft(study, draft)
     earlier, request = None, request_of(study, asked)
     if again:
@@ -96,7 +103,7 @@ def saved_view(
 ) -> dict[str, Any]:
     """The view of a saved draft: with the reason, where there is nothing left to plan with."""
     saved = {"id": id, "version": version, "owner": owner}
-    study = study_of(state, who, draft.dataset)
+    study = study_of_draft(state, who, draft.dataset, draft)
     try:
         asked = asked_of_draft(study, draft)
         plan = _planned(state, who, study, draft, asked, proof=proof)
@@ -160,7 +167,8 @@ def _view(
     state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, plan: Plan, proof: bool
 ) -> dict[str, Any]:
     outlook = Outlook(plan, proof)
-    cost, budget = outlook.cost, study.budget
+    # What a curator is to approve is a part of the dataset's own budget.
+    cost, budget = outlook.cost, study.ledger.budget(study.name) if study.by_request else study.budget
     about = {"epsilon": study.epsilon, "delta": study.delta}
     local = local_code(asked, study.dataset, study.name, about)
     return {
@@ -191,6 +199,7 @@ def _view(
         "request_id": plan.request.name,
         "released": plan.earlier.request_id if plan.earlier is not None and plan.earlier.exact else None,
         "released_with_more": plan.earlier.request_id if plan.earlier is not None and not plan.earlier.exact else None,
+        "by_request": study.by_request,
         "code": f"{client_code(asked, study.name, state.settings.origin)}\n\n\n# The same beside the data:\n{local}\n",
         "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
         "error": None,

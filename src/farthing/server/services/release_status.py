@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.ledger import Receipt, Stored
+from farthing.ledger import PlanRequest, Receipt, Stored
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import ErrorBody
 from farthing.server.schemas.release_schema import (
@@ -28,7 +28,7 @@ from farthing.server.schemas.release_schema import (
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import study_of
 from farthing.server.services.job_queue import as_the_ledger_has_it, full_id, submitted, visible_job
-from farthing.server.services.plan_prices import asked_of_draft
+from farthing.server.services.plan_prices import asked_of_draft, study_of_draft
 from farthing.server.store.draft_rows import draft as saved_draft
 from farthing.server.store.job_rows import (
     FAILED,
@@ -235,6 +235,8 @@ def table_view(state: State, who: Caller, request_id: str) -> TableView:
 
 def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
     """The job that releases a saved plan or a draft: a new one, or the one that the request id has."""
+    if body.request is not None:
+        return _submitted_request(state, who, body, body.request)
     if body.draft is not None:
         facts = body.draft.plain()
     else:
@@ -252,7 +254,7 @@ def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
         study_of(state, who, dataset)  # refused at once where there is no such dataset, or no grant in it
 
     def is_answer_to(stored: Stored) -> bool:
-        return is_release_of(state, stored, asked_of_draft(study_of(state, who, dataset), facts))
+        return is_release_of(state, stored, asked_of_draft(study_of_draft(state, who, dataset, facts), facts))
 
     # What it is called and where it is kept is no part of what is released.
     asked = {name: value for name, value in facts.items() if name not in ("dataset", "study", "title")}
@@ -267,6 +269,41 @@ def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
         limits=limits,
         is_answer_to=is_answer_to,
     )
+
+
+def _submitted_request(state: State, who: Caller, body: ReleaseRequest, number: int) -> Job:
+    """The job that releases the plan of an approved request of the caller's own."""
+    request = own_request(state, who, number)
+    done = job_of(state.store, request.request_id) if request.state == "used" else None
+    if done is not None and done.kind == RELEASE:
+        return done
+    names = [statistic["name"] for statistic in request.document["plan"]["statistics"]]
+
+    def is_answer_to(stored: Stored) -> bool:
+        release = None if stored.answer is None else stored_release(state.root, stored.charge.request_id)
+        return release is None or list(release) == names
+
+    return submitted(
+        state,
+        who,
+        kind=RELEASE,
+        request_id=body.request_id,
+        dataset=request.dataset,
+        asked={"request": number, "version": request.version},
+        limits={"confirmed_epsilon": body.confirmed_epsilon, "plan": None},
+        is_answer_to=is_answer_to,
+    )
+
+
+def own_request(state: State, who: Caller, number: int) -> PlanRequest:
+    """A request that the caller made, with its plan."""
+    try:
+        request = state.ledger(who).requests.one(number)
+    except InvalidValue:
+        request = None
+    if request is None or request.analyst != who.name or "plan" not in request.document:
+        raise RequestRefused("not_found", f"there is no request {number} of yours; see the list of requests.")
+    return request
 
 
 def submitted_count(state: State, who: Caller, name: str, body: RowCountRequest) -> Job:

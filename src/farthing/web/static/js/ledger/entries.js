@@ -25,8 +25,14 @@ const KINDS = {
   forfeited: "lost",
   refused: "refused",
   open: "opened",
+  request: "request",
+  approved: "approved",
+  changed: "changed",
+  declined: "declined",
+  withdrawn: "withdrawn",
+  policy: "policy",
 };
-const TONES = { charge: "accent", released: "good", refused: "bad", forfeited: "warn" };
+const TONES = { charge: "accent", released: "good", refused: "bad", forfeited: "warn", approved: "good", declined: "bad" };
 
 export function EntriesCard({ dataset, round }) {
   const [entries, setEntries] = useState(null);
