@@ -153,12 +153,9 @@ def budget_standing(
 ) -> Budget:
     """How an account stands: `holding` is `whole`, or the grant in it of an analyst.
 
-        >>> from farthing.ledger.account import Account
-    from farthing.ledger.charge_lifecycle import total_for
-    from farthing.ledger.holding import Holding
-        >>> holding = Holding(Account.of(1.0), unit=Unit(("person",)), sources=frozenset("a"), titles=("visits.csv",))
-        >>> budget_standing("patients", "", holding, holding, "study.db", tuple).sources
-        ('visits.csv',)
+    >>> holding = Holding(Account.of(1.0), unit=Unit(("person",)), sources=frozenset("a"), titles=("visits.csv",))
+    >>> budget_standing("patients", "", holding, holding, "study.db", tuple).sources
+    ('visits.csv',)
     """
     account = holding.account
     set_aside = holding.reserves.items()
