@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -341,6 +341,7 @@ class Receipt:
         total_nano: The dataset's plain sum of epsilons, in billionths; -1 is infinite.
         total_units: The dataset's plain sum of deltas, in units of 1e-40; -1 is infinite.
         time_ns: What the writer's clock showed.
+        others: Further accounts that paid the same with the first; receipts of older versions do not name them.
 
     >>> receipt = Receipt("l", "census", "", "r-1", "released", 4, "ab", 0.1, 0.0, 2, 300_000_000, 0, 0)
     >>> Receipt.from_json(receipt.to_json()) == receipt
@@ -360,6 +361,7 @@ class Receipt:
     total_nano: int
     total_units: int
     time_ns: int
+    others: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, ledger: str, entry: Entry) -> Receipt | None:
@@ -389,7 +391,26 @@ class Receipt:
             after["sum_nano"],
             after["sum_units"],
             entry.time_ns,
+            entry.others,
         )
+
+    def is_of(self, ledger: str, entry: Entry) -> bool:
+        """Whether it is the receipt of this entry.
+
+        Args:
+            ledger: The identity of the ledger.
+            entry: The entry.
+
+        Returns:
+            True if every field is that of the entry; one without other accounts may be from an older version.
+        """
+        receipt = Receipt.of(ledger, entry)
+        return receipt is not None and self in (receipt, replace(receipt, others=()))
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """Every account that paid, the first one first."""
+        return (self.dataset, *self.others)
 
     @property
     def when(self) -> datetime:
@@ -399,7 +420,9 @@ class Receipt:
     def to_dict(self) -> dict[str, Any]:
         """The receipt as JSON-ready data; an infinite epsilon is written as null."""
         data = asdict(self)
-        return {**data, "epsilon": None if self.epsilon == float("inf") else self.epsilon}
+        named = list(data.pop("others"))
+        others = {"others": named} if named else {}
+        return {**data, "epsilon": None if self.epsilon == float("inf") else self.epsilon, **others}
 
     def to_json(self) -> str:
         """The receipt as text, one key a line."""
@@ -427,8 +450,11 @@ class Receipt:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise InvalidValue("receipt", text, "must be the JSON text of a receipt") from None
-        if not isinstance(data, dict) or set(data) != set(_KEYS):
+        if not isinstance(data, dict) or set(data) - {"others"} != set(_KEYS):
             raise InvalidValue("receipt", text, f"must have the keys {', '.join(_KEYS)}")
+        others = data.pop("others", [])
+        if not isinstance(others, list) or not all(isinstance(name, str) for name in others):
+            raise InvalidValue("others", others, "must be a list of the names of accounts")
         if data["epsilon"] is None:
             data["epsilon"] = float("inf")
         for key, kind in _KEYS.items():
@@ -436,7 +462,7 @@ class Receipt:
                 data[key] = float(data[key])
             if type(data[key]) is not kind or data[key] != data[key]:
                 raise InvalidValue(key, data[key], f"must be a JSON value of type {kind.__name__}")
-        return cls(**data)
+        return cls(**data, others=tuple(others))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the receipt to a file; of what is there already only a receipt is replaced.

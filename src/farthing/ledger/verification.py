@@ -97,7 +97,7 @@ class Known:
         if self.memory is not None and self.memory.sequence == sequence:
             Reader.check_seen(self.memory.last, "this process", sequence, entry.mac)
         receipt = self.receipt
-        if receipt and sequence == receipt.sequence and Receipt.of(ledger, entry) != receipt:
+        if receipt and sequence == receipt.sequence and not receipt.is_of(ledger, entry):
             raise LedgerTampered(f"entry {sequence} is not the one of the receipt", sequence=sequence)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from farthing.errors import LedgerError
-from system.ledger.places import DATASET, Place
+from system.ledger.places import DATASET, OTHERS, Place
 
 NANO = 1_000_000_000
 
@@ -20,6 +20,7 @@ def problems(place: Place, said: list[dict[str, Any]], epsilon: float, fits: int
             entries = list(ledger.entries())
             stored = {request: ledger.stored(request) for request in _requests(said)}
             budget = ledger.budget(DATASET)
+            others = [ledger.budget(name) for name in OTHERS if name in ledger.datasets()]
             spent = budget.spent.upper
     except LedgerError as refusal:
         return [f"does not open: {refusal}"]
@@ -37,7 +38,21 @@ def problems(place: Place, said: list[dict[str, Any]], epsilon: float, fits: int
         found.append(f"spent {spent} of {budget.total.epsilon}")
     if not spent >= charged.total() * epsilon * (1 - 1e-12):
         found.append(f"{charged.total()} charges of {epsilon} came to only {spent}")
+    for other in others:  # each has paid for what names it, with the first account or not at all
+        paid = sum(entry.kind == "charge" and other.dataset in entry.others for entry in entries)
+        if other.count != paid or not paid * epsilon * (1 - 1e-12) <= other.spent_upper <= other.total.epsilon:
+            found.append(f"{other.dataset} counts {other.count} charges, {other.spent_upper}, and {paid} name it")
+    partly = [
+        entry.request_id for entry in entries if entry.kind == "released" and entry.others != _payers(entry, entries)
+    ]
+    found += [f"{request} was released by other accounts than it was charged to" for request in partly]
     return found + _unrecorded(said, charged, stored)
+
+
+def _payers(entry: Any, entries: list[Any]) -> tuple[str, ...]:
+    """The further accounts that were charged for what an entry releases."""
+    others: tuple[str, ...] = entries[entry.body["charge"] - 1].others
+    return others
 
 
 def _order(entries: list[Any]) -> list[str]:

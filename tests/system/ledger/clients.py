@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Any
 
 from farthing.errors import BudgetExceeded, LedgerUnavailable
-from system.ledger.places import DATASET, Place
+from system.ledger.places import DATASET, Place, others_of
 
 _PR_SET_PDEATHSIG = 1
 Say = Callable[[dict[str, Any]], None]
@@ -41,7 +41,9 @@ def race(task: dict[str, Any], say: Say) -> None:
     for n in range(task["attempts"]):
         request = task["request"] if "request" in task else f"{task['lane']}-{n}"
         try:
-            charge = ledger.charge(DATASET, task["epsilon"], request_id=request)
+            charge = ledger.charge(
+                DATASET, task["epsilon"], request_id=request, others=task.get("others", others_of(request))
+            )
         except BudgetExceeded:
             say({"refused": request})
             continue
@@ -139,7 +141,7 @@ def _charge_first(ledger: Any, request: str, epsilon: float, say: Say) -> None:
     """As farthing does it: nothing is said before it is recorded, and what is recorded is said again, not redrawn."""
     answer = _answer(ledger, request)
     if answer is None:
-        charge = ledger.charge(DATASET, epsilon, request_id=request)
+        charge = ledger.charge(DATASET, epsilon, request_id=request, others=others_of(request))
         say({"charged": request, "sequence": charge.sequence})
         ledger.release(charge, secrets.token_hex(8))
         answer = _answer(ledger, request)
@@ -150,7 +152,7 @@ def _release_first(ledger: Any, request: str, epsilon: float, say: Say) -> None:
     """The mistake that this harness exists for: the answer leaves before its charge is durable."""
     answer = secrets.token_hex(8)
     say({"request": request, "answer": answer})
-    ledger.release(ledger.charge(DATASET, epsilon, request_id=request), answer)
+    ledger.release(ledger.charge(DATASET, epsilon, request_id=request, others=others_of(request)), answer)
 
 
 def _answer(ledger: Any, request: str) -> str | None:

@@ -10,6 +10,12 @@ from typing import Any
 from farthing.ledger import Ledger, open_ledger
 
 DATASET = "people"
+OTHERS = ("crews", "planes")  # further accounts, which charges touch as well
+
+
+def others_of(request: str) -> tuple[str, ...]:
+    """The further accounts that pay for a request: none, one or both of them."""
+    return OTHERS[: sum(request.encode()) % 3]
 
 
 @dataclass(frozen=True)
@@ -24,9 +30,10 @@ class Place:
         return open_ledger(self.url, key=self.key, **{"timeout": 600.0} | options)
 
     def prepare(self, epsilon: float, delta: float = 0.0) -> None:
-        """Make the ledger, with one dataset in it."""
+        """Make the ledger, with its accounts."""
         with self.open(actor="steward") as ledger:
-            ledger.register(DATASET, epsilon, delta)
+            for name in (DATASET, *OTHERS):
+                ledger.register(name, epsilon, delta)
 
 
 def sqlite_place(folder: Path) -> Place:

@@ -12,7 +12,7 @@ from farthing.errors import BudgetExceeded
 from system.ledger.checks import problems
 from system.ledger.conftest import NewPlace
 from system.ledger.nursery import Nursery
-from system.ledger.places import DATASET
+from system.ledger.places import DATASET, OTHERS
 from system.ledger.race import EPSILON, raced, tally
 from system.ledger.toy import ToyPlace
 
@@ -29,6 +29,23 @@ def test_of_32_processes_exactly_as_many_charges_succeed_as_fit(
     said = raced(clients, place, tmp_path, processes=32, attempts=4)
     assert tally(said) == {"charged": FITS, "refused": 128 - FITS}
     assert problems(place, said, EPSILON, FITS) == []
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+def test_two_who_join_exhausted_accounts_are_charged_nothing(
+    clients: Nursery, new_place: NewPlace, tmp_path: Path
+) -> None:
+    place = new_place()
+    place.prepare(FITS * EPSILON)
+    with place.open() as ledger:
+        for name in OTHERS:
+            ledger.charge(name, FITS * EPSILON, request_id=f"all of {name}")
+        before = {name: ledger.budget(name).count for name in (DATASET, *OTHERS)}
+        said = raced(clients, place, tmp_path, processes=2, attempts=8, others=list(OTHERS), release=True)
+        assert tally(said) == {"refused": 16}
+        assert {name: ledger.budget(name).count for name in before} == before and ledger.verify().ok
+        assert {entry.kind for entry in ledger.entries(DATASET)} == {"dataset", "refused"}
 
 
 @pytest.mark.slow

@@ -41,9 +41,9 @@ class ToyLedger:
         """The one budget."""
         self._store.execute("INSERT INTO budget VALUES (?)", (epsilon,))
 
-    def charge(self, _: str, epsilon: float, *, request_id: str) -> ToyCharge:
+    def charge(self, _: str, epsilon: float, *, request_id: str, others: tuple[str, ...] = ()) -> ToyCharge:
         """Read, compare, write."""
-        del request_id
+        del request_id, others
         (spent,) = self._store.execute("SELECT coalesce(sum(epsilon), 0) FROM charges").fetchone()
         (total,) = self._store.execute("SELECT epsilon FROM budget").fetchone()
         if spent + epsilon > total + 1e-9:

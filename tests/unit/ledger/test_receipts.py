@@ -33,10 +33,21 @@ def test_every_changed_field_is_found(ledger: Ledger) -> None:
     assert ledger.verify(receipt).ok
     for name in Receipt.__slots__:
         value = getattr(receipt, name)
-        wrong = replace(receipt, **{name: value + "x" if isinstance(value, str) else value + 1})
+        other = (*value, "x") if isinstance(value, tuple) else value + "x" if isinstance(value, str) else value + 1
+        wrong = replace(receipt, **{name: other})
         assert not ledger.verify(wrong).ok, name
     for sequence in (0, -1, 1, 10**9):
         assert not ledger.verify(replace(receipt, sequence=sequence)).ok
+
+
+def test_one_receipt_names_every_account_that_paid(ledger: Ledger, tmp_path: Path) -> None:
+    for name in ("crews", "planes"):
+        ledger.register(name, 1.0)
+    receipt = ledger.release(ledger.charge("people", 0.1, request_id="r-1", others=["planes", "crews"]), "x")
+    assert receipt.accounts == ("people", "crews", "planes")
+    assert Receipt.load(receipt.save(tmp_path / "receipt.json")) == receipt and ledger.verify(receipt).ok
+    assert ledger.verify(replace(receipt, others=())).ok  # as older versions wrote it
+    assert not ledger.verify(replace(receipt, others=("crews",))).ok
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '"x"', "\0", "[" * 100_000])
