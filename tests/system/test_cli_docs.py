@@ -46,7 +46,7 @@ def test_a_page_shows_what_the_command_prints(command: str, shown: str) -> None:
     assert checker.check_output(shown, printed, flags), checker.output_difference(example, printed, flags)
 
 
-@pytest.mark.parametrize("group", ["", "ledger", "users", "attack"])
+@pytest.mark.parametrize("group", ["", "ledger", "requests", "users", "attack"])
 def test_what_a_command_does_is_said_in_one_whole_line(group: str) -> None:
     printed = CliRunner(env={"COLUMNS": "80"}).invoke(main, [*group.split(), "--help"]).output
     listed = printed.split("Commands:\n")[1].splitlines()

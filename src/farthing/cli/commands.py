@@ -22,6 +22,7 @@ from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
 from farthing.cli.play_command import play_command
+from farthing.cli.requests_command import requests_command
 from farthing.cli.series_command import series_command
 from farthing.cli.serve_command import serve_command
 from farthing.cli.strategies_command import strategies_command
@@ -50,6 +51,8 @@ _SETTINGS = [
     "public_url",
     "tls_certificate",
     "tls_key",
+    "webhook",
+    "webhook_secret_file",
     "workers",
 ]
 _SERVING = tuple((rf"^{name}=", f"--{name.replace('_', '-')}=") for name in _SETTINGS)
@@ -120,6 +123,7 @@ main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(play_command)
 main.add_command(release_command)
+main.add_command(requests_command)
 main.add_command(serve_command)
 main.add_command(series_command)
 main.add_command(strategies_command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from farthing.accounting.event_price import delta_down, delta_up, epsilon_down
@@ -70,6 +70,11 @@ class PlanRequest:
     steps: tuple[Step, ...] = field(default=(), repr=False)
 
     @property
+    def last_day(self) -> str:
+        """The last day, in UTC, on which an approval can be used; empty where it is not approved."""
+        return "" if self.expires is None else _last_day(self.expires)
+
+    @property
     def reason(self) -> str:
         """Why it was changed or declined, in the words of whoever did it."""
         return next((step.reason for step in reversed(self.steps) if step.reason), "")
@@ -117,6 +122,11 @@ class Policy:
     columns: tuple[str, ...] | None
     cell: int
     left: float
+
+    @property
+    def last_day(self) -> str:
+        """The last day, in UTC, on which it holds."""
+        return _last_day(self.expires)
 
     def to_dict(self) -> dict[str, Any]:
         """The policy as JSON-ready data.
@@ -218,6 +228,10 @@ def follow(requests: dict[int, PlanRequest], entry: Entry) -> None:
 
 def _moment(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(nanoseconds // 10**9, UTC)
+
+
+def _last_day(expires: datetime) -> str:
+    return f"{expires - timedelta(seconds=1):%Y-%m-%d}"
 
 
 def _counted(count: int, noun: str) -> str:
