@@ -21,6 +21,7 @@ TAGS = {
     "studies": "Named folders of plans.",
     "plans": "What statistics would cost and how accurate they would be; nothing is spent.",
     "releases": "Spend budget once and return the answers; the same request id never spends twice.",
+    "requests": "What analysts ask curators to approve, what they decided, and standing policies.",
     "sessions": "Query sessions: many questions for one price, paid in advance.",
     "ledger": "What was spent, by whom, and whether the record is intact.",
     "accountant": "What charges cost together.",
