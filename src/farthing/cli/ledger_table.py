@@ -100,6 +100,7 @@ def json_of_budget(budget: Budget) -> dict[str, Any]:
         "reserved": _number(budget.reserved),
         "withheld": {name: _pair(amount) for name, amount in budget.withheld.items()},
         "remaining": _pair(budget.remaining),
+        "room": _pair(budget.room),
         "would_fit": {f"{size:g}": count for size, count in budget.would_fit.items()},
         "odometer": _number(budget.odometer),
         "charges": budget.count,
@@ -147,15 +148,8 @@ def would_fit_line(budget: Budget) -> str:
     >>> print(would_fit_line(budget))
      census: would fit, decided one by one: one charge of epsilon 0.121, or 229 of 0.01, or 23,106 of 0.001
     """
-    if not (budget.count and budget.total.delta > 0):
-        return ""
-    more = [
-        f"{count:,} of {rounded_text(size)}"
-        for size, count in budget.would_fit.items()
-        if count * size > budget.remaining.epsilon * 1.001
-    ]
-    one = f"one charge of epsilon {rounded_down_text(budget.remaining.epsilon)}"
-    return f" {_name(budget)}: would fit, decided one by one: {', or '.join([one, *more])}" if more else ""
+    words = budget.would_fit_words()
+    return f" {_name(budget)}: would fit, decided one by one: {words}" if words else ""
 
 
 def without_secrets(place: str) -> str:

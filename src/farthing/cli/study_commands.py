@@ -247,7 +247,7 @@ def _released(
     plan = _planned(asked, study)
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
-        study.allowance(plan.cost.upper)  # refused before anybody is asked
+        study.allowance(plan.cost.upper, plan=True)  # refused before anybody is asked
     countable = spends and plan.earlier is None and plan.assumed_rows is not None and can_be_counted(study)
     if countable and first.wanted:
         count_first(study, first.share, agreed=agreed, err=as_json)
@@ -259,7 +259,8 @@ def _released(
     if spends and not agreed:
         click.echo(str(plan), err=as_json)
         price, file = first.price(study) if countable else None, str(asked.path)
-        if confirm_spending(study, plan.cost.upper, "Release?", err=as_json, counting=price, file=file) == COUNT:
+        answer = confirm_spending(study, plan.cost.upper, "Release?", err=as_json, counting=price, file=file, plan=True)
+        if answer == COUNT:
             count_first(study, first.share, agreed=True, err=as_json)
             plan = _planned(asked, study)
             click.echo(str(plan), err=as_json)

@@ -26,7 +26,14 @@ COUNT, CHECK = "c", "k"
 
 
 def confirm_spending(
-    study: Study, cost: float, question: str, *, err: bool = False, counting: float | None = None, file: str = ""
+    study: Study,
+    cost: float,
+    question: str,
+    *,
+    err: bool = False,
+    counting: float | None = None,
+    file: str = "",
+    plan: bool = False,
 ) -> str:
     """Say what will be spent, and go on only if somebody says yes; `err` keeps standard output for programs.
 
@@ -35,7 +42,7 @@ def confirm_spending(
     """
     from farthing.numerics.bounds import number_text
 
-    left, whose = number_text(study.left, 6), " and ".join(map(repr, study.accounts))
+    left, whose = number_text(study.room if plan else study.left, 6), " and ".join(map(repr, study.accounts))
     click.echo(
         f"\nThis will spend epsilon {number_text(cost, 6)} of the {left} left for {whose}, for good.",
         err=err,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from farthing.client.http_connection import Connection, part
 from farthing.client.remote_requests import RemoteRequests
-from farthing.client.remote_study import RemoteStudy, budget_from
+from farthing.client.remote_study import RemoteStudy, budget_at, budget_from
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Receipt
 from farthing.numerics import Bounds
@@ -61,7 +61,7 @@ class RemoteLedger:
 
     def budget(self, dataset: str) -> Budget:
         """The state of a budget: the dataset's own, or an analyst's grant in it."""
-        return budget_from(self._connection.get(f"/datasets/{part(dataset)}/budget"))
+        return budget_at(self._connection, dataset)
 
     def entries(self, dataset: str | None = None, since: int = 0) -> Iterator[RemoteEntry]:
         """All entries after `since` in order, or those of one dataset."""

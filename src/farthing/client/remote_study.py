@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from farthing.adaptive.query_session import Answer
@@ -242,7 +243,7 @@ class RemoteStudy:
     @property
     def budget(self) -> Budget:
         """Total, spent, waiting and remaining, as the server's ledger has them now."""
-        return budget_from(self.connection.get(f"/datasets/{part(self.name)}/budget"))
+        return budget_at(self.connection, self.name)
 
     def releases(self) -> list[str]:
         """The request ids of all releases under this name that may be seen, oldest first."""
@@ -323,8 +324,22 @@ class RemoteStudy:
         return f"RemoteStudy({self.name!r} at {self.connection.url})"
 
 
+def budget_at(connection: Connection, dataset: str) -> Budget:
+    """The budget of a dataset as the server's ledger has it now; the odometer is asked for when it is read."""
+    path = f"/datasets/{part(dataset)}/budget"
+
+    def odometer() -> float:
+        reading = connection.get(path, odometer=True)["odometer"]
+        return math.inf if reading is None else float(reading)
+
+    return replace(budget_from(connection.get(path)), _odometer=odometer)
+
+
 def budget_from(view: Mapping[str, Any]) -> Budget:
     """The budget that a server sends, as the local class has it."""
+    counts = {float(one["epsilon"]): int(one["count"]) for one in view.get("would_fit", ())}
+    room = float(view.get("room", view["remaining"])["epsilon"])
+    rest = Budget("", "", _amount(view["total"]), 0.0, 0.0, {}, _amount(view["remaining"]), 0)
     return Budget(
         str(view["dataset"]),
         str(view["analyst"] or ""),
@@ -335,6 +350,9 @@ def budget_from(view: Mapping[str, Any]) -> Budget:
         _amount(view["remaining"]),
         int(view["charges"]),
         untouched=int(view["charges"]) == 0,
+        _fitting=lambda charge: counts[charge] if charge in counts else rest.fitting(charge),
+        _clock_room=lambda: room,
+        _odometer=lambda: math.inf,  # nobody asked for it, so nothing is claimed
     )
 
 

@@ -48,6 +48,7 @@ _PLAIN = (
     "whole_units", "only_sums",
 )  # fmt: skip
 _CLOCK = {"clock_units", "excess_units"}
+_TOO_MUCH = 1 + 1e-9  # at least, where a charge is refused
 
 SUMS_PART = 16
 """Plain sums have one part of delta in so many, where a clock runs beside them."""
@@ -393,6 +394,52 @@ class Account:
         nano, units = max((left for left in (plain, clock) if min(left) >= 0), default=(0, 0))
         return ApproxDP(epsilon_down(nano), delta_down(units))
 
+    def clock_room(self, withheld: Withheld = _NONE) -> float:
+        """The epsilon, at the budget's delta, of the strongest Gaussian noise that the clock pays; 0 if it pays none.
+
+        A plan of many measurements with Gaussian noise may cost so much, which is often far more than one charge of
+        any other kind: what the clock pays for Gaussian noise is its exact price.
+
+        >>> account = Account.of(1.0, 1e-9)
+        >>> for _ in range(120):
+        ...     account = account.after(account.priced(0.01))
+        >>> round(account.clock_room(), 3), round(account.remaining.epsilon, 3)
+        (0.786, 0.115)
+        """
+        state = self if withheld == _NONE else self._beside(withheld)
+        if not state._clock_fits():
+            return 0.0
+        left = self._clock_left_beside(withheld)
+        # What reads a clock rounds up.
+        nano = whole_clock_epsilon(left, self.delta_units) - 1 if left > 0 else 0
+        return epsilon_down(max(0, min(nano, self.epsilon_nano)))
+
+    def usage(self, price: ChargePrice, withheld: Withheld = _NONE) -> float:
+        """The part of what is left that a charge takes: at most 1 where it is admitted, and above 1 where it is not.
+
+        Of the clock, or of plain sums if that is less; then it is squared, because what a clock pays grows with the
+        square of an epsilon.
+
+        >>> from farthing.privacy import GaussianNoise
+        >>> account = Account.of(1.0, 1e-9)
+        >>> account = account.after(account.priced(0.01))
+        >>> part = account.usage(account.priced(GaussianNoise(20.0)))
+        >>> round(part, 3), account.admits(account.priced(GaussianNoise(20.0 * part**0.5 * 0.999)))
+        (0.076, False)
+        """
+        state, parts = self if withheld == _NONE else self._beside(withheld), [math.inf]
+        if state.sum_nano is not None and price.epsilon_nano is not None:
+            left = state.epsilon_nano - state.sum_nano
+            if left > 0 and state.sum_units + price.delta_units <= state._plain_units:
+                parts.append((price.epsilon_nano / left) ** 2)
+        if price.clock_units is not None and state._clock_fits():
+            left = self._clock_left_beside(withheld)
+            if left > 0 and state.leak_units + price.leak_units <= state._own_units:
+                parts.append(price.clock_units / left)
+        if self.admits(price, withheld):  # which has the last word
+            return min(*parts, 1.0)
+        return max(min(parts), _TOO_MUCH)
+
     def fitting(self, charge: Charge, withheld: Withheld = _NONE) -> int:
         """How many such charges would be admitted now, one after the other, with something set aside.
 
@@ -416,9 +463,7 @@ class Account:
             )
             by_sums = min(left // each for left, each in room if each)
         if state._clock_fits():
-            # What is set aside is paid last, when nothing is left after it.
-            last = clock_payment(ApproxDP(epsilon_up(withheld[0])), 0)
-            by_clock = 0 if last is None else payments_within(event, self._clock_left - last.clock, state._spare)
+            by_clock = payments_within(event, self._clock_left_beside(withheld), state._spare)
             if own_units(event):
                 by_clock = min(by_clock, (state._own_units - state.leak_units) // price.leak_units)
             if price.excess_units:
@@ -512,6 +557,11 @@ class Account:
         else:
             whole = whole_clock(self.epsilon_nano, self._slack_units)
         return max(-1, whole - self.clock_units)
+
+    def _clock_left_beside(self, withheld: Withheld) -> int:
+        """The same, with what is set aside paid last, when nothing is left after it."""
+        last = clock_payment(ApproxDP(epsilon_up(withheld[0])), 0)
+        return -1 if last is None else max(-1, self._clock_left - last.clock)
 
     @property
     def _spare(self) -> Spare:

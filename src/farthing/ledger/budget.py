@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,10 +14,10 @@ from farthing.accounting.event_price import Charge, delta_down, epsilon_down, ep
 from farthing.accounting.filters import Odometer
 from farthing.errors import FarthingError
 from farthing.ledger.account import Account
-from farthing.ledger.charge_lifecycle import total_for
 from farthing.ledger.holding import Holding
+from farthing.ledger.larger_totals import total_for
 from farthing.numerics import Bounds
-from farthing.numerics.bounds import ceiling, float_up
+from farthing.numerics.bounds import ceiling, float_up, rounded_down_text, rounded_text
 from farthing.privacy.events import ApproxDP, Event
 from farthing.privacy.units import Unit
 
@@ -60,9 +60,33 @@ class Budget:
     protects: Unit | None = None
     _events: Callable[[], Iterable[Event]] = field(default=lambda: (), repr=False, compare=False)
     place: str = field(default="", repr=False, compare=False)
-    _total: Callable[[float], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
+    _total: Callable[[float, bool], ApproxDP | None] | None = field(default=None, repr=False, compare=False)
     _fitting: Callable[[Charge], int] | None = field(default=None, repr=False, compare=False)
     sources: tuple[str, ...] = ()
+    _clock_room: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+    _odometer: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def room(self) -> ApproxDP:
+        """The most that one plan may cost: `remaining`, or more at all of delta where the clock pays for more.
+
+        The clock pays for Gaussian noise at its exact price, so a plan of many measurements may cost more than any
+        single charge; its measurements then have Gaussian noise, wherever they may.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).room
+        ApproxDP(epsilon=0.25, delta=0.0)
+        """
+        clock = ApproxDP(self.clock_room, self.total.delta)
+        return clock if clock.epsilon > self.remaining.epsilon else self.remaining
+
+    @cached_property
+    def clock_room(self) -> float:
+        """The epsilon, at the total's delta, of the strongest Gaussian noise that the clock pays; 0 if it pays none.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).clock_room
+        0.0
+        """
+        return 0.0 if self._clock_room is None else self._clock_room()
 
     def fitting(self, charge: Charge) -> int:
         """How many such charges would be admitted now, one after the other, each chosen after seeing the last answer.
@@ -94,7 +118,33 @@ class Budget:
         sizes = (float(f"{self.total.epsilon / part:.3g}") for part in (10, 100, 1000))
         return {size: self.fitting(size) for size in sizes if size > 0}
 
-    @cached_property
+    def would_fit_words(self, counts: Mapping[float, int] | None = None) -> str:
+        """`remaining`, `would_fit` and `room` in words, where they come to more than one charge; else nothing.
+
+        Args:
+            counts: Other numbers in place of `would_fit`.
+
+        Returns:
+            The words.
+
+        >>> counts = {0.1: 1, 0.01: 229, 0.001: 23_106}
+        >>> budget = Budget("census", "", ApproxDP(1.0, 1e-9), 0.5, 0.0, {}, ApproxDP(0.121), 100, _fitting=counts.get)
+        >>> budget.would_fit_words()
+        'one charge of epsilon 0.121, or 229 of 0.01, or 23,106 of 0.001'
+        """
+        if not (self.count and self.total.delta > 0):
+            return ""
+        left = self.remaining.epsilon
+        more = [
+            f"{count:,} of {rounded_text(size)}"
+            for size, count in (self.would_fit if counts is None else counts).items()
+            if count * size > left * 1.001
+        ]
+        if self.room.epsilon > left * 1.001:
+            more.append(f"one plan of epsilon {rounded_down_text(self.room.epsilon)} with Gaussian noise")
+        return ", or ".join([f"one charge of epsilon {rounded_down_text(left)}", *more]) if more else ""
+
+    @property
     def odometer(self) -> float:
         """An epsilon for what has been answered so far, at the total's delta, that holds at every moment at once.
 
@@ -108,6 +158,10 @@ class Budget:
         >>> round(budget.odometer, 3)
         0.574
         """
+        return self._own_odometer if self._odometer is None else self._odometer()
+
+    @cached_property
+    def _own_odometer(self) -> float:
         counts = Counter(self._events())
         if not counts:
             return 0.0
@@ -120,11 +174,12 @@ class Budget:
             meter = meter.charge(event, times)
         return meter.epsilon
 
-    def total_for(self, epsilon: float) -> ApproxDP | None:
+    def total_for(self, epsilon: float, *, plan: bool = False) -> ApproxDP | None:
         """A total, rounded up, with which so much would be left.
 
         Args:
             epsilon: How much should be left.
+            plan: Whether it is to be left for a plan, and not for any single charge.
 
         Returns:
             The total; None where none was found.
@@ -133,9 +188,10 @@ class Budget:
         ApproxDP(epsilon=1.25, delta=0.0)
         """
         if self._total is None:  # of a budget that is not in a ledger that is open here
-            lack = max(0.0, epsilon - self.remaining.epsilon)
+            left = self.room if plan else self.remaining
+            lack = max(0.0, epsilon - left.epsilon)
             return ApproxDP(float(ceiling(self.total.epsilon + lack, 4)), self.total.delta)
-        return self._total(epsilon)
+        return self._total(epsilon, plan)
 
     @cached_property
     def spent(self) -> Bounds:
@@ -173,10 +229,11 @@ def budget_standing(
         whole.unit if isinstance(whole.unit, Unit) else None,
         events,
         place,
-        lambda epsilon: total_for(account, epsilon, holding.withheld()),
+        lambda epsilon, plan: total_for(account, epsilon, holding.withheld(), plan=plan),
         lambda charge: account.fitting(charge, holding.withheld()),
         # An older version kept no titles: its accounts have one table, of their own name.
         whole.titles or (() if whole.sources == frozenset() else (dataset,)),
+        _clock_room=lambda: account.clock_room(holding.withheld()),
     )
 
 

@@ -7,28 +7,24 @@ and with the command that would raise the budget.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from farthing.accounting.event_price import DELTA_UNITS, LARGEST_EPSILON, delta_up, epsilon_up
+from farthing.accounting.event_price import delta_up, epsilon_up
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
 from farthing.ledger.account import Account, Withheld
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.charge_quotes import Others, Quote, Request, body_text, quoted, written
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, clock, epsilon_of, event_of
 from farthing.ledger.holding import Holding, checked_reserve
+from farthing.ledger.larger_totals import first_total, used
 from farthing.ledger.ledger_change import Reader, Transaction, Whose, known, registered
 from farthing.ledger.tamper_evidence import canonical
-from farthing.numerics.bounds import as_typed, ceiling
+from farthing.numerics.bounds import as_typed
 from farthing.privacy.events import ApproxDP
-
-_DIGITS = 4  # of a total that is offered
-_STEPS = 24
-_COMMON_DELTA = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +65,13 @@ class Limit:
             return under.priced(request.event, request.delta, self.withheld) if again else self.price
 
         def start(under: Account) -> float:
-            return _used(under, self.withheld) + epsilon_up(price(under).epsilon_nano or 0)
+            return used(under, self.withheld) + epsilon_up(price(under).epsilon_nano or 0)
 
         def lack(under: Account) -> float:
             return 0.0 if under.admits(price(under), self.withheld) else under.budget.epsilon / 25
 
         units = account.parts_of_delta * (account.sum_units + self.withheld[1] + self.price.delta_units)
-        return _total(account, start, lack, units)
+        return first_total(account, start, lack, units)
 
     def words(self, request: Request, place: str) -> tuple[str, str]:
         """What is left, and the way to more of it."""
@@ -132,22 +128,6 @@ def all_of(ways: Iterable[str]) -> str:
     return "; and ".join(ways)
 
 
-def total_for(account: Account, epsilon: float, withheld: Withheld) -> ApproxDP | None:
-    """A total with which so much would be left of an account; None where none was found.
-
-    >>> account = Account.of(1.0, 1e-9)
-    >>> total_for(account.after(account.priced(0.75)), 0.5, (0, 0))
-    ApproxDP(epsilon=1.25, delta=1e-09)
-    """
-
-    def lack(under: Account) -> float:
-        left = under.remaining_beside(withheld).epsilon
-        return 0.0 if left >= epsilon else epsilon - left
-
-    units = account.parts_of_delta * (account.sum_units + withheld[1])
-    return _total(account, lambda under: _used(under, withheld), lack, units)
-
-
 def command_for_more(place: str, dataset: str, analyst: str, total: ApproxDP | None, before: ApproxDP | None) -> str:
     """What a curator types to give more: of a dataset's budget, or of somebody's grant in it.
 
@@ -187,44 +167,6 @@ def command_to_free(place: str, dataset: str, names: Iterable[str], reserved: fl
         for name in named
     )
     return f"{advice}: {' && '.join(commands)}"
-
-
-def _total(
-    account: Account,
-    start: Callable[[Account], float],
-    lack: Callable[[Account], float],
-    units: int,
-) -> ApproxDP | None:
-    """The first total on the way up that lacks nothing: with the same delta, or else with one that holds `units`."""
-    deltas = [account.budget.delta]
-    deltas += [more for more in (_delta_holding(units), _COMMON_DELTA) if deltas[0] < more < 1]
-    for delta in deltas:
-        under = account.with_budget(account.budget.epsilon, delta)
-        tried = max(under.budget.epsilon, start(under))
-        for step in range(_STEPS):
-            tried = _up(tried)
-            if not tried <= LARGEST_EPSILON:
-                break
-            missing = lack(account.with_budget(tried, delta))
-            if not missing > 0:
-                return ApproxDP(tried, delta)
-            tried += missing if step == 0 else max(missing / 4, tried / 50)
-    return None
-
-
-def _used(account: Account, withheld: Withheld) -> float:
-    spent = account.spent_upper
-    return (spent if spent <= LARGEST_EPSILON else 0.0) + epsilon_up(withheld[0])
-
-
-def _up(epsilon: float) -> float:
-    """Rounded up to a few digits, but for what was added up from whole billionths and is one."""
-    return float(ceiling(round(epsilon, 9), _DIGITS))
-
-
-def _delta_holding(units: int) -> float:
-    """A delta of two digits that holds so many units."""
-    return float(ceiling(float(Fraction(units, DELTA_UNITS)), 2)) if units else 0.0
 
 
 def _amount(amount: ApproxDP) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -854,14 +855,53 @@ class Ledger(OpenLedger):
         ...     ledger.admits("survey", 1.0), ledger.admits("survey", 1.5)
         (True, False)
         """
+        return self.usage(dataset, event, delta=delta, analyst=analyst, requested=requested) <= 1
+
+    def usage(
+        self,
+        dataset: str,
+        event: Event | float | tuple[float, float],
+        *,
+        delta: float | None = None,
+        analyst: str | None = None,
+        requested: bool = False,
+    ) -> float:
+        """The part of what is left that `charge` with the same arguments would take; nothing is written.
+
+        Of the clock, or of plain sums if that is less; of those it is squared, because what a clock pays grows with the
+        square of an epsilon.
+
+        Args:
+            dataset: Whose budget would pay.
+            event: What would be charged: an event, an epsilon, or an (epsilon, delta) pair.
+            delta: The delta at which an event without a pure epsilon would enter the plain sums.
+            analyst: Whose grant would pay too.
+            requested: Whether a curator would have to approve it first, so that no grant pays.
+
+        Returns:
+            At most 1 if the budget, and the grant if there is one, have room for it; above 1 if not.
+
+        Raises:
+            InvalidValue: If there is no such dataset, or an argument has the wrong form.
+            NotAllowed: If an analyst asks for the grant of somebody else.
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.usage("survey", 0.5), ledger.usage("survey", 1.5)
+        (0.25, 2.25)
+        """
         who = "" if requested else self._spender(analyst)
         name, priced = checked_name(dataset, "dataset"), checked_event(event)
         target_delta = None if delta is None else checked_delta(delta)
         reader = self._reader(Question(name, who))
         whole, own = known(reader, name), reader.own()
         holdings = [whole] if not who else [whole, own]
-        return all(
-            each is not None and each.admits(each.account.priced(priced, target_delta, each.withheld()))
+        return max(
+            math.inf
+            if each is None
+            else each.account.usage(each.account.priced(priced, target_delta, each.withheld()), each.withheld())
             for each in holdings
         )
 

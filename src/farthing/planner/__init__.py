@@ -11,7 +11,7 @@ offers              what would do instead, where nothing does
 """
 
 from farthing.accounting.theorems import COMPARED
-from farthing.planner.allocation import Admits, Allocation, allocate, fit
+from farthing.planner.allocation import Allocation, Usage, allocate, fit
 from farthing.planner.planning_problem import Problem, Requirement
 from farthing.planner.theorem_prices import TheoremPrices, adaptivity_sentence, own_epsilon
 
@@ -19,12 +19,12 @@ Price = TheoremPrices  # deprecated: the name before 0.1, importable until 1.0
 
 __all__ = [
     "COMPARED",
-    "Admits",
     "Allocation",
     "Price",
     "Problem",
     "Requirement",
     "TheoremPrices",
+    "Usage",
     "adaptivity_sentence",
     "allocate",
     "fit",

@@ -26,6 +26,7 @@ from farthing.planner.allocation_search import (
     merit,
     objective,
     search_of,
+    summed_logarithms,
 )
 from farthing.planner.design_arrays import Model, noises_of
 from farthing.planner.division_polish import polished
@@ -42,8 +43,11 @@ _FAR_ABOVE = 1.25  # times the target: what costs so much at least is not looked
 _EVEN_FACTORS = (2.0, 1.5, 1.25, 1.1, 1.0, 0.99, 0.95, 0.9, 0.8)  # times the strengths of even shares, until proven
 _TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
 
-Admits = Callable[[Event], bool]
-"""Whether a ledger would admit this event now."""
+Usage = Callable[[Event, float], float]
+"""The part of what a ledger has left that an event would take, stated at this delta: at most 1 if it is admitted.
+
+What a clock pays grows with the square of how strong noises are; so does this part.
+"""
 
 
 class Unadmitted(Unmet):
@@ -179,7 +183,7 @@ def allocate(
     start: Allocation | None = None,
     *,
     quick: bool = False,
-    admits: Admits | None = None,
+    usage: Usage | None = None,
 ) -> Allocation:
     """The noises with the least weighted geometric mean of errors whose proven cost is within the budget.
 
@@ -191,12 +195,15 @@ def allocate(
     search has to do, which is close to the best near `start`; its cost is an estimate, and it is to be looked at, not
     released.
 
+    A problem that has a part on the clock is divided in both ways, and the one with the smaller errors is the answer;
+    near `start`, in the way of `start`.
+
     Args:
         problem: The design, its budget, weights and requirements.
         start: An allocation of the same design (under another weight or budget): what was read off the design is kept,
             which saves time.
         quick: Whether an estimate near `start` is enough.
-        admits: Asks a ledger that has been spent from: what it would refuse is made cheaper until it does not.
+        usage: Asks a ledger that has been spent from: what it would refuse is made cheaper until it does not.
 
     Returns:
         The noises and their cost.
@@ -204,29 +211,57 @@ def allocate(
     Raises:
         Infeasible: If no division meets the requirements within the budget.
     """
+    if quick and start is not None:
+        for way in problem.ways:
+            if way.on_clock == start.problem.on_clock and _model(way, start) is start.model:
+                with suppress(Unaffordable, Unreachable):  # then the thorough search says what stands in the way
+                    division = _near(way, search_of(way, start.model), start)
+                    return replace(_made(way, start.model, division), quick=True)
+    made: list[Allocation] = []
+    refusals: list[Infeasible] = []
+    for way in problem.ways:
+        try:
+            made.append(_thorough(way, start, usage))
+        except Infeasible as refusal:
+            refusals.append(refusal)
+    if not made:
+        raise min(refusals, key=lambda each: (math.inf if each.closest is None else each.closest, each.epsilon))
+    return made[0] if len(made) == 1 else _better(*made)
+
+
+def _thorough(problem: Problem, start: Allocation | None, usage: Usage | None) -> Allocation:
+    """The best allocation in one way; refused with what could be asked instead."""
     model = _model(problem, start)
     search = search_of(problem, model)
-    near = start if quick and start is not None and start.model is model else None
-    if near is not None:
-        with suppress(Unaffordable, Unreachable):  # then the thorough search says what stands in the way
-            return replace(_made(problem, model, _near(problem, search, near)), quick=True)
     try:
-        return _proven(problem, model, search, admits)
+        return _proven(problem, model, search, usage)
     except Unmet as refused:
-        if start is not None and _does(start, problem, admits):
+        if start is not None and _does(start, problem, usage):
             return replace(start, problem=problem, quick=False)
         requirements = Requirements(problem, model, search)
-        raise Offers(problem, requirements, refused, _lacking(model, admits)).refusal() from None
+        raise Offers(problem, requirements, refused, _lacking(model, usage)).refusal() from None
     except Unreachable as refused:
-        raise unreachable(Requirements(problem, model, search), refused, _lacking(model, admits)) from None
+        raise unreachable(Requirements(problem, model, search), refused, _lacking(model, usage)) from None
 
 
-def _does(start: Allocation, problem: Problem, admits: Admits | None) -> bool:
+def _better(one: Allocation, other: Allocation) -> Allocation:
+    """The one with the smaller errors, by what is made least; errors count as no smaller than the floors of either."""
+    searches = [search_of(each.problem, each.model) for each in (one, other)]
+    common = replace(searches[0], floors=np.minimum(*(search.floors for search in searches)))
+    errors = [each.model.errors(each.division.shares.kinds, each.division.shares.strengths) for each in (one, other)]
+    return other if summed_logarithms(common, errors[1]) < summed_logarithms(common, errors[0]) else one
+
+
+def _admitted(made: Allocation, usage: Usage | None) -> bool:
+    return usage is None or usage(made.event, made.problem.delta) <= 1
+
+
+def _does(start: Allocation, problem: Problem, usage: Usage | None) -> bool:
     """Whether an allocation that is at hand meets a problem for which the search has found none.
 
     The search bounds mean squared errors, which say little about the noise in the number of rows; widths depend on it.
     """
-    if start.problem.design is not problem.design:
+    if start.problem.design is not problem.design or start.problem.on_clock != problem.on_clock:
         return False
     outputs = {output.name: output for output in problem.design.outputs}
     met = all(
@@ -236,23 +271,24 @@ def _does(start: Allocation, problem: Problem, admits: Admits | None) -> bool:
     if not met or any(start.noises[slot] != noise for slot, noise in problem.held.items()):
         return False
     made = replace(start, problem=problem)
-    return made.fits and (admits is None or admits(made.event))
+    return made.fits and _admitted(made, usage)
 
 
-def _lacking(model: Model, admits: Admits | None) -> Lacks:
+def _lacking(model: Model, usage: Usage | None) -> Lacks:
     """What problems of the same design cost beside what they may use: more than all of it where they have no plan."""
     unadmitted: list[Problem] = []
 
     def lacks(problem: Problem) -> float:
         if any(problem.epsilon >= other.epsilon for other in unadmitted if _alike(problem, other)):
             return math.inf
-        search = search_of(problem, model)
-        requirements = Requirements(problem, model, search)
+        own = model.for_clock(problem.held) if problem.on_clock else model
+        search = search_of(problem, own)
+        requirements = Requirements(problem, own, search)
         try:
             lack = requirements.lack() if problem.requirements else 1.0
             if lack > 1:
                 return lack
-            _proven(problem, model, search, admits, requirements)
+            _proven(problem, own, search, usage, requirements)
         except Unadmitted:
             unadmitted.append(problem)
             return math.inf
@@ -271,7 +307,7 @@ def _alike(one: Problem, other: Problem) -> bool:
 
 
 def _proven(
-    problem: Problem, model: Model, search: Search, admits: Admits | None, requirements: Requirements | None = None
+    problem: Problem, model: Model, search: Search, usage: Usage | None, requirements: Requirements | None = None
 ) -> Allocation:
     """The best division whose cost is proven to fit.
 
@@ -286,9 +322,10 @@ def _proven(
         lower = replace(search, target=target)
         division, is_cheapest = _divided(replace(requirements, search=lower), division)
         made = _made(problem, model, division)
-        if made.fits and (admits is None or admits(made.event)):
+        taken = usage(made.event, problem.delta) if usage is not None and made.fits else 1.0
+        if made.fits and taken <= 1:
             seen = search.delta <= search.target or below(search, division)
-            return made if seen else _at_least_even(made, search, admits)
+            return made if seen else _at_least_even(made, search, usage)
         if made.fits and is_cheapest:
             raise Unadmitted(division.cost, requirements.limits_of(division))
         over = made.cost.upper / limit if limit > 0 else math.inf
@@ -296,17 +333,19 @@ def _proven(
             target /= 2
         elif over > 1:
             target = min(target, target / over) * (1 - 2.0**turn * 1e-9)
+        elif problem.on_clock and taken < math.inf:  # costs are about as strong as noises, and what they take squared
+            target *= taken**-0.5 * (1 - min(2.0**turn * 1e-9, 0.5))
         else:  # within the budget but for the ledger's rounding, or not within what it has left
-            target *= 1 - min(2.0**turn * (1e-9 if admits is None else 1e-3), 0.5)
+            target *= 1 - min(2.0**turn * (1e-9 if usage is None else 1e-3), 0.5)
     plain = None if problem.requirements else plain_sum(search)
     if plain is not None:
         made = _made(problem, model, plain)
-        if made.fits and (admits is None or admits(made.event)):
+        if made.fits and _admitted(made, usage):
             return made
     raise _too_dear(problem, made.inner_cost.upper)
 
 
-def _at_least_even(made: Allocation, search: Search, admits: Admits | None) -> Allocation:
+def _at_least_even(made: Allocation, search: Search, usage: Usage | None) -> Allocation:
     """The allocation, or even shares where these are better and proven to fit.
 
     A delta that is large beside epsilon makes costs a step that no search sees; each share fits by itself, and so do
@@ -319,7 +358,7 @@ def _at_least_even(made: Allocation, search: Search, admits: Admits | None) -> A
         if not merit(search, division) < merit(search, made.division):
             break
         other = _made(made.problem, made.model, division)
-        if other.fits and (admits is None or admits(other.event)):
+        if other.fits and _admitted(other, usage):
             return other
     return made
 
@@ -428,6 +467,9 @@ def plain_sum(search: Search) -> Division | None:
 def _near(problem: Problem, search: Search, start: Allocation) -> Division:
     """The best division with the kinds of noise of `start`; what was required there has its limit at once."""
     kinds = start.division.shares.kinds
+    if problem.on_clock and start.estimate > 0:  # what the ledger would not admit is as much less as it was there
+        part = min(start.estimate / (start.problem.epsilon - start.problem.reserved), 1.0)
+        search = replace(search, target=part * search.target)
     divider = search.divider
     if divider.pure and (kinds[divider.free] == GAUSSIAN).any():
         raise Unaffordable(math.inf)
@@ -440,8 +482,13 @@ def _near(problem: Problem, search: Search, start: Allocation) -> Division:
 
 
 def _model(problem: Problem, start: Allocation | None) -> Model:
-    same = start is not None and start.problem.design is problem.design
-    return start.model if same and start is not None else Model.of(problem.design)
+    if start is None or start.problem.design is not problem.design:
+        model = Model.of(problem.design)
+        return model.for_clock(problem.held) if problem.on_clock else model
+    if problem.on_clock:
+        same = start.problem.on_clock and start.problem.held == problem.held
+        return start.model if same else start.model.for_clock(problem.held)
+    return start.model.for_sums() if start.problem.on_clock else start.model
 
 
 def _made(problem: Problem, model: Model, division: Division) -> Allocation:

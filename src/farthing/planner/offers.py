@@ -61,6 +61,8 @@ class Offers:
                 f" ({exact_text(epsilon)} would be enough)"
                 if epsilon < math.inf
                 else ", nor with any epsilon that protects anyone"
+                if math.isinf(problem.most)
+                else ", nor with any that is left"
             )
         ]
         how_often = {name: _how_often(problem, name) for name in errors}
@@ -111,10 +113,10 @@ class Offers:
         """The epsilon that would do; infinite where none that protects anybody does."""
         if not self.refused.least < _TOO_LARGE:
             return math.inf
-        needed = outer_epsilon(self.problem, self.refused.least)
+        needed, most = outer_epsilon(self.problem, self.refused.least), min(_TOO_LARGE, self.problem.most)
 
         def lacks(epsilon: float) -> float:
-            return self.lacks(replace(self.problem, epsilon=epsilon)) if epsilon < _TOO_LARGE else math.inf
+            return self.lacks(replace(self.problem, epsilon=epsilon)) if epsilon < most else math.inf
 
         more = math.nextafter(self.problem.epsilon, math.inf)
         offer = _accepted(max(needed, more), lacks, more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -190,6 +190,11 @@ class Problem:
         reserved: The part of epsilon that is left unspent.
         sampling_rate: The probability with which each unit of the population came into the table, if the rows are a
             secret Poisson sample; (epsilon, delta) is then the cost for the population.
+        clock: Another epsilon and delta that the plan may cost instead, if a ledger's clock pays for it: what it pays
+            for Gaussian noise is the exact price, so that slots which may have it have no other. And the largest
+            epsilon that the clock has room for.
+        on_clock: Whether (epsilon, delta) are these.
+        most: An epsilon above which nothing is offered, because it is not left.
 
     Raises:
         InvalidValue: If a parameter is out of its range, or names no statistic of the design.
@@ -204,6 +209,9 @@ class Problem:
     kept: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     reserved: float = 0.0
     sampling_rate: float | None = None
+    clock: tuple[float, float, float] | None = field(default=None, kw_only=True)
+    on_clock: bool = field(default=False, kw_only=True)
+    most: float = field(default=math.inf, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
@@ -251,11 +259,11 @@ class Problem:
                 f"must be at most {_TRIVIAL_DELTA} to plan with",
                 "it is the chance that nothing is protected; 1e-9 is a common choice",
             )
-        if not reserved < self.epsilon:
+        if not reserved < self.most_epsilon:
             raise InvalidValue(
                 "reserve",
                 self.reserved,
-                f"must be below the epsilon of the plan, {self.epsilon:.3g}",
+                f"must be below the epsilon of the plan, {self.most_epsilon:.3g}",
                 "reserve less, or nothing is left to plan with",
             )
         if self.sampling_rate is not None:
@@ -267,6 +275,24 @@ class Problem:
                     "must be > 0 and at most 1",
                     "it is the share of the population that was sampled",
                 )
+
+    @property
+    def most_epsilon(self) -> float:
+        """The epsilon of the whole, or the one on the clock where that is larger."""
+        return self.epsilon if self.clock is None else max(self.epsilon, self.clock[0])
+
+    @property
+    def ways(self) -> tuple[Problem, ...]:
+        """The problems that this one is: in plain sums, and on the clock; one of them where it has one part only."""
+        if self.clock is None:
+            return (self,)
+        epsilon, delta, most = self.clock
+        ways = []
+        if self.reserved < self.epsilon:  # there is a part on the clock where this is all that is left besides
+            ways.append(replace(self, clock=None, most=self.epsilon))
+        if self.reserved < epsilon:
+            ways.append(replace(self, epsilon=epsilon, delta=delta, clock=None, on_clock=True, most=most))
+        return tuple(ways)
 
     @property
     def target(self) -> float:

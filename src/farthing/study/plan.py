@@ -57,7 +57,7 @@ from farthing.study.release_request import (
     required_by,
     with_controls,
 )
-from farthing.study.study_account import Allowance, StudyAccount, admitting, can_be_counted, price_of_counting
+from farthing.study.study_account import Allowance, StudyAccount, can_be_counted, price_of_counting, usage_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class Plan:
             The plan.
         """
         request = Request.of(study, asked, epsilon, expected)
-        allowance = Allowance(problem.epsilon, problem.delta)
+        allowance = Allowance(problem.epsilon, problem.delta, clock=problem.clock)
         return cls(study, asked, problem, dict(expected or {}), request, allowance, epsilon)
 
     @classmethod
@@ -193,6 +193,9 @@ class Plan:
         stored = earlier.plan["made"]
         asked = earlier.in_order(asked)
         allowance = Allowance(*map(float, stored["allowance"]))
+        if stored.get("clock"):
+            on_clock, delta, most = map(float, stored["clock"])
+            allowance = replace(allowance, clock=(on_clock, delta, most))
         counted = stored.get("counted")
         problem = study.problem(
             asked,
@@ -205,7 +208,7 @@ class Plan:
         if earlier.exact:
             held = {slot: Noise(*noise) for slot, noise in stored["held"].items()}
             facts: dict[str, Any] = {name: float(stored[name]) for name in ("epsilon", "delta", "reserved")}
-            problem = replace(problem, **facts, held=held)
+            problem = replace(problem, **facts, held=held, clock=None, on_clock=bool(stored.get("on_clock")))
         plan = cls.draft(study, asked, problem, expected, epsilon)
         return replace(plan, request=request, allowance=allowance, earlier=earlier)
 
@@ -311,7 +314,7 @@ class Plan:
     @property
     def delta(self) -> float:
         """The delta at which the cost is stated."""
-        return self.problem.delta
+        return self.allocation.problem.delta
 
     @property
     def price(self) -> TheoremPrices:
@@ -521,10 +524,11 @@ class Plan:
         return self._with(control_line("reserve", epsilon=epsilon), "reserve", checked_epsilon(epsilon))
 
     def _reserving(self, epsilon: float) -> dict[str, float]:
-        if not checked_epsilon(epsilon) < self.problem.epsilon:
-            raise InvalidValue(
-                "epsilon", epsilon, f"must be less than the plan's {self.problem.epsilon:g}", "reserve less"
-            )
+        most = self.problem.most_epsilon
+        if not checked_epsilon(epsilon) < most:
+            raise InvalidValue("epsilon", epsilon, f"must be less than the plan's {most:g}", "reserve less")
+        if not epsilon < self.problem.epsilon:  # only the clock has so much
+            return {"reserved": epsilon}
         # With all of delta spent, later plans would find only what plain sums of epsilon leave them.
         part = self.study.allowance(self.problem.epsilon - epsilon)
         return {"reserved": epsilon, "delta": part.delta}
@@ -650,20 +654,22 @@ class Plan:
         with self._with_hints():
             if word == "fit":
                 allocation = self._fit(required_by(control), start)
+                problem = allocation.problem
             else:
                 problem = replace(self.problem, **self._changes(word, *details))
                 allocation = self._allocated(problem, self.allocation)
-        return replace(self, problem=allocation.problem, request=self.request.then(*control), _given=allocation)
+        return replace(self, problem=problem, request=self.request.then(*control), _given=allocation)
 
     def _allocated(self, problem: Problem, start: Allocation | None = None, *, quick: bool = False) -> Allocation:
         """The noises that the ledger would admit now; it is not asked about what was released, or is only looked at."""
-        new = self.earlier is None and not quick
-        admits = admitting(self.study, problem.delta) if new else None
+        # What is only looked at has no ledger's word, but for what may be too much of a clock by far.
+        new = self.earlier is None and (not quick or problem.clock is not None)
+        usage = usage_of(self.study) if new else None
         try:
-            return allocate(problem, start, quick=quick, admits=admits)
+            return allocate(problem, start, quick=quick, usage=usage)
         except Infeasible:
-            if admits is not None:  # where others have spent meanwhile, that is the reason
-                self.study.allowance(self.epsilon)
+            if usage is not None:  # where others have spent meanwhile, that is the reason
+                self.study.allowance(self.epsilon, plan=True)
             raise
 
     def _changes(self, word: str, *details: Any) -> dict[str, Any]:
@@ -684,15 +690,25 @@ class Plan:
 
     def _fit(self, requirements: Mapping[str, Requirement], start: Plan | None) -> Allocation:
         problem = replace(self.problem, requirements=dict(requirements))
+        refusal: Infeasible | None = None
+        for way in problem.ways:
+            try:
+                return self._fit_one_way(way, start)
+            except Infeasible as refused:  # the last, and largest, way has the last word
+                refusal = refused
+        assert refusal is not None
+        raise refusal
+
+    def _fit_one_way(self, problem: Problem, start: Plan | None) -> Allocation:
         allocation = fit(problem, (start or self).allocation)
         share = allocation.problem.epsilon / problem.epsilon
-        if problem.delta > 0 and share < 1:
+        if problem.delta > 0 and share < 1 and not problem.on_clock:
             # Less delta needs no less epsilon, so the share of delta stays at most that of epsilon.
             allocation = fit(replace(problem, delta=problem.delta * share), allocation)
-        refuse_over(allocation.problem.epsilon, problem.epsilon, tuple(requirements))
-        admits = admitting(self.study, allocation.problem.delta)
-        if admits is not None and not admits(allocation.event):
-            refuse_over(allocation.problem.epsilon, 0.0, tuple(requirements))
+        refuse_over(allocation.problem.epsilon, problem.epsilon, tuple(problem.requirements))
+        usage = usage_of(self.study)
+        if usage is not None and not usage(allocation.event, allocation.problem.delta) <= 1:
+            refuse_over(allocation.problem.epsilon, 0.0, tuple(problem.requirements))
         return allocation
 
     @contextmanager
@@ -826,7 +842,8 @@ class Plan:
         return plan_table(self)
 
     def __repr__(self) -> str:
-        return f"Plan({len(self.statistics)} statistics, epsilon={number_text(self.problem.epsilon)}, nothing spent)"
+        epsilon = number_text(self.allocation.problem.epsilon)
+        return f"Plan({len(self.statistics)} statistics, epsilon={epsilon}, nothing spent)"
 
     def explain(self) -> str:
         """In words: what is measured, what each statistic is made of, and why it costs what it does.

@@ -369,8 +369,8 @@ def plan_data(plan: PlanFacts, confidence: float, *, promises: bool = True) -> d
     return {
         "dataset": plan.study.name,
         "account_news": plan.study.account_news,
-        "epsilon": plan.problem.epsilon,
-        "delta": plan.problem.delta,
+        "epsilon": plan.allocation.problem.epsilon,
+        "delta": plan.delta,
         "confidence": confidence,
         "statistics": [statistic.to_dict(confidence, promises=promises) for statistic in plan.statistics],
         "at_once": plan.at_once(confidence).to_dict(),
@@ -411,7 +411,8 @@ def _cost(plan: PlanFacts) -> str:
 
 def _limit(plan: PlanFacts) -> str:
     """What the plan may use, beside the budget where that is more."""
-    limit, budget = plan.problem.epsilon - plan.problem.reserved, plan.study.epsilon
+    problem = plan.allocation.problem
+    limit, budget = problem.epsilon - problem.reserved, plan.study.epsilon
     if limit >= budget:
         return number_text(limit, 6)
     return f"the {number_text(limit, 6)} this plan may use (budget {number_text(budget, 6)})"

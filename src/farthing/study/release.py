@@ -270,7 +270,7 @@ def release_of_plan(
             "release it with the controls it had then, which costs nothing, or plan again with a smaller epsilon=",
         )
     if plan.earlier is not None:
-        study.allowance(plan.cost.upper)  # that of another day was enough then
+        study.allowance(plan.cost.upper, plan=True)  # that of another day was enough then
     study.register()
     kept = predicted(plan)
     levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
@@ -353,7 +353,7 @@ def _recorded(plan: PlanFacts, stored: Stored) -> Release | None:
 
 def predicted(plan: PlanFacts) -> dict[str, Any]:
     """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
-    budget, problem = plan.study.budget, plan.problem
+    budget, problem = plan.study.budget, plan.allocation.problem
     kept: dict[str, Any] = plain(
         {
             **plan_data(plan, 0.95, promises=False),
@@ -367,6 +367,8 @@ def predicted(plan: PlanFacts) -> dict[str, Any]:
             "asked": plan.request.to_dict(),
             "made": {
                 "allowance": [plan.allowance.epsilon, plan.allowance.delta],
+                "clock": plan.allowance.clock,
+                "on_clock": problem.on_clock,
                 "counted": None if plan.design.counted is None else list(astuple(plan.design.counted)),
                 "epsilon": problem.epsilon,
                 "delta": problem.delta,

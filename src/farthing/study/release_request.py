@@ -351,7 +351,7 @@ def changes_of(request: Request, problem: Problem) -> dict[str, Any]:
             requirements = required_by((word, *details))
         elif word == "reserve":
             share = 1 - details[0] / problem.epsilon
-            changes = {"reserved": details[0], "delta": problem.delta * share}
+            changes = {"reserved": details[0], "delta": problem.delta * share if share > 0 else problem.delta}
     return {**changes, "weights": weights, "requirements": requirements}
 
 

@@ -43,11 +43,13 @@ from farthing.study.sessions import monitor_sessions, query_sessions, series_ses
 from farthing.study.study_account import (
     SHARE,
     Allowance,
-    allowances_of,
+    allowance_of,
     count_rows,
     counted_rows,
     left_of,
+    plan_allowance,
     price_of_counting,
+    room_of,
 )
 from farthing.study.synthesis.synthetic_table import (
     SynthesisOffer,
@@ -214,14 +216,15 @@ class Study:
         """
         if allowance is None:
             self._refuse_second_plan()
-            allowance = self.allowance(epsilon)
+            allowance = self.allowance(epsilon, plan=True)
             counted = counted_rows(self, expected)
         if design is None:
             design = design_of(asked, self.dataset, expected, pure=not allowance.delta > 0, counted=counted)
         if not design.slots:
             raise nothing_to_measure(asked)
         rate = drawn_rate(self.dataset) if self.sampling_rate is None else self.sampling_rate
-        return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=rate)
+        clock = allowance.clock if rate is None else None
+        return Problem(design, allowance.epsilon, allowance.delta, sampling_rate=rate, clock=clock)
 
     def count_rows(
         self,
@@ -789,11 +792,14 @@ class Study:
         """
         return stored_synthetic(self.ledger, request_id, rows)
 
-    def allowance(self, epsilon: float | None = None) -> Allowance:
-        """The epsilon and delta that a plan may use now.
+    def allowance(self, epsilon: float | None = None, *, plan: bool = False) -> Allowance:
+        """The epsilon and delta that one charge, or a plan, may use now.
+
+        A plan of Gaussian noise may cost more than any single charge, because the clock pays for it at its exact price.
 
         Args:
             epsilon: Limits it to a part of the budget, by default all that is left.
+            plan: Whether it is for a plan.
 
         Returns:
             The least allowance of all budgets that pay.
@@ -816,8 +822,8 @@ class Study:
                     "epsilon", None, "must be given: it is what a curator is asked for", "plan with epsilon=0.1, say"
                 )
             budgets = [(budget if whole is None else whole, None) for budget, whole in budgets]
-        allowances = allowances_of(budgets, epsilon)
-        return Allowance(min(each.epsilon for each in allowances), min(each.delta for each in allowances))
+        can_use_clock = plan and self.sampling_rate is None and self.dataset.probability == 1
+        return (plan_allowance if can_use_clock else allowance_of)(budgets, epsilon)
 
     def on_request(self) -> Study:
         """The same study for plans that a curator is to approve: they may cost more than the analyst's grant has.
@@ -881,6 +887,11 @@ class Study:
     def left(self) -> float:
         """The epsilon that is left for one more charge: the least of all budgets that pay."""
         return min(left_of(budget, whole)[0].epsilon for budget, whole in self._budgets())
+
+    @property
+    def room(self) -> float:
+        """The epsilon that one more plan may cost: `left`, or more where the clock pays for more Gaussian noise."""
+        return room_of(self._budgets()).epsilon
 
     def _budgets(self) -> list[tuple[Budget, Budget | None]]:
         return [self.budgets_of(name) for name in self.accounts]  # of every account that pays

@@ -8,8 +8,8 @@ choices that depend on answers, decide what is left for the second.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.curator.questions import Single
@@ -22,9 +22,9 @@ from farthing.ledger.account import SUMS_PART
 from farthing.ledger.charge_lifecycle import all_of, command_for_more, command_to_free
 from farthing.mechanisms import DiscreteLaplace
 from farthing.numerics.bounds import rounded_down_text
-from farthing.planner import Admits, Problem
+from farthing.planner import Problem, Usage
 from farthing.planner.planning_problem import NANO
-from farthing.privacy import ApproxDP
+from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.statistics import Statistic
 from farthing.statistics.design import Design
@@ -37,14 +37,16 @@ if TYPE_CHECKING:
 
 
 _CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
+_CLOCK_CRUMB = 2e-3  # the same on a clock, which adds up squares: what is left of it is the root of a few millionths
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """Epsilon and delta for one plan."""
+    """Epsilon and delta for one charge; `clock` are those of a plan that the clock can pay, and the most it can."""
 
     epsilon: float
     delta: float
+    clock: tuple[float, float, float] | None = field(default=None, kw_only=True)
 
 
 class StudyAccount(Protocol):
@@ -85,8 +87,12 @@ class StudyAccount(Protocol):
     def register(self) -> None:
         """Write the budget to the ledger, unless it is there."""
 
-    def allowance(self, epsilon: float | None = None) -> Allowance:
-        """The epsilon and delta that a plan may use now."""
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The names of all budgets that pay."""
+
+    def allowance(self, epsilon: float | None = None, *, plan: bool = False) -> Allowance:
+        """The epsilon and delta that one charge, or a plan, may use now."""
 
     def table_changed(self, request_id: str) -> bool | None:
         """Whether the rows have changed since a request was charged; None if that cannot be detected."""
@@ -112,16 +118,72 @@ def left_of(budget: Budget, whole: Budget | None = None) -> tuple[ApproxDP, bool
     if whole is not None:
         rest = whole.remaining
         left = ApproxDP(min(left.epsilon, rest.epsilon), min(left.delta, rest.delta))
-    return left, not left.epsilon > _CRUMB * budget.total.epsilon
+    both = [budget] if whole is None else [budget, whole]
+    return left, not left.epsilon > _CRUMB * budget.total.epsilon or any(map(_is_run_down, both))
 
 
-def allowances_of(budgets: Iterable[tuple[Budget, Budget | None]], epsilon: float | None = None) -> list[Allowance]:
-    """What each account that pays allows; all that allow too little are named in one refusal."""
+def _is_run_down(budget: Budget) -> bool:
+    """Whether only crumbs are left of a clock, and of plain sums."""
+    return budget.clock_room > 0 and budget.room.epsilon <= _CLOCK_CRUMB * budget.total.epsilon
+
+
+Budgets = Sequence[tuple[Budget, Budget | None]]
+"""Of every account that pays, the budget, or the grant and the budget that it is a grant in."""
+
+
+def allowance_of(budgets: Budgets, epsilon: float | None = None) -> Allowance:
+    """What all accounts that pay allow one charge; all that allow too little are named in one refusal."""
     allowances = [_allowance(budget, epsilon, whole) for budget, whole in budgets]
     short = {_id(each): each for part in allowances if isinstance(part, list) for each in part}
     if short:
         raise _exceeded(list(short.values()), epsilon)
-    return [part for part in allowances if isinstance(part, Allowance)]
+    parts = [part for part in allowances if isinstance(part, Allowance)]
+    return Allowance(min(each.epsilon for each in parts), min(each.delta for each in parts))
+
+
+def plan_allowance(budgets: Budgets, epsilon: float | None = None) -> Allowance:
+    """What they allow a plan, which may have Gaussian noise.
+
+    What plain sums, or the clock for any single charge, can pay is entered there. Beyond that there are two ways: all
+    that they can pay, or so much on the clock at all of delta.
+    """
+    clock = clock_room_of(budgets)
+    left = min(left_of(*pair)[0].epsilon for pair in budgets)
+    amount = None if epsilon is None else checked_epsilon(epsilon)
+    if clock is None or (amount is not None and amount < left + 1 / NANO):
+        return allowance_of(budgets, epsilon)
+    most, delta = clock
+    if amount is not None and not amount < most + 1 / NANO:
+        flat = {_id(each): each for pair in budgets for each in pair if each is not None}
+        short = [each for each in flat.values() if not amount <= each.room.epsilon] or list(flat.values())
+        raise _exceeded(short, amount, plan=max(left, most))
+    sums = allowance_of(budgets)
+    return replace(sums, clock=(most if amount is None else min(amount, most), delta, most))
+
+
+def clock_room_of(budgets: Budgets) -> tuple[float, float] | None:
+    """The epsilon and delta of the largest plan that the clocks of all budgets pay; None where one of them pays none.
+
+    Nor where all of them are as they were opened: then there is nothing to choose, and the first plan may have it all.
+    """
+    flat = [each for pair in budgets for each in pair if each is not None]
+    if all(_is_fresh(each) for each in flat):
+        return None
+    epsilon = min(each.total.epsilon if _is_fresh(each) else each.clock_room for each in flat)
+    delta = min(each.total.delta for each in flat)
+    return (epsilon, delta) if epsilon > 0 and delta > 0 else None
+
+
+def room_of(budgets: Budgets) -> ApproxDP:
+    """The most that one plan may cost: what is left for one charge, or more at all of delta where clocks pay it."""
+    lefts = [left_of(*pair)[0] for pair in budgets]
+    left = ApproxDP(min(each.epsilon for each in lefts), min(each.delta for each in lefts))
+    clock = clock_room_of(budgets)
+    return left if clock is None or not clock[0] > left.epsilon else ApproxDP(*clock)
+
+
+def _is_fresh(budget: Budget) -> bool:
+    return budget.untouched and not budget.withheld
 
 
 def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> Allowance | list[Budget]:
@@ -134,7 +196,7 @@ def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> A
     amount = 0.0 if epsilon is None else checked_epsilon(epsilon)
     if epsilon is not None and not amount > 0:
         raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for all that is left")
-    left, _ = left_of(budget, whole)
+    left, is_spent = left_of(budget, whole)
     both = [budget] if whole is None else [budget, whole]
     untouched = budget.untouched and not budget.withheld
     if whole is not None:
@@ -143,9 +205,9 @@ def _allowance(budget: Budget, epsilon: float | None, whole: Budget | None) -> A
         # A grant may be larger than what it is a grant in.
         totals = [budget.total] if whole is None else [budget.total, whole.total]
         return Allowance(min(each.epsilon for each in totals), min(each.delta for each in totals))
-    crumb = _CRUMB * budget.total.epsilon if epsilon is None else 0
-    if not left.epsilon > crumb:
-        return [each for each in both if not each.remaining.epsilon > max(crumb, amount - 1 / NANO)]
+    if not left.epsilon > 0 or (is_spent and epsilon is None):
+        crumb = _CRUMB * budget.total.epsilon if epsilon is None else amount - 1 / NANO
+        return [each for each in both if not each.remaining.epsilon > crumb or (epsilon is None and _is_run_down(each))]
     if epsilon is None:
         return Allowance(left.epsilon, left.delta)
     # A ledger keeps billionths: a third of a budget, or of what is left of it, is wanted as it is kept.
@@ -165,31 +227,39 @@ def _delta_of_parts(budget: Budget) -> float:
     return min(left, budget.total.delta / SUMS_PART) if budget.untouched else left
 
 
-def _exceeded(short: list[Budget], epsilon: float | None) -> BudgetExceeded:
-    """What is in the way of a plan, all of it, and how much in all each would have to be."""
-    least = min(short, key=lambda each: each.remaining.epsilon)
-    left = least.remaining
-    ways = all_of(_way_out(each, epsilon) for each in short)
-    if epsilon is None or not any(each.remaining.epsilon > 0 for each in short):
+def _exceeded(short: list[Budget], epsilon: float | None, *, plan: float | None = None) -> BudgetExceeded:
+    """What is in the way of a charge, all of it, and how much in all each would have to be.
+
+    `plan` is what all of them together allow a plan, where it is one.
+    """
+
+    def rest(budget: Budget) -> ApproxDP:
+        if plan is None:
+            return budget.remaining
+        return ApproxDP(min(plan, budget.room.epsilon), budget.room.delta)
+
+    least = min(short, key=lambda each: rest(each).epsilon)
+    left = rest(least)
+    ways = all_of(_way_out(each, epsilon, rest(each).epsilon, plan=plan is not None) for each in short)
+    if epsilon is None or not any(rest(each).epsilon > 0 for each in short):
         crumb = f" but {left.epsilon:.2g}" if left.epsilon > 0 else ""
         spent = " and ".join(f"{_called(each)} (epsilon={each.total.epsilon:g})" for each in short)
         message = f"nothing is left of {spent}{crumb}; {ways}."
     else:
-        lefts = " and ".join(
-            f"the {rounded_down_text(each.remaining.epsilon)} left of {_called(each)}" for each in short
-        )
+        lefts = " and ".join(f"the {rounded_down_text(rest(each).epsilon)} left of {_called(each)}" for each in short)
         most = "that" if len(short) == 1 else rounded_down_text(left.epsilon)
         lower = f"plan with no more than {most}, or " if left.epsilon > 0 else ""
         message = f"a plan of epsilon={epsilon:.12g} exceeds {lefts}; {lower}{ways}."
     return BudgetExceeded(message, requested=epsilon, remaining=left, budget_id=_id(least))
 
 
-def _way_out(budget: Budget, epsilon: float | None) -> str:
+def _way_out(budget: Budget, epsilon: float | None, left: float, *, plan: bool) -> str:
     """How a budget that has too little comes to have enough: for the plan that was asked for, or for as much again."""
     needed = budget.total.epsilon or 1.0 if epsilon is None else epsilon
-    more = command_for_more(budget.place, budget.dataset, budget.analyst, budget.total_for(needed), budget.total)
+    total = budget.total_for(needed, plan=plan)
+    more = command_for_more(budget.place, budget.dataset, budget.analyst, total, budget.total)
     kept = sum(amount.epsilon for amount in budget.withheld.values())
-    enough = kept > 0 if epsilon is None else budget.remaining.epsilon + kept >= epsilon
+    enough = kept > 0 if epsilon is None else left + kept >= epsilon
     if not (kept and enough):
         return more
     return f"{command_to_free(budget.place, budget.dataset, budget.withheld, kept)}, or {more}"
@@ -205,18 +275,24 @@ def _id(budget: Budget) -> str:
     return f"{budget.dataset}/{budget.analyst}" if budget.analyst else budget.dataset
 
 
-def admitting(study: StudyAccount, delta: float) -> Admits | None:
-    """What the ledger says to a charge at this delta; None where nothing was spent, and the budget says it all.
+def usage_of(study: StudyAccount) -> Usage | None:
+    """What the ledger says to a charge; None where nothing was spent, and the budgets say it all.
 
     A plan that is made for a request is asked of the dataset's own budget alone.
     """
     asks = study.by_request
     budgets = [] if asks else [study.budget]
     budgets += [] if study.analyst is None else [study.ledger.budget(study.name)]
-    if all(budget.untouched and not budget.withheld for budget in budgets):
+    others = [name for name in study.accounts if name != study.name]
+    if not others and all(map(_is_fresh, budgets)):
         return None
+    names = [study.name, *others] if study.is_registered else others
     analyst = None if asks else study.analyst
-    return lambda event: study.ledger.admits(study.name, event, delta=delta, analyst=analyst, requested=asks)
+
+    def usage(event: Event, delta: float) -> float:
+        return max(study.ledger.usage(name, event, delta=delta, analyst=analyst, requested=asks) for name in names)
+
+    return usage if names else None
 
 
 SHARE = 0.02

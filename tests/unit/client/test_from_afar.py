@@ -20,7 +20,9 @@ def test_an_analyst_spends_a_grant_and_may_not_do_more(connect: Connect) -> None
     assert study.budget.analyst == "bob" and study.budget.total.epsilon == 1.0
     release = study.plan(ft.count(), epsilon=0.05).release(request_id="first")
     assert release.request_id == "bob:first"
-    assert study.budget.spent_upper == pytest.approx(0.05, abs=1e-6)
+    budget = study.budget
+    assert budget.spent_upper == pytest.approx(0.05, abs=1e-6) == budget.odometer
+    assert budget.would_fit[0.1] == 9 and budget.room.epsilon >= budget.remaining.epsilon > 0.9
     with pytest.raises((NotAllowed, RequestRefused)):
         bob.register("other", "people.csv", schema={"age": (0, 110)}, epsilon=1.0)
     with pytest.raises((NotAllowed, RequestRefused)):

@@ -267,14 +267,14 @@ def test_what_a_ledger_would_refuse_is_made_cheaper() -> None:
     problem = Problem(counts([100.0, 20.0]), 1.0, 1e-6)
     asked: list[float] = []
 
-    def admits(event: Event) -> bool:
-        asked.append(compose([event]).epsilon_at(1e-6).upper)
-        return asked[-1] <= 0.9
+    def usage(event: Event, delta: float) -> float:
+        asked.append(compose([event]).epsilon_at(delta).upper)
+        return asked[-1] / 0.9
 
-    found = allocate(problem, admits=admits)
+    found = allocate(problem, usage=usage)
     assert 0.7 <= found.cost.upper <= 0.9 and len(asked) < 12
     free = replace(problem, requirements={"o0": Requirement(allocate(problem).distributions["o0"].error(0.95))})
-    kept = allocate(free, admits=admits)
+    kept = allocate(free, usage=usage)
     assert kept.cost.upper <= 0.9 and kept.distributions["o0"].error(0.95) <= free.requirements["o0"].within
 
 
@@ -315,11 +315,11 @@ def test_a_plan_that_the_ledger_refuses_is_not_tried_over_and_over() -> None:
     """Each offer of more epsilon led to the same cheapest plan, at ever smaller targets: it took half a minute."""
     asked = []
 
-    def admits(event: object) -> bool:
+    def usage(event: object, delta: float) -> float:
         asked.append(event)
-        return False
+        return math.inf
 
     wanted = {"o0": Requirement(20.0), "o1": Requirement(30.0)}
     with pytest.raises(Infeasible) as refused:
-        allocate(Problem(counts([30.0] * 2), 1.0, 1e-9, requirements=wanted), admits=admits)
+        allocate(Problem(counts([30.0] * 2), 1.0, 1e-9, requirements=wanted), usage=usage)
     assert refused.value.epsilon == math.inf and len(asked) <= 18  # it was 279

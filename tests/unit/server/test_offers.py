@@ -81,7 +81,7 @@ def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_
     try:
         ada, bob = served.signed_in("ada"), served.signed_in("bob")
         served.state.ledger(served.caller("ada")).charge(DATASET, 0.020000004, request_id="before", analyst="bob")
-        for client, wanted in ((bob, 0.99), (ada, 2.99)):
+        for client, wanted in ((bob, 1.2), (ada, 3.2)):
             draft = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": wanted}
             fields, message = _fields(client.post(PLANS, json=draft))
             said = re.search(r"exceeds the ([\d.]+) left of", message)
@@ -91,7 +91,7 @@ def test_what_is_said_to_be_left_of_a_budget_or_a_grant_can_be_planned_with(tmp_
                 assert answer.status_code == 200, answer.text
         more = {"epsilon": 1.5, "delta": 1e-7}
         assert ada.put(f"/api/v1/datasets/{DATASET}/grants/bob", json=more).status_code == 200
-        grown = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": 0.99}
+        grown = {"dataset": DATASET, "statistics": [{"kind": "count"}], "epsilon": 1.2}
         assert bob.post(PLANS, json=grown).status_code == 200
     finally:
         served.state.close()
@@ -113,6 +113,47 @@ def test_a_price_that_is_said_is_enough_to_confirm(curator: TestClient, served: 
     said = re.search(r"must be at least ([\d.]+), which", str(dearer.value))
     assert said is not None
     open_wished_session(study, wish, "a session", confirmed=float(said[1]))
+
+
+def test_after_many_charges_a_plan_may_use_what_the_clock_has_room_for(tmp_path: Any) -> None:
+    """Its slider ended at the largest single charge, a seventh of that."""
+    served = served_in(tmp_path)
+    try:
+        ada, bob = served.signed_in("ada"), served.signed_in("bob")
+        ledger = served.state.ledger(served.caller("ada"))
+        for number in range(110):
+            ledger.charge(DATASET, 0.01, request_id=f"before {number}", analyst="bob")
+        draft: dict[str, Any] = {
+            "dataset": DATASET, "expected": EXPECTED,
+            "statistics": [{"kind": "histogram", "column": column} for column in ("age", "sex")],
+        }  # fmt: skip
+        for client in (bob, ada):
+            budget = client.get(f"/api/v1/datasets/{DATASET}/budget", params={"odometer": True}).json()
+            left, room = budget["remaining"]["epsilon"], budget["room"]["epsilon"]
+            assert budget["would_fit"][1]["count"] * budget["would_fit"][1]["epsilon"] > left
+            assert 0.01 < budget["odometer"] < 1.2 and "may claim epsilon" in budget["odometer_sentence"]
+            if client is bob:
+                assert room > 3 * left and f"may cost up to {str(room)[:5]}." in budget["sentence"]
+                assert f"one plan of epsilon {str(room)[:5]}" in budget["would_fit_sentence"]
+            draft["epsilon"] = 9.0
+            fields, message = _fields(client.post(PLANS, json=draft))
+            said = re.search(r"exceeds the ([\d.]+) left of", message)
+            assert said is not None and fields["remaining"]["epsilon"] == room
+            for much in (float(said[1]), room, 0.6 * room, None):
+                for proof in (True, False):
+                    answer = client.post(PLANS, params={"proof": proof}, json={**draft, "epsilon": much})
+                    assert answer.status_code == 200, answer.text
+                    view = answer.json()
+                    assert (
+                        view["cost"]["upper"] <= (much or room) * (1 + 1e-9)
+                        and view["budget"]["room"]["epsilon"] == room
+                    )
+                    assert (
+                        sum(view["bar"][part] for part in ("spent", "plan", "waiting", "free"))
+                        <= 1.001 * view["bar"]["total"]
+                    )
+    finally:
+        served.state.close()
 
 
 def test_a_budget_that_another_one_of_the_same_table_limits_says_so(tmp_path: Any) -> None:

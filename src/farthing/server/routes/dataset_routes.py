@@ -8,7 +8,7 @@ from fastapi import Path, Query
 
 from farthing.server.auth.permissions import Who, guarded
 from farthing.server.http.error_envelope import refusals
-from farthing.server.schemas.budget_schema import BudgetView
+from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
 from farthing.server.schemas.dataset_schema import (
     BudgetWords,
     CheckedDeclaration,
@@ -80,13 +80,13 @@ def described(name: Name, state: TheState, who: Who) -> dict[str, Any]:
 
 @router.get(
     "/datasets/{name}/budget",
-    response_model=BudgetView,
+    response_model=BudgetDetails,
     responses=refusals("not_found"),
     summary="The state of a budget",
 )
-def budget(name: Name, state: TheState, who: Who) -> BudgetView:
-    """The dataset's budget; for an analyst, their grant in it."""
-    return dataset_registry.budget_of(state, who, name)
+def budget(name: Name, state: TheState, who: Who, odometer: bool = False) -> BudgetDetails:
+    """The dataset's budget; for an analyst, their grant in it. The `odometer` reads all charges again."""
+    return dataset_registry.budget_of(state, who, name, odometer=odometer)
 
 
 @router.put(

@@ -216,6 +216,7 @@ class BarView(View):
     withheld: float
     plan: float
     free: float
+    reach: float = Field(description="what a plan of this kind of noise could use: of what remains, or of the room")
 
 
 class BeliefView(View):

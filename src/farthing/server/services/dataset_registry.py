@@ -6,16 +6,17 @@ from contextlib import suppress
 from typing import Any
 
 from farthing.errors import FarthingError, InvalidValue, RequestRefused
-from farthing.ledger import Ledger
+from farthing.ledger import Budget, Ledger
 from farthing.ledger.budget import as_stored
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
-from farthing.server.schemas.budget_schema import BudgetView
+from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
 from farthing.server.schemas.dataset_schema import BudgetWords, CheckedDeclaration, Declaration
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import (
     StoredDeclaration,
     all_declarations,
+    budget_details,
     budget_view,
     canonical,
     dataset_of,
@@ -115,7 +116,8 @@ def dataset_list(state: State, who: Caller) -> dict[str, Any]:
     registered = set(ledger.datasets())
     lines = []
     for each in all_declarations(state.store):
-        budget = _budget(ledger, who, each.account) if each.account in registered else None
+        budgets = _budgets(ledger, who, each.account) if each.account in registered else None
+        budget = None if budgets is None else budget_view(*budgets)
         if budget is not None:
             about = {"name": each.name, "account": each.account, "unit": _unit_text(each.facts)}
             lines.append({**about, "budget": budget})
@@ -165,7 +167,7 @@ def set_budget(state: State, who: Caller, name: str, body: BudgetWords) -> Budge
         _refuse_unplannable(body.delta)
     if total != _new_budget(body, total):
         ledger.set_budget(account, body.epsilon, body.delta)
-    return budget_of(state, who, name)
+    return budget_view(state.ledger(who).budget(account))
 
 
 def grant(state: State, who: Caller, name: str, user: str, body: BudgetWords) -> BudgetView:
@@ -191,7 +193,7 @@ def reserve(state: State, who: Caller, name: str, label: str, body: BudgetWords)
     now = ApproxDP(0.0) if before is None else before
     if now != _new_budget(body, now if body.epsilon else ApproxDP(0.0)):
         ledger.reserve(account, body.epsilon, body.delta, name=label)
-    return budget_of(state, who, name)
+    return budget_view(state.ledger(who).budget(account))
 
 
 def _claim_tables(state: State, ledger: Ledger) -> None:
@@ -230,21 +232,21 @@ def _registered(state: State, who: Caller, name: str) -> tuple[Ledger, str]:
     return ledger, declaration.account
 
 
-def budget_of(state: State, who: Caller, name: str) -> BudgetView:
+def budget_of(state: State, who: Caller, name: str, *, odometer: bool = False) -> BudgetDetails:
     """The budget of a dataset's account; for an analyst, their grant in it."""
     ledger, account = _registered(state, who, name)
-    budget = _budget(ledger, who, account)
-    if budget is None:
+    budgets = _budgets(ledger, who, account)
+    if budgets is None:
         raise not_there(name)
-    return budget
+    return budget_details(*budgets, odometer=odometer)
 
 
-def _budget(ledger: Ledger, who: Caller, name: str) -> BudgetView | None:
-    """The budget that the caller spends from; None for an analyst without a grant."""
+def _budgets(ledger: Ledger, who: Caller, name: str) -> tuple[Budget, Budget | None] | None:
+    """The budget that the caller spends from, and the one above it; None for an analyst without a grant."""
     if who.role != "analyst":
-        return budget_view(ledger.budget(name))
+        return ledger.budget(name), None
     try:
-        return budget_view(ledger.budget(name, who.name), ledger.budget(name))
+        return ledger.budget(name, who.name), ledger.budget(name)
     except InvalidValue:
         return None
 
@@ -265,7 +267,10 @@ def _refuse_another_budget(ledger: Ledger, body: Declaration, dataset: Any, acco
 
 def _description(state: State, who: Caller, declaration: StoredDeclaration) -> dict[str, Any]:
     name, account = declaration.name, declaration.account
-    standing = budget_of(state, who, name)
+    budgets = _budgets(_registered(state, who, name)[0], who, account)
+    if budgets is None:
+        raise not_there(name)
+    standing = budget_view(*budgets)
     dataset = dataset_of(state, declaration)
     ledger = state.ledger(who)
     with suppress(FarthingError):  # then it is described without the other budgets of the same table

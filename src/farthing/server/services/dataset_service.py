@@ -6,22 +6,23 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from farthing.errors import EngineError, FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Budget
-from farthing.numerics.bounds import number_text
+from farthing.numerics.bounds import number_text, rounded_down_text, rounded_up_text
+from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
-from farthing.server.schemas.budget_schema import Amount, BudgetView, Spent
+from farthing.server.schemas.budget_schema import Amount, BudgetDetails, BudgetView, Fitting, Spent
 from farthing.server.services.app_state import State
 from farthing.server.store import Store, now
 from farthing.server.store.store_tables import declarations
 from farthing.study import Study
 from farthing.study.documents.dataset_declaration import declared_dataset
-from farthing.study.study_account import left_of
+from farthing.study.study_account import left_of, room_of
 
 _HARDLY = 1e-5  # a difference that comes from rounding
 
@@ -170,9 +171,11 @@ def study_budget_view(study: Study) -> BudgetView:
     limit = "nothing" if exhausted else f"only epsilon {number_text(left.epsilon)}"
     sentence = f"{view.sentence} The budget of {name} pays for this table too, and has {limit} left."
     remaining = Amount(epsilon=left.epsilon, delta=min(left.delta, view.remaining.delta))
+    room = room_of([study.budgets_of(each) for each in study.accounts])
     return view.model_copy(
         update={
             "remaining": remaining,
+            "room": Amount(epsilon=room.epsilon, delta=room.delta),
             "limited_by": name,
             "exhausted": view.exhausted or exhausted,
             "sentence": sentence,
@@ -183,7 +186,7 @@ def study_budget_view(study: Study) -> BudgetView:
 def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:
     """The view of a budget; `whole` is the dataset's own where it is a grant, which a charge must fit as well."""
     left, exhausted = left_of(budget, whole)
-    spent = budget.spent_upper
+    spent, room = budget.spent_upper, room_of([(budget, whole)])
     return BudgetView(
         dataset=budget.dataset,
         analyst=budget.analyst or None,
@@ -192,10 +195,41 @@ def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:
         waiting=budget.reserved,
         withheld={name: Amount(epsilon=amount.epsilon, delta=amount.delta) for name, amount in budget.withheld.items()},
         remaining=Amount(epsilon=left.epsilon, delta=left.delta),
+        room=Amount(epsilon=room.epsilon, delta=room.delta),
         charges=budget.count,
         exhausted=exhausted,
-        sentence=_budget_sentence(budget, left.epsilon, exhausted),
+        sentence=_budget_sentence(budget, left.epsilon, room.epsilon, exhausted),
     )
+
+
+def budget_details(budget: Budget, whole: Budget | None = None, *, odometer: bool = False) -> BudgetDetails:
+    """The same with what would fit and, if it is asked for, the odometer: all charges are read again for that."""
+    view = budget_view(budget, whole)
+    counts = budget.would_fit
+    if whole is not None:
+        counts = {size: min(count, whole.fitting(size)) for size, count in counts.items()}
+    left = ApproxDP(view.remaining.epsilon, view.remaining.delta)
+    limited = replace(budget, remaining=left, _clock_room=lambda: view.room.epsilon)
+    words = limited.would_fit_words(counts)
+    meter, sentence = _odometer(budget) if odometer else (None, "")
+    return BudgetDetails(
+        **view.model_dump(),
+        would_fit=[Fitting(epsilon=size, count=count) for size, count in counts.items()],
+        would_fit_sentence=f"What would still fit, each decided after the last answer: {words}." if words else "",
+        odometer=meter,
+        odometer_sentence=sentence,
+    )
+
+
+def _odometer(budget: Budget) -> tuple[float | None, str]:
+    """The odometer, None where it has no finite reading, and in words."""
+    epsilon, delta = budget.odometer, number_text(budget.total.delta)
+    if not budget.count:
+        return epsilon, "Nothing was answered yet."
+    if not math.isfinite(epsilon):
+        return None, f"No epsilon holds at delta {delta} for those who stop now because of what was answered."
+    claim = f"epsilon {rounded_up_text(epsilon, 3)} at delta {delta}"
+    return epsilon, f"Whoever stops now, for whatever reason, may claim {claim} for all that was answered."
 
 
 def _shared_note(budget: Budget, left: float) -> str:
@@ -205,7 +239,7 @@ def _shared_note(budget: Budget, left: float) -> str:
     return f" The budget of {budget.dataset}, which is shared, has no more left."
 
 
-def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
+def _budget_sentence(budget: Budget, left: float, room: float, exhausted: bool) -> str:
     total = f"epsilon {number_text(budget.total.epsilon)}"
     what = "grant" if budget.analyst else "budget"
     if budget.analyst:
@@ -230,4 +264,7 @@ def _budget_sentence(budget: Budget, left: float, exhausted: bool) -> str:
             else f"Nothing of {total} is spent yet, and {number_text(left)} is free.{shared}"
         )
     charges = "1 charge" if budget.count == 1 else f"{budget.count:,} charges"
-    return f"{charges} so far; about {number_text(left)} of {total} is left.{shared}"
+    more = ""
+    if room > left * (1 + _HARDLY):
+        more = f" for one charge, and a plan with Gaussian noise may cost up to {rounded_down_text(room, 3)}"
+    return f"{charges} so far; about {number_text(left)} of {total} is left{more}.{shared}"

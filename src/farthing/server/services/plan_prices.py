@@ -171,20 +171,22 @@ def _view(
     cost, budget = outlook.cost, study.ledger.budget(study.name) if study.by_request else study.budget
     about = {"epsilon": study.epsilon, "delta": study.delta}
     local = local_code(asked, study.dataset, study.name, about)
+    standing = study_budget_view(study)
+    reach = standing.room if plan.allocation.problem.on_clock else standing.remaining
     return {
         "id": None,
         "version": None,
         "owner": None,
         "dataset": draft.dataset,
-        "epsilon": plan.problem.epsilon,
+        "epsilon": plan.allocation.problem.epsilon,
         "delta": plan.delta,
         "draft": draft.plain(),
         "cost": {"lower": cost.lower, "upper": cost.upper, "proven": cost.proven},
         "price": outlook.price,
         "statistics": outlook.statistics(),
         "at_once": outlook.at_once,
-        "budget": study_budget_view(study).model_dump(),
-        "bar": outlook.bar(budget),
+        "budget": standing.model_dump(),
+        "bar": {**outlook.bar(budget), "reach": reach.epsilon},
         "risk": outlook.risk,
         "assumed_rows": plan.assumed_rows,
         "sized": [output.name for output in plan.design.outputs if output.sized],

@@ -224,7 +224,7 @@ def _alike(study: Study, asked: PlanDescription, known: Plan) -> bool:
         known.study.dataset is study.dataset
         and known.asked == asked.statistics
         and dict(known.expected) == dict(asked.expected)
-        and (problem.delta > 0) == (study.allowance(asked.epsilon).delta > 0)
+        and (problem.delta > 0) == (study.allowance(asked.epsilon, plan=True).delta > 0)
         and known.design.counted == counted_rows(study, asked.expected)
     )
 

@@ -177,6 +177,9 @@ class Outlook:
             "withheld": withheld,
             "plan": self.cost.upper,
         }
+        if self.plan.allocation.problem.on_clock and math.isfinite(spent):
+            # A clock adds up squares: this is about what the budget will read after the plan.
+            parts["plan"] = math.hypot(spent, self.cost.upper) - spent
         left, widths = budget.total.epsilon, {"total": budget.total.epsilon}
         for name, size in parts.items():
             widths[name] = min(max(size, 0.0), left)

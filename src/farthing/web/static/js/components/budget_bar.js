@@ -39,7 +39,7 @@ export function barOf(budget) {
 
 /** A bar whose free part is what would be admitted: of a grant, others may have spent a part from the whole budget. */
 export function reachable(bar, budget) {
-  const free = worthAWord(Math.min(bar.free, budget.remaining.epsilon - bar.plan), bar.total);
+  const free = worthAWord(Math.min(bar.free, (bar.reach ?? budget.room.epsilon) - bar.plan), bar.total);
   return { ...bar, free, beyond: worthAWord(bar.free - free, bar.total) };
 }
 

@@ -9,8 +9,9 @@ import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
-import { amount, listText } from "../format.js";
+import { amount, listText, privacy } from "../format.js";
 import { may } from "../login_session.js";
+import { More } from "../planner/disclosure.js";
 import { link } from "../router.js";
 import { useLoaded } from "../server_data.js";
 
@@ -48,6 +49,7 @@ function Budget({ data, me, path, reload }) {
     <div class="stack">
       <${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} />
       <p>${budget.sentence}</p>
+      <${Fitting} path=${path} charges=${budget.charges} />
       ${
         budget.exhausted &&
         html`<${Notice} tone="warn" title="Nothing is left to spend">
@@ -57,6 +59,24 @@ function Budget({ data, me, path, reload }) {
       ${me.role === "curator" && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
     </div>
   <//>`;
+}
+
+/** What would still fit, and what may be claimed now: worked out from all charges, so only when somebody looks. */
+function Fitting({ path, charges }) {
+  return (
+    charges > 0 &&
+    html`<${More} summary="What would still fit, and what may be claimed now">${() => html`<${Details} path=${path} />`}<//>`
+  );
+}
+
+function Details({ path }) {
+  const { data, error, reload } = useLoaded(`${path}/budget?odometer=true`);
+  if (error) return html`<${ErrorBox} error=${error} onRetry=${reload} />`;
+  if (!data) return html`<${Loading} label="Reading all charges" lines=${2} />`;
+  return html`<div class="stack small" id="budget-details">
+    <p>${data.would_fit_sentence || `One charge of epsilon ${privacy(data.remaining.epsilon)}, or smaller ones that add up to it.`}</p>
+    <p>${data.odometer_sentence}</p>
+  </div>`;
 }
 
 function PromiseCard({ data }) {

@@ -87,7 +87,7 @@ function beginning(about, saved, me) {
 function Planner({ about, saved: loaded, me, title }) {
   const [first] = useState(() => {
     const start = beginning(about, loaded, me);
-    const draft = fitting(start.draft, about.budget.remaining.epsilon);
+    const draft = fitting(start.draft, about.budget.room.epsilon);
     return { ...start, draft, wanted: draft === start.draft ? null : start.draft.epsilon };
   });
   const [saved, setSaved] = useState(first.saved);
@@ -108,7 +108,7 @@ function Planner({ about, saved: loaded, me, title }) {
   const actions = useActions(planning);
   const view = answer?.view ?? null;
   const budget = view?.budget ?? about.budget;
-  const left = Math.max(0, budget.remaining.epsilon);
+  const left = Math.max(0, budget.room.epsilon); // of a plan, which may have Gaussian noise
   const stale = Boolean(refusal && !refusal.cause.undo);
   if (budget.exhausted || !(left > 0)) {
     return html`<${Page} title=${title} lead=${LEAD}>
