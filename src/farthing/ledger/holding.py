@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -12,6 +13,7 @@ from farthing.ledger.account import Account
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.rights import NONE, Rights
 from farthing.ledger.tamper_evidence import canonical
+from farthing.privacy.events import Event
 from farthing.privacy.units import Unit
 
 
@@ -141,6 +143,21 @@ class Holding:
         """The same for further tables, with what people call them."""
         known = frozenset().union(self.sources or (), signatures)
         return replace(self, sources=known, titles=tuple(dict.fromkeys((*self.titles, *titles))))
+
+
+def usage_in(holdings: Iterable[Holding | None], event: Event, delta: float | None) -> float:
+    """The largest part that an event would take of what any of them has left; infinite for a grant nobody gave.
+
+    >>> from farthing.privacy import ApproxDP
+    >>> usage_in([Holding(Account.of(1.0)), Holding(Account.of(0.5))], ApproxDP(0.25), None)
+    0.25
+    """
+    return max(
+        math.inf
+        if each is None
+        else each.account.usage(each.account.priced(event, delta, each.withheld()), each.withheld())
+        for each in holdings
+    )
 
 
 def checked_reserve(holding: Holding, name: str | None) -> str:

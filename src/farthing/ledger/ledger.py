@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -38,6 +37,7 @@ from farthing.ledger.entries import (
     event_of,
     write_lines,
 )
+from farthing.ledger.holding import usage_in
 from farthing.ledger.ledger_change import (
     Memory,
     Question,
@@ -896,14 +896,8 @@ class Ledger(OpenLedger):
         name, priced = checked_name(dataset, "dataset"), checked_event(event)
         target_delta = None if delta is None else checked_delta(delta)
         reader = self._reader(Question(name, who))
-        whole, own = known(reader, name), reader.own()
-        holdings = [whole] if not who else [whole, own]
-        return max(
-            math.inf
-            if each is None
-            else each.account.usage(each.account.priced(priced, target_delta, each.withheld()), each.withheld())
-            for each in holdings
-        )
+        whole = known(reader, name)
+        return usage_in([whole, reader.own()] if who else [whole], priced, target_delta)
 
     def release(self, charge: Charge, answer: str) -> Receipt:
         """Store the answer of a charge and mark it released; a charge that has an answer keeps the one it has.
@@ -929,12 +923,8 @@ class Ledger(OpenLedger):
         ('released', '{"count": 41}')
         """
         text = checked_answer(answer)
-        entry = self._settle(
-            "released",
-            charge,
-            {"answer": self._chain.answer(_id_of(charge), text), "bytes": len(text.encode())},
-            text,
-        )
+        words = {"answer": self._chain.answer(_id_of(charge), text), "bytes": len(text.encode())}
+        entry = self._settle("released", charge, words, text)
         if entry.kind != "released":
             raise InvalidValue(
                 "charge", charge.request_id, "was forfeited and cannot be released", "use a new request id"
@@ -982,10 +972,8 @@ class Ledger(OpenLedger):
     def _quoted(self, request: Request) -> Quote | None:
         """The price and the entry, worked out before the lock is taken from the accounts as they were seen last."""
         dataset, analyst = request.dataset, request.analyst
-        whole, own = (
-            self._memory.holding(dataset),
-            self._memory.holding(dataset, analyst) if analyst else None,
-        )
+        whole = self._memory.holding(dataset)
+        own = self._memory.holding(dataset, analyst) if analyst else None
         if whole is None or (analyst and own is None):
             reader = self._reader(Question(dataset, analyst))
             whole, own = reader.whole(), reader.own()
