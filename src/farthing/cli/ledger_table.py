@@ -66,6 +66,8 @@ def print_ledger(state: LedgerView, console: Console) -> None:
         console.print(line, highlight=False, markup=False)
     for line in filter(None, map(sources_line, state.budgets)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for line in filter(None, map(lifetime_line, state.budgets)):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for line in filter(None, map(would_fit_line, state.budgets)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     if state.last:
@@ -106,6 +108,7 @@ def json_of_budget(budget: Budget) -> dict[str, Any]:
         "charges": budget.count,
         "unit": budget.unit,
         "sources": list(budget.sources),
+        "lifetime": lifetime_line(budget).strip() or None,
     }
 
 
@@ -136,6 +139,24 @@ def sources_line(budget: Budget) -> str:
     if budget.analyst or budget.sources in ((), (budget.dataset,)):
         return ""
     return f" {_name(budget)}: pays for {', '.join(budget.sources)}"
+
+
+def lifetime_line(budget: Budget) -> str:
+    """What somebody in all periods of an account that renews is protected by; else nothing.
+
+    >>> from farthing.ledger import Budget
+    >>> from farthing.privacy import ApproxDP
+    >>> from farthing.privacy.units import Renewal, Unit
+    >>> whom = Unit(("person",), renewal=Renewal("quarter", "day"))
+    >>> print(lifetime_line(Budget("visits", "", ApproxDP(0.5), 0, 0, {}, ApproxDP(0.5), 0, protects=whom)))
+     visits: somebody in all 4 quarters of a year is protected by epsilon 2; no bound holds for ever
+    """
+    from farthing.ledger.lifetime import lifetime_words
+
+    renewal = None if budget.protects is None else budget.protects.renewal
+    if budget.analyst or renewal is None or renewal.period is not None:  # said once, of all periods
+        return ""
+    return f" {_name(budget)}: {lifetime_words(budget.protects, budget.total)}"
 
 
 def would_fit_line(budget: Budget) -> str:

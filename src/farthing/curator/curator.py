@@ -33,9 +33,11 @@ from farthing.data import Dataset
 from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.table_identity import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
+from farthing.ledger.budget import as_stored
 from farthing.ledger.entries import checked_name
-from farthing.privacy import Event
+from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_real
+from farthing.privacy.units import Renewal
 
 if TYPE_CHECKING:
     from farthing.ledger import Charge, Ledger, Receipt
@@ -123,8 +125,11 @@ class Curator:
         epsilon: float,
         delta: float = 0.0,
         sampling_rate: float | None = None,
+        renewal: Renewal | None = None,
     ) -> None:
         """Open a budget for the rows of `dataset`; whom it protects is written down with it.
+
+        The budget of one period of an account that renews is the one that the account was opened with.
 
         Args:
             dataset: The table with its public facts.
@@ -132,14 +137,36 @@ class Curator:
             epsilon: The epsilon of the budget.
             delta: The delta of the budget.
             sampling_rate: Says that the table is a secret sample of a population, whose budget it then is.
+            renewal: Says that each period has such a budget: what they have in common is opened, which is not one.
 
         Raises:
-            InvalidValue: If the name is registered already, or another budget stands for the table.
+            InvalidValue: If the name is registered already, another budget stands for the table, or the budget of a
+                period is not that of the others.
             NotAllowed: If the ledger was not opened by a curator.
         """
         unit = unit_of(dataset, sampling_rate)
         accounts = accounts_of(self.ledger, dataset, ledger_name, sampling_rate)
+        if accounts.holder is not None:
+            self._open_period(dataset, accounts.holder, ledger_name, as_stored(epsilon, delta))
+            return
+        unit = replace(unit, renewal=renewal)
         self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=accounts.sources, titles=accounts.titles)
+
+    def _open_period(self, dataset: Dataset, whole: str, name: str, budget: ApproxDP) -> None:
+        """Open the budget of one period, as the account says that every period has it; tables stay with the account."""
+        terms = self.ledger.budget(whole)
+        assert dataset.period is not None and terms.protects is not None and terms.protects.renewal is not None
+        if budget != terms.total:
+            raise InvalidValue(
+                "budget",
+                f"epsilon={budget.epsilon:.12g}, delta={budget.delta:.12g}",
+                f"must be that of every {terms.protects.renewal.every}, epsilon={terms.total.epsilon:.12g} and "
+                f"delta={terms.total.delta:.12g}",
+                "use these: what somebody in all periods is protected by rests on them",
+            )
+        renewal = replace(terms.protects.renewal, period=dataset.period[1].names[0])
+        unit = replace(terms.protects, renewal=renewal)
+        self.ledger.register(name, budget.epsilon, budget.delta, unit=unit, sources=())
 
     def attach(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
         """Register the table of `dataset` to an account that is open, unless it is.
@@ -157,7 +184,7 @@ class Curator:
         """
         accounts = self.accounts(dataset, ledger_name, sampling_rate)
         if accounts.sources:
-            self.ledger.attach(accounts.name, accounts.sources, accounts.titles)
+            self.ledger.attach(accounts.holder or accounts.name, accounts.sources, accounts.titles)
             # Again, because another process may have opened an account for the same table: one of the two sees it.
             accounts = self.accounts(dataset, ledger_name, sampling_rate)
         return accounts

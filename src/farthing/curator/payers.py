@@ -23,8 +23,9 @@ from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_
 from farthing.errors import InvalidValue
 from farthing.ledger.entries import checked_name
 from farthing.ledger.ledger import SourceText
+from farthing.ledger.lifetime import lifetime_words
 from farthing.numerics.bounds import number_text
-from farthing.privacy.units import Unit, alike, parts_of
+from farthing.privacy.units import Renewal, Unit, alike, parts_of
 from farthing.statistics.measurements import checked_rate
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def refuse_other_unit(dataset: Dataset, budget: Budget, sampling_rate: float | N
     """Refuse rows whose unit is not that of the budget; protecting groups of it is more, and welcome."""
     unit = unit_of(dataset, sampling_rate)
     meanings = meanings_of(budget, dataset.source_columns)
+    if budget.protects is not None and budget.protects.renewal is not None:
+        _refuse_other_period(dataset, budget.dataset, budget.protects.renewal)
+        meanings = [replace(budget.protects, renewal=None)]
     if meanings is None or meanings == [unit] or (sampling_rate is None and meanings == [unit.alone]):
         return
     if len(meanings) > 1 and (unit in meanings or unit.alone in meanings):
@@ -87,6 +91,64 @@ def refuse_other_unit(dataset: Dataset, budget: Budget, sampling_rate: float | N
         f"must be {budget.unit!r}, for which the budget of {budget.dataset!r} was set",
         way_out or "make the dataset with that unit and those neighbours, or keep this study in another ledger",
     )
+
+
+def _refuse_other_period(dataset: Dataset, account: str, renewal: Renewal) -> None:
+    """Refuse rows of any other period than that of the account; what all periods have in common is no budget."""
+    terms = f"renews={renewal.every!r}, date={renewal.date!r}"
+    if renewal.period is None:
+        raise InvalidValue(
+            "account",
+            account,
+            f"has a budget for each {renewal.every}, of the rows of that {renewal.every} by {renewal.date!r}",
+            f"study one of them: Study(..., {terms}, period=...), a table by itself",
+        )
+    read = dataset.period
+    if read is None or (read[0], read[1].every, read[1].names[0]) != (renewal.date, renewal.every, renewal.period):
+        raise InvalidValue(
+            "account",
+            account,
+            f"has the budget of {renewal.period} by {renewal.date!r}, and no other rows may be read with it",
+            f"study them by themselves: Study(..., {terms}, period={renewal.period!r})",
+        )
+
+
+def period_account(account: str, period: str) -> str:
+    """What the account of one period is called.
+
+    >>> period_account("patients", "2026-03")
+    'patients, 2026-03'
+    """
+    return f"{account}, {period}"
+
+
+def renewal_of(ledger: Ledger, account: str) -> Renewal | None:
+    """How an account renews; None if it does not, or is not open, or is that of one period."""
+    if account not in ledger.datasets():
+        return None
+    protects = ledger.budget(account).protects
+    renewal = None if protects is None else protects.renewal
+    return renewal if renewal is not None and renewal.period is None else None
+
+
+def _renewing(ledger: Ledger, dataset: Dataset, name: str) -> str | None:
+    """The account whose tables that of a period stands for: the periods of one account have its tables together."""
+    if dataset.period is None:
+        return None
+    column, periods = dataset.period
+    end = period_account("", periods.names[0])
+    whole = name.removesuffix(end)
+    renewal = renewal_of(ledger, whole) if name.endswith(end) else None
+    if renewal is None:
+        return None
+    if (renewal.every, renewal.date) != (periods.every, column):
+        raise InvalidValue(
+            "renews",
+            periods.every,
+            f"must be {renewal.every!r} by {renewal.date!r}, as the account {whole!r} was opened",
+            f"pass renews={renewal.every!r}, date={renewal.date!r}",
+        )
+    return whole
 
 
 def meanings_of(budget: Budget, columns: Collection[str]) -> list[Unit] | None:
@@ -186,6 +248,7 @@ class Accounts:
     sources: tuple[SourceText, ...] = ()
     title: str = ""  # what people call the first table
     is_open: bool = True  # whether `name` is in the ledger already
+    holder: str | None = None  # the account that the tables are registered to, where `name` is one period of it
     is_new: bool = False  # whether the first table is registered to it from now on
 
     @property
@@ -196,7 +259,7 @@ class Accounts:
     @property
     def titles(self) -> tuple[str, ...]:
         """What the ledger writes down about the first table, for people."""
-        return (self.title,) if self.is_new or not self.is_open else ()
+        return (self.title,) if self.is_new or (not self.is_open and self.holder is None) else ()
 
 
 class Register:
@@ -283,6 +346,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     too.
     """
     register, first = Register(ledger), checked_name(name, "account")
+    whole = _renewing(ledger, dataset, first)
     others: set[str] = set()
     sources: list[SourceText] = []
     is_new = False
@@ -293,6 +357,8 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
             {first} if place > 0 and set(piece.known_by) & set(sources) else _holding(register, source, piece)
             for piece in pieces
         ]
+        if whole is not None:  # of which only the rows of one period are read, as `dataset.period` says
+            holders = [{first if each == whole else each for each in holding} for holding in holders]
         if place == 0:
             _refuse_other_account(source, first, holders)
             is_new = not all(first in holding for holding in holders)
@@ -317,9 +383,9 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     for each in sorted({first, *others} & register.names):
         way_out = "" if each == first else _OTHER_UNIT.format(each)
         refuse_other_unit(dataset, ledger.budget(each), sampling_rate, way_out)
-    new = tuple(register.new(first, sources))
+    new = tuple(register.new(whole or first, sources))
     title = _title(dataset.sources()[0])
-    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, is_new)
+    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new)
 
 
 def _holding(register: Register, source: Source, piece: Piece) -> set[str]:
@@ -352,6 +418,13 @@ def account_news(accounts: Accounts, budget: Budget) -> str | None:
     >>> print(account_news(Accounts("patients", title="visits.csv", is_open=False), budget))
     opens the account 'patients' (protects person, add-remove; epsilon 1, delta 1e-09) for visits.csv
     """
+    lifelong = lifetime_words(budget.protects, budget.total)
+    if lifelong:
+        return f"{_news(accounts, budget) or f'pays from the account {accounts.name!r}'}; {lifelong}"
+    return _news(accounts, budget)
+
+
+def _news(accounts: Accounts, budget: Budget) -> str | None:
     if not accounts.is_open:
         amount = f"epsilon {number_text(budget.total.epsilon, 6)}, delta {budget.total.delta:g}"
         return f"opens the account {accounts.name!r} (protects {budget.unit}; {amount}) for {accounts.title}"

@@ -194,7 +194,7 @@ class LedgerJournal:
                 "open another session, under another request_id",
             )
         if paying.sources:
-            ledger.attach(paying.name, paying.sources)
+            ledger.attach(paying.holder or paying.name, paying.sources)
 
     def begin(self, round_number: int) -> bool:
         """Charge nothing under the round's own request id: the process that charges first has the round."""

@@ -40,6 +40,7 @@ from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Uni
 from farthing.data.unit_rows import Base, fresh_key, opened_base
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
+from farthing.privacy.periods import Periods
 
 _MASK = "a secret key, redrawn for every run"
 
@@ -144,6 +145,7 @@ class Dataset:
     def rows(self) -> int | None:
         """The number of rows where it is public and no step changes it."""
         fixed = all(not step.drops and not isinstance(step, Union) for step in self._steps)
+        fixed = fixed and self._base.earliest is None and self._base.during is None
         return self._base.rows if fixed else None
 
     @property
@@ -166,6 +168,7 @@ class Dataset:
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
         kept = [] if base.earliest is None else [[base.earliest[0], base.earliest[1].isoformat()]]
+        kept += [] if base.during is None else [[base.during[0], *base.during[1].names, "during"]]
         return [*facts, [definition_of(step) for step in self._steps], self._group, str(self._probability), *kept]
 
     @property
@@ -461,13 +464,53 @@ class Dataset:
         domain = domain_of(column, self.schema)
         if not isinstance(domain, Dates) or not isinstance(since, date):
             raise InvalidValue("column", column, "must be a column of dates, with a day to begin at")
+        self._refuse_changed(column)
+        return replace(self, _base=replace(self._base, earliest=(column, since)))
+
+    def during(self, column: str, every: str, period: str | date) -> Dataset:
+        """The rows of one period by a column of dates, as it stands in the table; of them `max_rows` a unit are kept.
+
+        Rows without a date are in no period. Bounds that the schema declares for the column move no row to another one.
+
+        Args:
+            column: A column of dates of the source.
+            every: "day", "week", "month", "quarter" or "year".
+            period: Its name, such as "2026-03", or a day that lies in it.
+
+        Returns:
+            A new dataset with the same steps. What is computed from it depends on no row of another period.
+
+        Raises:
+            InvalidValue: If the column is not one of dates of the table itself, or the dataset is a union.
+
+        >>> import pyarrow
+        >>> from datetime import date
+        >>> from farthing.data import Count
+        >>> visits = pyarrow.table({"person": [1, 1], "day": [date(2026, 1, 5), date(2026, 2, 7)]})
+        >>> bounds = (date(2020, 1, 1), date(2029, 12, 31))
+        >>> visits = dataset(visits, unit="person", max_rows=1, schema={"day": bounds})
+        >>> [visits.during("day", "month", name).exact({"n": Count()})["n"].tolist() for name in ("2026-02", "2026-03")]
+        [1, 0]
+        """
+        if not isinstance(self._base.declared.columns.get(column), Dates) or column in self._base.lists:
+            raise InvalidValue("date", column, "must be a declared column of dates of the table itself")
+        self._refuse_changed(column)
+        return replace(self, _base=replace(self._base, during=(column, Periods.of(every, period, 1))))
+
+    @property
+    def period(self) -> tuple[str, Periods] | None:
+        """The column of dates and the one period whose rows alone are read; None where others may be, too."""
+        second = any(isinstance(step, Union | JoinOnUnit) for step in self._steps)
+        return None if second else self._base.during
+
+    def _refuse_changed(self, column: str) -> None:
+        """Refuse a column of dates that is not the table's own."""
         joined = [set(step.other.schema) for step in self._steps if isinstance(step, JoinOnUnit)]
         changed = any(column in names for names in (*map(changes_of, self._steps), *joined))
         if column not in self._base.declared or column in self._base.lists or changed:
             raise InvalidValue("column", column, "must be a column of the table itself, which no step has changed")
         if any(isinstance(step, Union) for step in self._steps):
-            raise InvalidValue("dataset", self.name, "must be one table", "a union has two orders of rows")
-        return replace(self, _base=replace(self._base, earliest=(column, since)))
+            raise InvalidValue("dataset", self.name, "must be one table", "take a union of what has no dates yet")
 
     def union(self, other: Dataset) -> Dataset:
         """The rows of both datasets; a unit that is in both reaches as far as in the two together.
@@ -736,6 +779,9 @@ class Dataset:
             links: tuple[Link, ...] = (Link(self.name, own, most, f"at most {rows} kept, {how}"),)
         else:
             links = (Link(self.name, "1", 1, "a unit is one row"),)
+        if self._base.during is not None:
+            column, periods = self._base.during
+            links = (replace(links[0], own=f"{links[0].own} in {periods.names[0]} by {column}"),)
         for step in self._steps:
             links = (*links, step.link(links[-1].rows))
         return links

@@ -51,6 +51,7 @@ from farthing.data.sources import Source, open_source
 from farthing.data.stability import NEIGHBOURS
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
+from farthing.privacy.periods import Periods
 
 EXACT_IN_A_DOUBLE = 2**53
 _TO_DATES = " to dates, or to timestamps without a time zone (the zone decides which day it was)"
@@ -321,6 +322,7 @@ def bounded(table: Any, units: int, max_rows: int, first: str | None = None) -> 
 
 
 MOST_ROWS_A_UNIT = 10**6
+_DAY = "__farthing_day"
 _ROW = "__farthing_row"  # something to select where rows are only counted
 
 
@@ -338,6 +340,7 @@ class Base:
     schema: Schema  # the columns that can be used at once
     lists: tuple[str, ...]  # columns whose cells are lists: they are read after `explode`
     earliest: tuple[str, date] | None = None  # rows from this day on, the earliest of each unit: see `Dataset.earliest`
+    during: tuple[str, Periods] | None = None  # rows of one period: see `Dataset.during`
 
     @property
     def unit_types(self) -> list[str]:
@@ -365,11 +368,15 @@ class Base:
         dated = () if self.earliest is None else self.earliest[:1]
         table = raw.select(
             **self._keys(),
+            **({} if self.during is None else {_DAY: self._day(self.during[0])}),
             **({} if names else {_ROW: ibis.literal(1, "int8")}),
             **{name: cell(name) for name in self.declared if name in columns or name in dated},
         )
         if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
             table = table.filter(*(table[name].notnull() for name in names))
+        if self.during is not None:  # before the bound, which is then one on a unit's rows of this period
+            start, end = self.during[1].edges
+            table = table.filter(table[_DAY] >= literal(start), table[_DAY] < literal(end)).drop(_DAY)
         if self.earliest is not None:  # before the bound, so that older rows use none of it up
             column, since = self.earliest
             table = table.filter(table[column] >= literal(since))
@@ -392,6 +399,14 @@ class Base:
         domain, engine = self.declared[name], self.source.engine
         column = typed(self._plain(name, value), domain, engine, csv=self.source.text_file)
         return read_column(column, domain, engine)
+
+    def _day(self, name: str) -> Any:
+        """The day of a row as it stands in the source: bounds, which another declaration may have others of, move it
+        to no other period.
+        """
+        raw, engine = self.source.table[name], self.source.engine
+        day = typed(self._plain(name, raw), self.declared[name], engine, csv=self.source.text_file)
+        return day.date() if day.type().is_timestamp() else day
 
     def _plain(self, name: str, value: Any) -> Any:
         return self.source.engine.plain(value, padded=name in self.padded)

@@ -16,6 +16,7 @@ from farthing.errors import FarthingError
 from farthing.ledger.account import Account
 from farthing.ledger.holding import Holding
 from farthing.ledger.larger_totals import total_for
+from farthing.ledger.lifetime import lifetime
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ceiling, float_up, rounded_down_text, rounded_text
 from farthing.privacy.events import ApproxDP, Event
@@ -173,6 +174,23 @@ class Budget:
         for event, times in counts.items():
             meter = meter.charge(event, times)
         return meter.epsilon
+
+    def lifetime(self, periods: int, at: float | None = None) -> ApproxDP | None:
+        """What somebody is protected by who is in so many periods of an account that renews.
+
+        Args:
+            periods: How many periods.
+            at: The delta of the whole, by default twice the sum of the deltas of the periods.
+
+        Returns:
+            An epsilon at a delta (see `farthing.ledger.lifetime.lifetime`); None where the account does not renew.
+
+        >>> Budget("census", "", ApproxDP(1.0), 0.7, 0.0, {}, ApproxDP(0.25), 3).lifetime(12) is None
+        True
+        """
+        if self.protects is None or self.protects.renewal is None:
+            return None
+        return lifetime(self.total.epsilon, self.total.delta, periods, at)
 
     def total_for(self, epsilon: float, *, plan: bool = False) -> ApproxDP | None:
         """A total, rounded up, with which so much would be left.

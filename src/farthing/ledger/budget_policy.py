@@ -55,6 +55,13 @@ def attach(tx: Transaction, dataset: str, sources: Iterable[str], titles: Sequen
 def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | None) -> Entry:
     """Give a dataset another budget; what was spent stays spent."""
     before = known(tx, dataset)
+    if isinstance(before.unit, Unit) and before.unit.renewal is not None:
+        raise InvalidValue(
+            "dataset",
+            dataset,
+            "has the budget that every period has: what somebody in all of them is protected by rests on it",
+            "open another account, for other periods, with another budget",
+        )
     after, delta = _changed(before, epsilon, delta)
     return _appended(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))
 

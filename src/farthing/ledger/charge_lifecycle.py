@@ -25,6 +25,7 @@ from farthing.ledger.ledger_change import Reader, Transaction, Whose, known, reg
 from farthing.ledger.tamper_evidence import canonical
 from farthing.numerics.bounds import as_typed
 from farthing.privacy.events import ApproxDP
+from farthing.privacy.units import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def charge(tx: Transaction, request: Request, quote: Quote | None) -> Charged | 
     earlier = tx.charge()
     if earlier is not None:
         return _repeated(tx, request, earlier)
-    whole = known(tx, request.dataset)
+    whole = _one_budget(known(tx, request.dataset), request.dataset)
     reserve = checked_reserve(whole, request.reserve)
     own = tx.own()
     others = {name: _accounts(tx, name) for name in request.others}
@@ -270,7 +271,17 @@ def _by_right(
 def _accounts(tx: Transaction, dataset: str) -> tuple[Holding, Holding | None]:
     """The accounts of another dataset that pays."""
     whole, own = tx.other(dataset)
-    return registered(whole, dataset), own
+    return _one_budget(registered(whole, dataset), dataset), own
+
+
+def _one_budget(holding: Holding, dataset: str) -> Holding:
+    """An account that can be charged: what the periods of one that renews have in common is no budget."""
+    renewal = holding.unit.renewal if isinstance(holding.unit, Unit) else None
+    if renewal is not None and renewal.period is None:
+        raise InvalidValue(
+            "dataset", dataset, f"has a budget for each {renewal.every}, and none of its own", "charge that of a period"
+        )
+    return holding
 
 
 def _charged(

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from farthing.errors import InvalidValue
@@ -22,6 +22,28 @@ _WORDS = re.compile(
     rf"(?:, groups of (?P<group>[1-9]\d*)|{_SAMPLE}(?P<rate>\S+))?",
     re.DOTALL,
 )
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """That a unit is somebody in one period: each period has a budget of its own.
+
+    Args:
+        every: How long periods are: "day", "week", "month", "quarter" or "year".
+        date: The column of dates that says in which period a row lies.
+        period: The period of this budget; None for what all of them have in common.
+
+    >>> print(Renewal("month", "admitted"), "|", Renewal("month", "admitted", "2026-03"))
+    renewed every month by admitted | in 2026-03 by admitted
+    """
+
+    every: str
+    date: str
+    period: str | None = None
+
+    def __str__(self) -> str:
+        what = f"renewed every {self.every}" if self.period is None else f"in {self.period}"
+        return f"{what} by {_quoted(self.date)}"
 
 
 @dataclass(frozen=True)
@@ -43,20 +65,23 @@ class Unit:
     neighbours: str = "add-remove"
     group: int = 1
     sampling_rate: float | None = None
+    renewal: Renewal | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(sorted(self.columns)))
 
     @property
     def alone(self) -> Unit:
-        """The same without groups and without a sample."""
-        return replace(self, group=1, sampling_rate=None)
+        """The same without groups, without a sample and without a renewal."""
+        return replace(self, group=1, sampling_rate=None, renewal=None)
 
     def __str__(self) -> str:
         who = " + ".join(map(_quoted, self.columns)) if self.columns else "row"
         words = f"{who}, {self.neighbours}"
         if self.sampling_rate is not None:
             return f"{words}{_SAMPLE}{self.sampling_rate!r}"
+        if self.renewal is not None:
+            return f"{words}, {self.renewal}"
         return words if self.group == 1 else f"{words}, groups of {self.group}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +92,8 @@ class Unit:
             data["group"] = self.group
         if self.sampling_rate is not None:
             data["sampling_rate"] = self.sampling_rate
+        if self.renewal is not None:
+            data["renewal"] = asdict(self.renewal)
         return data
 
     @classmethod
@@ -74,8 +101,15 @@ class Unit:
         """The unit that `to_dict` wrote; anything else is refused."""
         columns = data.get("columns", [])
         named = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
-        if named:
-            unit = cls(tuple(columns), data.get("neighbours", ""), data.get("group", 1), data.get("sampling_rate"))
+        renewal = data.get("renewal")
+        if named and (renewal is None or (isinstance(renewal, dict) and renewal.keys() == {"every", "date", "period"})):
+            unit = cls(
+                tuple(columns),
+                data.get("neighbours", ""),
+                data.get("group", 1),
+                data.get("sampling_rate"),
+                None if renewal is None else Renewal(**renewal),
+            )
             if unit.neighbours in NEIGHBOURS and unit.to_dict() == dict(data):
                 return unit
         raise InvalidValue("unit", data, "must be a unit as Unit.to_dict writes it")
@@ -108,7 +142,7 @@ def parts_of(words: str) -> tuple[str, Unit] | None:
     """Who is protected, in words, and the rest of a unit; None where the words are something else.
 
     >>> parts_of("person, add-remove, groups of 3")
-    ('person', Unit(columns=(), neighbours='add-remove', group=3, sampling_rate=None))
+    ('person', Unit(columns=(), neighbours='add-remove', group=3, sampling_rate=None, renewal=None))
     """
     match = _WORDS.fullmatch(words)
     if match is None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from farthing.curator.payers import period_account
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.numerics import Bounds
@@ -143,16 +144,18 @@ def study_lines(study: StudyAccount) -> tuple[str, ...]:
     """The dataset and the study, by what is public about them."""
     data = study.dataset
     unit = f", unit={_unit_argument(data.unit)!r}, max_rows={data.rows_per_unit}" if data.unit else ""
-    options = "".join(
-        f", {name}={value!r}"
-        for name, value in (("analyst", study.analyst), ("sampling_rate", study.sampling_rate))
-        if value is not None
-    )
+    named: dict[str, Any] = {"analyst": study.analyst, "sampling_rate": study.sampling_rate}
+    account = study.name
+    if data.period is not None and account.endswith(end := period_account("", data.period[1].names[0])):
+        column, periods = data.period
+        account = account.removesuffix(end)
+        named |= {"renews": periods.every, "date": column, "period": periods.names[0]}
+    options = "".join(f", {name}={value!r}" for name, value in named.items() if value is not None)
     return (
         "import farthing as ft",
         f"dataset = ft.dataset({data.name!r}{unit}, schema=...)  # columns: {', '.join(data.schema)}",
         f"study = ft.Study(dataset, epsilon={study.epsilon!r}, delta={study.delta!r}, "
-        f"account={study.name!r}, ledger=...{options})",
+        f"account={account!r}, ledger=...{options})",
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from farthing.curator import Answered
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
-from farthing.ledger import Ledger, Receipt, Stored
+from farthing.ledger import Budget, Ledger, Receipt, Stored
+from farthing.ledger.lifetime import lifetime_words
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_contents import contents_of
@@ -358,6 +359,7 @@ def predicted(plan: PlanFacts) -> dict[str, Any]:
         {
             **plan_data(plan, 0.95, promises=False),
             "unit": budget.unit,
+            **_renewal(budget),
             "budget": {
                 "total": budget.total.epsilon,
                 "spent_before": budget.spent_upper,
@@ -378,6 +380,14 @@ def predicted(plan: PlanFacts) -> dict[str, Any]:
         }
     )
     return kept
+
+
+def _renewal(budget: Budget) -> dict[str, str]:
+    """The period of the budget, and what somebody in all periods is protected by; nothing where it does not renew."""
+    renewal = None if budget.protects is None else budget.protects.renewal
+    if renewal is None or renewal.period is None:
+        return {}
+    return {"period": renewal.period, "lifetime": lifetime_words(budget.protects, budget.total)}
 
 
 def stored_release(ledger: Ledger, request_id: str) -> Release:

@@ -8,6 +8,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from farthing.adaptive.holdout import Holdout
@@ -39,6 +40,7 @@ from farthing.statistics.public_facts import Counted
 from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
 from farthing.study.release_request import checked_statistics, nothing_to_measure
+from farthing.study.renewal import open_account, period_of, studied_period
 from farthing.study.sessions import monitor_sessions, query_sessions, series_sessions
 from farthing.study.study_account import (
     SHARE,
@@ -79,6 +81,11 @@ class Study:
             nobody named needs it.
         analyst: Spend from the grant of this name.
         name: The same as `account`; deprecated, there until 1.0.
+        renews: "day", "week", "month", "quarter" or "year": the account protects somebody in one such period, and each
+            has a budget of (epsilon, delta) of its own. `account_news` says what somebody in all of them is protected
+            by.
+        date: With `renews`, the column of dates that says in which period a row lies.
+        period: With `renews`, the period whose rows are studied, such as "2026-03"; by default the last that is over.
         sampling_rate: States that the table is itself a secret random sample: every unit of a population came into it
             independently with this probability, and nobody knows who did. A release then costs less, and there can be
             one only: what is computed from one sample is amplified as a whole. For many releases study
@@ -115,6 +122,9 @@ class Study:
         account: str | None = None,
         analyst: str | None = None,
         sampling_rate: float | None = None,
+        renews: str | None = None,
+        date: str | None = None,
+        period: str | datetime.date | None = None,
         name: str | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
@@ -139,6 +149,10 @@ class Study:
             raise InvalidValue("account", given, "must be a text that names an account of the ledger")
         self.ledger = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
         self.name = account_name(self.ledger, dataset, given)
+        self._renewing: str | None = None
+        if renews is not None or date is not None or period is not None:
+            self._renewing = self.name
+            self.dataset, self.name = studied_period(self, renews, date, period)
         self._is_nameless = given is None and is_nameless(dataset)
         # A person who opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
@@ -952,13 +966,10 @@ class Study:
                 + (f"; earlier versions paid from account={self.name!r}" if self.is_registered else ""),
             )
         is_news = self.account_news is not None
-        if not self.is_registered:
-            try:
-                self.curator.register(self.dataset, self.name, self.epsilon, self.delta, self.sampling_rate)
-            except InvalidValue:
-                if not self.is_registered:
-                    raise
-                # Another process was quicker; its word counts like that of any earlier one.
+        if self._renewing is not None:
+            is_news = self._renewing not in self.ledger.datasets()  # periods share their tables
+            open_account(self, self._renewing, replace(period_of(self.dataset), period=None))
+        open_account(self, self.name)
         self._refuse_other_account()
         self.curator.attach(self.dataset, self.name, self.sampling_rate)
         if is_news and self.ledger.role == "curator" and self.analyst is None and is_small(self.dataset):
@@ -992,7 +1003,7 @@ class Study:
         [] 100.0% (99.2% to 100.0%) of the units of pyarrow.Table are in the account 'patients'
         (None, None)
         """
-        return same_people(self.ledger, self.dataset, self.name)
+        return same_people(self.ledger, self.dataset, self._renewing or self.name)
 
     @property
     def curator(self) -> Curator:
@@ -1071,7 +1082,8 @@ class Study:
 
     @property
     def _unit(self) -> Unit:
-        return unit_of(self.dataset, self.sampling_rate)
+        unit = unit_of(self.dataset, self.sampling_rate)
+        return unit if self._renewing is None else replace(unit, renewal=period_of(self.dataset))
 
     def _refuse_other_account(self) -> None:
         """What the curator would refuse to spend from is refused before anybody plans with it."""

@@ -7,6 +7,9 @@ epsilon = 1.0
 delta = 1e-9
 ledger = "study.db"                # beside this file, or a Postgres URL
 account = "patients"               # who is protected, and pays; by default the account of the table
+renews = "month"                   # each month has its own budget, for the rows of that month
+date = "admitted"                  # with renews: by this column of dates
+period = "2026-03"                 # with renews: the month that is asked about; by default the last that is over
 plan_epsilon = 0.5                 # what this plan may use; by default all that is left
 plan_reserve = 0.1                 # of that, what it leaves unspent
 plan_fit = false                   # true: the least epsilon at which every `within` is met
@@ -60,10 +63,16 @@ STUDY_KEYS = (
     "name",
     "analyst",
     "sampling_rate",
+    "renews",
+    "date",
+    "period",
     "plan_epsilon",
     "plan_reserve",
     "plan_fit",
 )
+
+
+_OPTIONS = ("account", "name", "analyst", "sampling_rate", "renews", "date", "period")
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class StudyFile:
     def study(self, ledger: Ledger | str | None = None) -> Study:
         """The study, with its ledger opened."""
         about = self.facts["study"]
-        options = {key: about[key] for key in ("account", "name", "analyst", "sampling_rate") if key in about}
+        options = {key: about[key] for key in _OPTIONS if key in about}
         return Study(
             self.dataset,
             about["epsilon"],

@@ -263,6 +263,9 @@ def _about(release: ReleaseFacts) -> str:
 def _protection(release: ReleaseFacts) -> str:
     """What the noise does for people, or that it does next to nothing."""
     whom = escape(_whom(release.plan))
+    lifelong = str(release.plan.get("lifetime", ""))
+    if lifelong:
+        whom += f". Each period has a budget of its own: {escape(lifelong)}"
     if not release.warnings:
         return f"Noise was added so that nothing here depends noticeably on {whom}."
     warned = "".join(f"</p><p><b>Warning:</b> {escape(text)}" for text in release.warnings)
@@ -275,7 +278,8 @@ def _whom(plan: Any) -> str:
     if unit is not None and not unit.columns:
         return "any one row"
     named = words.split(",")[0] if unit is None else " and ".join(unit.columns)
-    return f"any one {named}, with all of its rows"
+    period = f" of {plan['period']}" if "period" in plan else ""
+    return f"any one {named}, with all of its rows{period}"
 
 
 def _numbers(release: ReleaseFacts) -> str:
