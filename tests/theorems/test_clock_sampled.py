@@ -8,6 +8,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 from benchmarks.clock_prices import ROUNDING, Price, curve
+from flint import arb
 
 from farthing.accounting import compose
 from farthing.accounting.filters import ClockFilter, sampled_cost
@@ -171,3 +172,11 @@ def test_degenerate_samples_and_shares() -> None:
     assert sampled_cost.sampled_cost(NOISY, Fraction(1), Fraction(0)) is None
     with mpmath.workdps(30):
         assert curve(mpf(0), mpf(0)) == 0
+
+
+def test_a_bend_the_wrong_way_lowers_no_bound_of_the_far_tail() -> None:
+    """Points of curves are rounded one by one: a chord may bend by the last digit, and have a mass below 0 there."""
+    atoms = [(1.0, 0.1), (2.0, -1e-3), (-1.5, 0.05), (0.0, 0.85)]
+    pair = sampled_cost._Pair(tuple((arb(loss), arb(mass)) for loss, mass in atoms), arb(0))
+    assert float(pair.beyond(1.2)) == pytest.approx(0.05 * math.exp(0.75))
+    assert pair.beyond(1.8) == 0

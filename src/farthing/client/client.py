@@ -196,6 +196,7 @@ class Client:
         rows: int | None = None,
         neighbours: str = "add-remove",
         account: str | None = None,
+        sample: float | None = None,
     ) -> RemoteStudy:
         """Declare a file of the server's data folder as a dataset, with its public facts and its budget (curators).
 
@@ -210,6 +211,8 @@ class Client:
             rows: The number of rows, where that is public.
             neighbours: "add-remove" or "replace".
             account: The account that protects its people: by default that of the file, or a new one called `name`.
+            sample: The probability with which each unit is in the secret sample that every release draws afresh; by
+                default the whole table is read.
 
         Returns:
             The study of the dataset.
@@ -227,7 +230,8 @@ class Client:
         about = {"name": name, "source": source, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
         facts = {"unit": [unit] if isinstance(unit, str) else unit, "max_rows": max_rows, "rows": rows}
         columns = {column: _column(column, values) for column, values in schema.items()}
-        self._connection.post("/datasets", {**about, **facts, "columns": columns, "account": account})
+        drawn = {} if sample is None else {"sample": sample}
+        self._connection.post("/datasets", {**about, **facts, **drawn, "columns": columns, "account": account})
         return RemoteStudy(self._connection, name)
 
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Budget:

@@ -300,8 +300,14 @@ class Facts:
     def rows(self) -> float:
         """The number of rows to predict errors with: expected, else public, else counted, else assumed.
 
-        Of what was counted it is the low end: fewer rows mean larger errors.
+        Of what was counted it is the low end: fewer rows mean larger errors. Of a sample it is what the draw leaves of
+        the table, on average: people know about how large the table is.
         """
+        share = self.dataset.probability
+        return self._table_rows if share == 1 else max(1.0, share * self._table_rows)
+
+    @property
+    def _table_rows(self) -> float:
         if "rows" in self.expected:
             number = checked_real(self.expected["rows"], "expected['rows']")
             if not 1 <= number < 1e15:

@@ -33,9 +33,9 @@ def about_rows(dataset: Dataset) -> str | None:
     neither the numbers nor their margins of error
     >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
     >>> print(about_rows(ft.dataset(visits, schema={"age": (0, 110)}).sample(0.25)))
-    numbers, their margins of error and expected rows are about a secret sample, drawn for this release: each row is in
-    it with probability 0.25. For the table, divide counts, sums and their margins by 0.25; a count of n
-    in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
+    numbers and their margins of error are about a secret sample, drawn for this release: each row is in it with
+    probability 0.25 (the rows that you expect are those of the table). For the table, divide counts, sums and their
+    margins by 0.25; a count of n in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
     parts = [part for part in (_about_sample(dataset), _about_units(dataset)) if part]
     return "; ".join(parts) or None
@@ -49,8 +49,9 @@ def _about_sample(dataset: Dataset) -> str | None:
     whose = " and ".join(dataset.unit) if dataset.unit else "row"
     spread = 1.96 * math.sqrt(dataset.rows_per_unit * (1 - rate)) / rate
     return (
-        "numbers, their margins of error and expected rows are about a secret sample, drawn for this release: each "
-        f"{whose} is in it with probability {rate:.6g}. For the table, divide counts, sums and their margins by "
+        f"numbers and their margins of error are about a secret sample, drawn for this release: each {whose} is in it "
+        f"with probability {rate:.6g} (the rows that you expect are those of the table). For the table, divide counts, "
+        "sums and their margins by "
         f"{rate:.6g}; a count of n in the sample then has a further error of about {ceiling(spread, 2)} sqrt(n) from "
         "the draw (95%)"
     )

@@ -275,3 +275,22 @@ def test_a_delta_that_is_left_out_stays_as_it_is(curator: TestClient, served: An
     kept = curator.put(f"{path}/reserves/later", json={"epsilon": 0.25}).json()["withheld"]
     assert kept == {"later": {"epsilon": 0.25, "delta": 1e-7}}
     assert curator.put(f"{path}/reserves/later", json={"epsilon": 0}).json()["withheld"] == {}
+
+
+def test_a_dataset_is_declared_as_a_secret_sample(curator: TestClient, served: Any) -> None:
+    for share in (0.0, 1.0, 1.5):
+        assert curator.post("/api/v1/datasets", json={**NEW, "name": "a tenth", "sample": share}).status_code == 422
+    told = {**with_file(served, "a tenth"), "sample": 0.1}
+    checked = curator.post("/api/v1/datasets/check", json={**told, "neighbours": "replace"}).json()
+    assert [each["where"] for each in checked["problems"]] == ["neighbours"]
+    made = curator.post("/api/v1/datasets", json=told)
+    assert made.status_code == 201 and "is in it with probability 0.1." in made.json()["unit_sentence"]
+    assert curator.post("/api/v1/datasets", json=told).status_code == 201
+    assert curator.post("/api/v1/datasets", json={**told, "sample": None}).status_code == 409
+    draft = {"dataset": "a tenth", "statistics": [{"kind": "count"}], "epsilon": 0.2, "expected": {"rows": 5_000}}
+    view = curator.post("/api/v1/plans/price", json=draft).json()
+    assert view["about"].startswith("numbers and their margins of error are about a secret sample")
+    assert view["counting"] is None
+    session = {"dataset": "a tenth", "alpha": 0.9, "queries": 5, "columns": ["age"], "rows": 60, "epsilon": 0.2}
+    refused = curator.post("/api/v1/sessions/price", json=session)
+    assert refused.status_code == 422 and "study the whole table" in refused.text

@@ -16,6 +16,7 @@ from farthing.data import Count, Dataset
 from farthing.data.aggregates import aggregate as queries
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.privacy import ApproxDP
+from farthing.statistics.design import design_of
 
 ROWS = 20_000
 
@@ -134,7 +135,7 @@ def test_rows_without_a_unit_are_sampled_in_one_query_or_not_at_all(
 def test_the_plan_says_that_numbers_are_about_a_sample(people: Dataset, tmp_path: Path) -> None:
     plan = study_of(people, tmp_path).plan(ft.count(), epsilon=0.5)
     for text in (str(plan), str(plan.release())):
-        assert "about: numbers, their margins of error and expected rows are about a secret sample" in text
+        assert "about: numbers and their margins of error are about a secret sample" in text
         assert "with probability 0.1" in text
 
 
@@ -191,3 +192,12 @@ kind = "count"
     value = asked.plan(study).release()["count"].values
     assert 100 < value < 300  # ten deviations of 10 around 200
     study.close()
+
+
+def test_expected_rows_are_those_of_the_table() -> None:
+    """Of which a sample keeps a share; people do not know how large a sample will be."""
+    table = pyarrow.table({"sex": ["F", "M"]})
+    people = ft.dataset(table, schema={"sex": ["F", "M"]}, name="people")
+    for drawn, rows in ((people, 2_000), (people.sample(0.25), 500)):
+        design = design_of([ft.count()], drawn, expected={"rows": 2_000})
+        assert design.output("count").reference.tolist() == [rows]

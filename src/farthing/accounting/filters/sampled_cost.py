@@ -142,8 +142,12 @@ class _Pair(NamedTuple):
         return beside + (x / 2).exp() * self.infinite - _tilted(x, level)
 
     def beyond(self, epsilon: float) -> Any:
-        """A bound of both curves at epsilon: all that has a larger loss, in either direction."""
-        far = (mass * (abs(loss) / 2).exp() for loss, mass in self.atoms if not abs(loss) <= epsilon)
+        """A bound of both curves at epsilon: all that has a larger loss, in either direction.
+
+        Chords of rounded points may bend the wrong way in the last digit, and have a mass below 0 there. What it takes
+        away from a curve is not counted on.
+        """
+        far = (mass * (abs(loss) / 2).exp() for loss, mass in self.atoms if not (abs(loss) <= epsilon or mass < 0))
         return sum(far, self.infinite)
 
     def least_cost(self, level: Fraction) -> Fraction | None:

@@ -54,13 +54,18 @@ class CheckedDeclaration(Words):
     rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
         None, description="the number of rows, where it is public"
     )
+    sample: Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)] | None = Field(
+        None, description="the probability with which each unit is in the secret sample that every release draws afresh"
+    )
     columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(default_factory=dict)
     epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
 
     def plain(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
-        facts = self.model_dump(exclude={"columns", "account"} if self.account is None else {"columns"})
+        # What older versions did not know is left out, so that a declaration from then is the same text.
+        left_out = {"columns", *(name for name in ("account", "sample") if getattr(self, name) is None)}
+        facts = self.model_dump(exclude=left_out)
         return {
             **facts,
             "columns": {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()},

@@ -23,12 +23,12 @@ _FEW = 6  # categories that are named in a sentence
 def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dataset:
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
-    `facts` are `unit`, `max_rows`, `neighbours`, `rows` and `columns`, each {"range": [0, 110]} (with "real": true for
-    numbers with fractions, where the source does not say, and "decimal": "," for text), {"categories": [...]} (with
-    "trim" and "lower") or {"flags": true}.
+    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `sample` and `columns`, each {"range": [0, 110]} (with "real":
+    true for numbers with fractions, where the source does not say, and "decimal": "," for text), {"categories": [...]}
+    (with "trim" and "lower") or {"flags": true}.
     """
-    columns = facts["columns"]
-    return dataset(
+    columns, share = facts["columns"], facts.get("sample")
+    declared = dataset(
         replace(source, name=name),
         unit=facts.get("unit"),
         max_rows=facts.get("max_rows"),
@@ -36,6 +36,7 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
         rows=facts.get("rows"),
         schema={column: _domain(column, entry, source) for column, entry in columns.items()},
     )
+    return declared if share is None else declared.sample(share)
 
 
 def _domain(column: str, entry: Any, source: Source) -> Any:
@@ -97,9 +98,8 @@ def checked_declaration(name: str, facts: Mapping[str, Any], source: Source) -> 
             unit = unit_sentence(declared_dataset(name, facts, source))
         except FarthingError as problem:
             where = problem.name if isinstance(problem, InvalidValue) else "columns"
-            problems.append(
-                (where if where in ("unit", "max_rows", "neighbours", "rows") else "columns", _sentence(problem))
-            )
+            known = where in ("unit", "max_rows", "neighbours", "rows", "sample")
+            problems.append((where if known else "columns", _sentence(problem)))
     return Checked(unit, sentences, tuple(problems))
 
 
@@ -128,14 +128,20 @@ def column_sentence(column: str, dataset: Dataset) -> str:
 def unit_sentence(dataset: Dataset) -> str:
     """Whom the dataset protects, in one sentence."""
     change = "replaced by another" if dataset.neighbours == "replace" else "added or removed"
+    drawn = ""
+    if dataset.probability < 1:
+        who = "everybody" if dataset.unit else "every row"
+        drawn = f" Each release reads a secret sample, drawn afresh: {who} is in it with probability "
+        drawn += f"{number_text(dataset.probability, 6)}."
     if not dataset.unit:
-        return f"Protects every row: the budget limits what anybody can learn about whether one row was {change}."
+        whether = f"whether one row was {change}"
+        return f"Protects every row: the budget limits what anybody can learn about {whether}.{drawn}"
     named = " and ".join(dataset.unit)
     kept = dataset.stability().rows_per_unit
     rows = "one row" if kept == 1 else f"{kept:,} rows"
     return (
         f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and the budget "
-        f"limits what anybody can learn about whether all of somebody's rows were {change}."
+        f"limits what anybody can learn about whether all of somebody's rows were {change}.{drawn}"
     )
 
 

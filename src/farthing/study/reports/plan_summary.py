@@ -103,7 +103,7 @@ class Outlook:
         required = problem.requirements.get(statistic.name)
         error, percent_of = statistic.error(), self._percent_of(statistic)
         scale = _scale(statistic) if percent_of else None
-        expected = _expected_value(statistic, self.plan.expected)
+        expected = _expected_value(statistic, self.plan.expected, self.plan.study.dataset.probability)
         labels = statistic.output.labels
         return {
             "name": statistic.name,
@@ -206,13 +206,13 @@ def _scale(statistic: PlannedStatistic) -> float | None:
     return scale if 1e-200 < scale < math.inf else None
 
 
-def _expected_value(statistic: PlannedStatistic, expected: Mapping[str, Any]) -> float | None:
+def _expected_value(statistic: PlannedStatistic, expected: Mapping[str, Any], share: float) -> float | None:
     """The one number that somebody expects of it, said by its name, by its column or as the number of rows."""
     asked = statistic.output.statistic
     value = expected.get(statistic.name)
     if value is None and not asked.by and asked.where is None:
         if asked.kind == "count":
-            value = expected.get("rows")
+            value = expected.get("rows") if share == 1 else None  # of a sample, rows are those of the table
         elif asked.kind in ("mean", "std") and isinstance(expected.get(asked.column), tuple):
             value = expected[asked.column][0 if asked.kind == "mean" else 1]
     if isinstance(value, list | tuple) and len(value) == 1:

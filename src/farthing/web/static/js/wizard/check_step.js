@@ -18,6 +18,7 @@ const MENDED_IN = {
   delta: [3, "the budget"],
   unit: [1, "the person"],
   max_rows: [1, "the person"],
+  sample: [1, "the sample"],
   neighbours: [1, "the person"],
   rows: [1, "the person"],
 };

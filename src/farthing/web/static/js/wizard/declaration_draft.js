@@ -13,6 +13,7 @@ export const EMPTY = {
   maxRows: null,
   neighbours: "add-remove",
   rows: null,
+  sample: null,
   columns: {},
   epsilon: 1,
   delta: 1e-6,
@@ -125,6 +126,12 @@ const CHECKS = [
         id: "wizard-rows",
         text: "The number of rows is a whole number from 1; leave it empty if it is not public.",
       },
+    draft.neighbours !== "replace" &&
+      draft.sample !== null &&
+      !(draft.sample > 0 && draft.sample < 1) && {
+        id: "wizard-sample",
+        text: "The share of a sample is a number between 0 and 1; leave it empty to read the whole file.",
+      },
   ],
   (draft) => {
     const names = declarable(draft);
@@ -191,6 +198,7 @@ export function bodyOf(draft) {
     max_rows: byColumn ? draft.maxRows : null,
     neighbours: draft.neighbours,
     rows: draft.neighbours === "replace" ? draft.rows : null,
+    sample: draft.neighbours === "replace" ? null : draft.sample,
     columns,
     epsilon: draft.epsilon,
     delta: draft.delta,

@@ -54,6 +54,16 @@ export function UnitStep({ draft, change, problemAt }) {
       </div>
     </details>
     ${
+      draft.neighbours !== "replace" &&
+      html`<details open=${draft.sample !== null}>
+      <summary>Should releases read a secret sample only?</summary>
+      <div class="stack inset">
+        <${NumberField} id="wizard-sample" label="Share of the persons in a sample" optional value=${draft.sample} onValue=${(sample) => set({ sample })} error=${problemAt("wizard-sample")}
+          hint="Every release draws a new sample, and nobody learns who is in it, so that each costs less. Its numbers are about the sample. Example: 0.1 for one person in ten. Leave it empty to read the whole file." />
+      </div>
+    </details>`
+    }
+    ${
       draft.who &&
       html`<${Notice} title="What is promised">
       <p>${promise(draft)}</p>
