@@ -3,7 +3,8 @@
 A stream is a list of charges between 0.001 and 0.05, in steps of 0.001, in random order; in mixed streams about half
 are Gaussian noise of multiplier 1/charge. How many of them fit a budget
 
-    by the clock, which allows anything else at any time;
+    by Renyi divergences, by the clock with plain sums, by `StreamFilter` and by a ledger, which all allow anything
+        else at any time;
     if the stream is known, but the analyst may leave it at any time for Gaussian noise, as much as the clock has left
         then (as long as it has paid for all so far), found by dynamic programming over the losses;
     if the stream is fixed in advance.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,9 @@ from rich.console import Console
 from scipy.special import ndtr
 
 from farthing.accounting.compose import compose
-from farthing.accounting.filters import ClockFilter
+from farthing.accounting.filters import ClockFilter, RenyiFilter, StreamFilter
 from farthing.accounting.filters.clock_costs import CLOCK_UNITS
+from farthing.ledger.account import Account
 from farthing.privacy import ApproxDP, Event, GaussianNoise
 
 Floats = NDArray[np.float64]
@@ -77,8 +80,32 @@ def reached(stream: list[Event], clocks: list[float], epsilon: float) -> float:
     return float(value[REACH])
 
 
-def counts(stream: list[Event], epsilon: float, delta: float) -> tuple[int, int, int]:
-    """How many charges fit by the clock, with the stream known, and fixed in advance."""
+def admitted(budget: Any, stream: list[Event]) -> int:
+    """How many charges of a stream a filter or an account admits."""
+    for count, event in enumerate(stream):
+        if isinstance(budget, Account):
+            after = budget.admitted(budget.priced(event))
+        else:
+            after = budget.charge(event) if budget.admits(event) else None
+        if after is None:
+            return count
+        budget = after
+    return len(stream)
+
+
+def counts(stream: list[Event], epsilon: float, delta: float) -> tuple[int, ...]:
+    """How many charges fit by Renyi, the clock, in streams and in a ledger; with the stream known; fixed in advance."""
+    whole = (
+        RenyiFilter(epsilon, delta, leak=0),
+        ClockFilter(epsilon, delta, leak=0, equal_charges=False),
+        StreamFilter(epsilon, delta, leak=0),
+        Account.of(epsilon, delta),
+    )
+    return *(admitted(budget, stream) for budget in whole), *freedom(stream, epsilon, delta)
+
+
+def freedom(stream: list[Event], epsilon: float, delta: float) -> tuple[int, int]:
+    """With the stream known, and fixed in advance."""
     budget = ClockFilter(epsilon, delta, leak=0, equal_charges=False)
     clocks: list[float] = []
     for event in stream:
@@ -93,7 +120,7 @@ def counts(stream: list[Event], epsilon: float, delta: float) -> tuple[int, int,
         known += 1
     while compose(stream[: fixed + 1]).epsilon_at(delta).upper <= epsilon:
         fixed += 1
-    return len(clocks) - 1, known, fixed
+    return known, fixed
 
 
 def main() -> None:
@@ -105,11 +132,10 @@ def main() -> None:
         for mixed in (False, True):
             draw = random.Random(options.seed)
             table = [counts(drawn_stream(draw, mixed), epsilon, delta) for _ in range(options.streams)]
-            clock, known, fixed = (sum(column) / len(table) for column in zip(*table, strict=True))
-            Console().print(
-                f"({epsilon:g}, {delta:g}){', half Gaussian' if mixed else ''}: clock {clock:.1f}, "
-                f"known stream {known:.1f}, fixed {fixed:.1f}"
-            )
+            means = [f"{sum(column) / len(table):.1f}" for column in zip(*table, strict=True)]
+            named = zip(("Renyi", "clock", "streams", "ledger", "known stream", "fixed"), means, strict=True)
+            text = ", ".join(f"{name} {mean}" for name, mean in named)
+            Console().print(f"({epsilon:g}, {delta:g}){', half Gaussian' if mixed else ''}: {text}", width=200)
 
 
 if __name__ == "__main__":

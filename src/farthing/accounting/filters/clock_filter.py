@@ -162,7 +162,7 @@ class ClockFilter(SlackFilter):
         largest = Fraction(0)
         if self._clock:
             with precise_balls():
-                far = gaussian_curve(ball(Fraction(0)), ball(Fraction(self._clock, CLOCK_UNITS)))
+                far = gaussian_curve(ball(Fraction(0)), ball(Fraction(self._whole_gaussian, CLOCK_UNITS)))
                 alone = lower_fraction(2 * far.atanh()) if far < 1 else None
             largest = max(largest, alone or Fraction(0))
         if self._epsilon_sum is not None:
@@ -190,12 +190,13 @@ class ClockFilter(SlackFilter):
         """Take the event so often, level by level: as long as a level is kept, one charge costs the same."""
         while count and self._clock is not None:
             spare = self._spare() if isinstance(event, Sampled) else Spare()
-            step = _affordable(event, self._clock, spare.leak(event))
+            gaussian = self._gaussian(event, count, spare.leak(event))
+            step = affordable(event, gaussian, spare.leak(event))
             if step is None:
                 self._set(_clock=None)
                 return
             kept, cost = step
-            times = min(count, (self._clock - kept) // cost.clock) if cost.clock else count
+            times = min(count, (gaussian - kept) // cost.clock) if cost.clock else count
             if cost.leak:
                 times = min(times, spare.left // cost.leak)
             excess = self._excess + times * cost.excess
@@ -206,13 +207,24 @@ class ClockFilter(SlackFilter):
             )
             count -= times
 
+    @property
+    def _whole_gaussian(self) -> int:
+        """What of the clock can pay for charges of any kind: all of it."""
+        assert self._clock is not None
+        return self._clock
+
+    def _gaussian(self, event: Event, count: int, leak: int) -> int:
+        """What of the clock pays for these charges."""
+        assert self._clock is not None
+        return self._clock
+
     def _spare(self) -> Spare:
         """What far tails of samples may use of delta: some of what is set aside for own deltas."""
         whole, left = self._leak_budget(), self._leak_budget() - self._leak_sum
         return Spare(math.floor(whole * CLOCK_UNITS), self._start, math.floor(left * CLOCK_UNITS))
 
 
-def _affordable(event: Event, clock: int, leak: int = 0) -> tuple[int, ClockCost] | None:
+def affordable(event: Event, clock: int, leak: int = 0) -> tuple[int, ClockCost] | None:
     """The highest level, in units, that a clock can keep after paying for the event, and what it pays."""
     left = clock
     while True:
@@ -257,7 +269,7 @@ def most_alike(epsilon: Fraction, slack: Fraction, event: Event) -> int:
     assert each  # other events are not counted
     clocks = [clock_of(epsilon, slack)]
     while len(clocks) <= LONGEST_PATH + 1:
-        step = _affordable(event, clocks[-1])
+        step = affordable(event, clocks[-1])
         if step is None:
             break
         clocks.append(clocks[-1] - step[1].clock)

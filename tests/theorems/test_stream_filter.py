@@ -1,0 +1,176 @@
+"""StreamFilter: its table against a slow twin at 40 digits, games against analysts, streams of different charges."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import pytest
+from benchmarks.clock_games import Game, Question, played
+from benchmarks.clock_streams import drawn_stream
+from benchmarks.stream_games import FAULTS, Coarse, for_game, stream_games
+
+from farthing.accounting import compose
+from farthing.accounting.filters import ClockFilter, StreamFilter, stream_table
+from farthing.accounting.filters.clock_costs import CLOCK_UNITS
+from farthing.errors import InvalidValue
+from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise, Sampled
+
+mpf = mpmath.mpf
+
+
+class Twin:
+    """V_k by its definition: chords as functions, Gaussian cells by normal integrals."""
+
+    def __init__(self, lattice: Any, clock: Fraction) -> None:
+        self.points = [mpf(lattice.h) * n for n in range(lattice.low, lattice.high + 1)]
+        self.h, self.low, self.clock = mpf(lattice.h), lattice.low, mpf(clock.numerator) / clock.denominator
+        self.reach = len(lattice.noise) // 2
+
+    def chord(self, values: list[Any], x: Any) -> Any:
+        y = mpmath.exp(-x)
+        if x <= self.points[0]:
+            return values[0]
+        if x >= self.points[-1]:
+            return 1 - y / mpmath.exp(-self.points[-1]) * (1 - values[-1])
+        n = min(int(mpmath.floor(x / self.h)) - self.low, len(values) - 2)
+        low, high = mpmath.exp(-self.points[n]), mpmath.exp(-self.points[n + 1])
+        return values[n] + (low - y) / (low - high) * (values[n + 1] - values[n])
+
+    def response(self, values: list[Any], size: float) -> list[Any]:
+        e = mpf(size)
+        truth = 1 / (1 + mpmath.exp(-e))
+        return [truth * self.chord(values, x + e) + (1 - truth) * self.chord(values, x - e) for x in self.points]
+
+    def noise(self, values: list[Any]) -> list[Any]:
+        """In every cell a chord is A - B e^-z: its integral is A times the mass under P less B times that under Q."""
+        root, s, total = mpmath.sqrt(self.clock), self.clock, []
+        for x in self.points:
+            mean = mpmath.ncdf((-self.reach * self.h - s / 2) / root) * self.chord(values, x - self.reach * self.h)
+            mean += mpmath.ncdf((-self.reach * self.h + s / 2) / root)
+            for n in range(-self.reach, self.reach):
+                a, b = n * self.h, (n + 1) * self.h
+                left, right = self.chord(values, x + a), self.chord(values, x + b)
+                fall = (right - left) / (mpmath.exp(-a) - mpmath.exp(-b))
+                p, q = (mpmath.ncdf((b + t) / root) - mpmath.ncdf((a + t) / root) for t in (-s / 2, s / 2))
+                mean += (left + fall * mpmath.exp(-a)) * p - fall * q
+            total.append(mean)
+        return total
+
+
+def test_the_table_is_what_its_definition_says_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_table, "_CELLS", 2)
+    prices = stream_table._Prices.of(1.0, 0.0331 / 60, 60, 0.1)
+    assert prices is not None
+    clock = Fraction(331, 10**4 * 60)
+    lattice = stream_table._Lattice.of(1.0, clock, prices, 1e-9)
+    menus = [menu._replace(prices=menu.prices[::4], sizes=menu.sizes[::4]) for menu in map(prices.menu, range(1, 5))]
+    rows = list(lattice.values(menus, 1))
+    with mpmath.workdps(40):
+        twin = Twin(lattice, clock)
+        values = [[max(mpf(0), -mpmath.expm1(-x)) for x in twin.points]]
+        for k, menu in enumerate(menus, start=1):
+            moves = [twin.noise(values[k - 1])]
+            asked = zip(menu.prices, menu.sizes, strict=True)
+            moves += [twin.response(values[k - n], size) for n, size in asked if n <= k]
+            values.append([max(column) for column in zip(*moves, strict=True)])
+        for (k, row), exact in zip(rows, values, strict=True):
+            for value, true in zip(row, exact, strict=True):
+                assert true * (1 - mpf("1e-14")) <= value <= true * (1 + mpf("1e-9")) + mpf("1e-30"), k
+    assert len(rows) == 5 and any(n > 1 for menu in menus for n in menu.prices)
+
+
+def _game(epsilon: float, delta: float, *charges: tuple[Any, int]) -> Game:
+    return Game(epsilon, delta, 0.0, 0.02, tuple(Question(charge, size, size) for charge, size in charges))
+
+
+GAMES = {
+    "MoreUnits": _game(1.381620059, 6.95e-06, (ApproxDP(0.08), 4), (GaussianNoise(9.974698252548835), 4)),
+    "HalfExchange": _game(0.731899775, 0.00165, (ApproxDP(0.08), 4), (GaussianNoise(9.974698252548835), 4)),
+    "SmallerSizes": _game(1.27543816, 5.95e-09, (ApproxDP(0.12), 6), (ApproxDP(0.06), 3)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_analyst_wins_against_a_planted_fault_and_not_against_the_filter(fault: type[Coarse]) -> None:
+    game = GAMES[fault.__name__]
+    assert game.reached(for_game(fault)(game)) > 1.2 * game.delta
+    assert game.reached(for_game(Coarse)(game)) <= game.delta
+
+
+@pytest.mark.slow
+def test_no_game_is_lost() -> None:
+    outcome = played(itertools.islice(stream_games(2), 20), for_game(Coarse), 5)
+    assert outcome.games == 5 and outcome.holds and outcome.worst > 0.3, outcome
+
+
+def _admitted(budget: ClockFilter, stream: list[Any]) -> int:
+    for count, event in enumerate(stream):
+        if not budget.admits(event):
+            return count
+        budget = budget.charge(event)
+    return len(stream)
+
+
+@pytest.mark.slow
+def test_streams_of_different_charges_come_near_the_optimum_of_fixed_ones_and_never_exceed_it() -> None:
+    draw, counts = random.Random(1), []
+    for mixed in (False, True, False, True):
+        stream = drawn_stream(draw, mixed, count=90)
+        most = _admitted(StreamFilter(1.0, 1e-9, leak=0), stream)
+        assert compose(stream[:most]).epsilon_at(1e-9).upper <= 1.0
+        within = next(n for n in range(most, 90) if compose(stream[: n + 1]).epsilon_at(1e-9).upper > 1.0)
+        counts.append((_admitted(ClockFilter(1.0, 1e-9, leak=0), stream), most, within))
+    clock, streams, fixed = (sum(column) for column in zip(*counts, strict=True))
+    assert 0.9 * fixed < streams <= fixed and streams > 1.06 * clock
+
+
+def _small(**more: Any) -> Coarse:
+    return Coarse(1.0, 1e-9, leak=0, largest=0.05, **more)
+
+
+def test_gaussian_noise_takes_its_clock_and_other_charges_what_the_menu_says() -> None:
+    budget = _small()
+    table, start = budget._table, budget._clock
+    assert start is not None and table.count * table.unit == start
+    noisy = budget.charge(GaussianNoise(50.0), count=3)
+    assert noisy._clock == start - 3 * CLOCK_UNITS // 2500
+    assert 0 <= noisy._pocket < table.step * table.unit
+    price = table.price(Fraction(1, 25), table.count)
+    assert price and budget.charge(0.04)._units == budget.charge(LaplaceNoise(25.0))._units == table.count - price
+    assert price * table.unit < 0.95 * CLOCK_UNITS * 0.04**2
+
+
+@pytest.mark.parametrize("charge", [0.001, 0.12, Sampled(GaussianNoise(5.0), 0.01), LaplaceNoise(500.0)])
+def test_what_is_not_on_the_menu_pays_as_on_a_clock_that_is_no_longer_than_the_units(charge: Any) -> None:
+    budget, clock = Coarse(1.0, 1e-6, largest=0.05), ClockFilter(1.0, 1e-6, equal_charges=False)
+    after, beside = budget.charge(charge), clock.charge(charge)
+    assert None not in (after._clock, beside._clock, budget._clock, clock._clock)
+    spent, dear = budget._clock - after._clock, clock._clock - beside._clock  # type: ignore[operator]
+    assert dear <= spent <= 1.3 * dear + budget._table.step * budget._table.unit
+    assert after._pocket >= 0
+
+
+def test_when_nothing_pays_any_more_plain_sums_go_on_and_what_remains_fits() -> None:
+    budget = _small().charge(0.05, count=15)
+    assert budget.admits(budget.remaining.epsilon) and not budget.admits(budget.remaining.epsilon * 1.001)
+    over = _small().charge(0.9)
+    assert over._clock is None and over.admits(0.1) and not over.admits(0.11)
+
+
+@pytest.mark.parametrize("make", [lambda: Coarse(0.1, 0.3, leak=0), lambda: Coarse(3.0, 1e-6, leak=0, largest=0.01)])
+def test_where_all_sizes_are_too_small_for_a_menu_the_clock_is_whole(make: Callable[[], Coarse]) -> None:
+    budget = make()
+    whole = ClockFilter(budget.epsilon, budget.delta, leak=0)
+    assert budget._clock == whole._clock and budget._units == 0
+    assert math.isclose(budget.charge(0.01).spent.epsilon, whole.charge(0.01).spent.epsilon)
+
+
+def test_a_largest_charge_above_the_budget_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="largest"):
+        StreamFilter(1.0, 1e-9, largest=1.5)
