@@ -41,6 +41,10 @@ from farthing.statistics.measurements import Noise
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _FAR_ABOVE = 1.25  # times the target: what costs so much at least is not looked for once more in other ways
 _EVEN_FACTORS = (2.0, 1.5, 1.25, 1.1, 1.0, 0.99, 0.95, 0.9, 0.8)  # times the strengths of even shares, until proven
+_SAME = 1e-7  # relative difference of two standard errors that are the same
+_AIM = 1e-6  # by so much a kept error is put below what it was
+_STRIDE = 1.5  # times the step to there: what it takes from others makes them say less once more
+_NARROWED = 12  # how often the noise of what is kept is lowered
 _TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
 
 Usage = Callable[[Event, float], float]
@@ -153,18 +157,16 @@ class Allocation:
         ratios = np.sqrt(np.where(known, np.maximum(even, NOTHING) / np.maximum(errors, NOTHING), 1.0))
         return dict(zip(self.model.outputs, ratios.tolist(), strict=True))
 
-    def error_of(self, name: str) -> dict[str, float]:
-        """The mean squared relative error of a statistic that other slots say something about; else nothing.
+    def kept_with(self, name: str) -> dict[str, Mapping[str, Noise]]:
+        """What keeps the error of a statistic beyond its own noises: all noises, where others say something about it.
 
         Args:
             name: The statistic.
 
         Returns:
-            Its error by its name.
+            The noises by its name; nothing where its own noises decide its error.
         """
-        row = self.model.outputs.index(name)
-        errors = self.model.errors(self.division.shares.kinds, self.division.shares.strengths)
-        return {name: float(errors[row])} if row in self.model.linked else {}
+        return {name: self.noises} if self.model.outputs.index(name) in self.model.linked else {}
 
     @property
     def fits(self) -> bool:
@@ -268,10 +270,48 @@ def _does(start: Allocation, problem: Problem, usage: Usage | None) -> bool:
         outputs[name].promised(start.noises).worst(asked.confidence) <= asked.within
         for name, asked in problem.requirements.items()
     )
-    if not met or any(start.noises[slot] != noise for slot, noise in problem.held.items()):
+    own = {slot.name for name in problem.kept for slot in outputs[name].slots}
+    if not met or any(start.noises[slot] != noise for slot, noise in problem.held.items() if slot not in own):
         return False
     made = replace(start, problem=problem)
-    return made.fits and _admitted(made, usage)
+    return made.fits and _admitted(made, usage) and not _exceeded(problem, start.noises)
+
+
+def _exceeded(problem: Problem, noises: Mapping[str, Noise]) -> dict[str, float]:
+    """How many times as large as kept the error of a statistic is, where it is most too large.
+
+    Compared are the standard errors of its cells, and what plans show: its error at 95% confidence.
+    """
+    outputs = {output.name: output for output in problem.design.outputs}
+    ratios = {}
+    for name, then in problem.kept.items():
+        now, before = (
+            np.append(distribution.standard_errors, distribution.error(0.95))
+            for distribution in map(outputs[name].predicted, (noises, then))
+        )
+        ratio = float(np.max(now / np.maximum(before, 1e-300), initial=0.0))
+        if not ratio <= 1 + _SAME:
+            ratios[name] = ratio
+    return ratios
+
+
+def _narrowed(problem: Problem, made: Allocation, exceeded: Mapping[str, float]) -> Problem:
+    """The problem with less noise held for what is kept and came out too large because others say less about it.
+
+    An error falls with its own strength to the power of the part that its own noise has in its square.
+    """
+    shares, held = made.division.shares, dict(problem.held)
+    squares = made.model.linear * made.model.variances(shares.kinds, shares.strengths)
+    for name, ratio in exceeded.items():
+        row = made.model.outputs.index(name)
+        own = made.model.read[row]
+        part = float(squares[row, own].sum() / max(float(squares[row].sum()), 1e-300))
+        factor = (ratio * (1 + _AIM)) ** (_STRIDE / max(part, 0.1))
+        for place in np.flatnonzero(own).tolist():
+            slot = made.model.names[place]
+            kind, strength = made.model.strength(place, held.get(slot, made.noises[slot]))
+            held[slot] = made.model.noise(place, kind, strength * factor)
+    return replace(problem, held=held)
 
 
 def _lacking(model: Model, usage: Usage | None) -> Lacks:
@@ -303,10 +343,25 @@ def _lacking(model: Model, usage: Usage | None) -> Lacks:
 
 def _alike(one: Problem, other: Problem) -> bool:
     """Whether two offers to one problem differ in nothing but epsilon."""
-    return one.requirements == other.requirements and one.held == other.held
+    return one.requirements == other.requirements and one.held == other.held and one.kept == other.kept
 
 
 def _proven(
+    problem: Problem, model: Model, search: Search, usage: Usage | None, requirements: Requirements | None = None
+) -> Allocation:
+    """The best division whose cost is proven to fit and in which what is kept is no larger than it was."""
+    made = _fitting(problem, model, search, usage, requirements)
+    narrower = problem
+    for _ in range(_NARROWED):
+        exceeded = _exceeded(problem, made.noises)
+        if not exceeded:  # the problem itself does not depend on the way there
+            return made if narrower is problem else replace(made, problem=problem)
+        narrower = _narrowed(narrower, made, exceeded)
+        made = _fitting(narrower, model, search_of(narrower, model), usage)
+    raise _too_dear(problem, math.inf)
+
+
+def _fitting(
     problem: Problem, model: Model, search: Search, usage: Usage | None, requirements: Requirements | None = None
 ) -> Allocation:
     """The best division whose cost is proven to fit.

@@ -42,6 +42,8 @@ _OVER = 0.02  # an error so little above its ceiling is left there
 _LEVEL = 1 + 1.5 * _OVER  # times its ceiling, where errors count as below
 _REWEIGHTINGS = 2  # of linked outputs
 _AGREED = 0.02  # how far squared errors may be from what the weights say
+_CLIMB = 50.0  # in logarithms, above the price of a division that is near
+_DEAREST = 600.0  # logarithm of a price that a number can hold
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
 _HALVES = (0.5 ** np.arange(1, 11)).tolist()  # how closely the room beside choices is used, before all is scaled
@@ -321,12 +323,14 @@ class Search:
     ) -> Division:
         """Secant steps on the logarithm of the price, the saddle following."""
         low, high = -math.inf, math.inf
-        log_price, slope = math.log(price), -0.3
+        log_price, slope, cost = math.log(price), -0.3, 0.0
         before: tuple[float, float] | None = None
         last_strengths: Floats | None = None
         search = self
         floor = min(floor, 0.999 * goal)
         for turn in range(_ROUNDS):
+            if log_price > min(math.log(price) + _CLIMB, _DEAREST):  # limits and what is held take all there is
+                raise Unaffordable(max(cost, self.target))
             shares, weights = search._within_limits(weights, saddle, math.exp(log_price))
             cost, fresh = saddle_cost(self._losses(shares), self.delta, saddle)
             gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
@@ -355,7 +359,7 @@ class Search:
             following = log_price + step
             if not low < following < high:
                 following = (low + high) / 2 if math.isfinite(high - low) else log_price + step
-            if self.delta > 0:
+            if self.delta > 0 and self.divider.free.any():
                 # At another order privacy is measured otherwise: the price follows, so that the strengths stay.
                 own = self.divider.model.losses(shares.kinds, shares.strengths, self.divider.free)
                 shift = math.log(own.pull(saddle) / own.pull(fresh))
@@ -390,7 +394,7 @@ class Search:
             power, last = np.where(gap * last < 0, 0.6 * power, power), gap
             more = weights[active] * np.exp(np.clip(power * gap, -12.0, 12.0))
             weights = weights.copy()
-            weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e280)
+            weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e250)
         return shares, weights
 
     # --- the common scale ---------------------------------------------------------------------------------------
@@ -502,12 +506,8 @@ class Search:
 
 def search_of(problem: Problem, model: Model) -> Search:
     """The search that belongs to a problem, without limits on errors."""
-    held = Shares(np.zeros(len(model.names), dtype=np.int64), np.ones(len(model.names)))
-    free = np.ones(len(model.names), dtype=bool)
-    for place, name in enumerate(model.names):
-        if name in problem.held:
-            held.kinds[place], held.strengths[place] = model.strength(place, problem.held[name])
-            free[place] = False
+    held = model.shares_of(problem.held)
+    free = np.array([name not in problem.held for name in model.names])
     pure = problem.inner_delta == 0
     for place, name in enumerate(model.names):
         can = model.allowed[place, [LAPLACE, EXPONENTIAL]].any() if free[place] else held.kinds[place] != GAUSSIAN
@@ -527,8 +527,7 @@ def search_of(problem: Problem, model: Model) -> Search:
     floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), NOTHING)
     # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
     bound = known & (share > NOTHING) & (not problem.requirements and not problem.held)
-    kept = np.array([problem.kept.get(name, math.inf) for name in model.outputs])
-    ceilings = np.minimum(np.where(bound, share, math.inf), kept)
+    ceilings = np.minimum(np.where(bound, share, math.inf), _kept_squares(problem, model))
     wished = problem.requirements or problem.held or problem.inner_delta > problem.target
     rivals = (not wished) * model.choices_alone(problem.target, problem.inner_delta, own / own.sum())
     first = even
@@ -540,6 +539,15 @@ def search_of(problem: Problem, model: Model) -> Search:
     )
     divider = Divider(model.at(first), held, free, pure)
     return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, rivals, even)
+
+
+def _kept_squares(problem: Problem, model: Model) -> Floats:
+    """The mean squared relative errors of what is kept (inf: not kept)."""
+    squares = np.full(len(model.outputs), math.inf)
+    for name, noises in problem.kept.items():
+        row, shares = model.outputs.index(name), model.shares_of(noises)
+        squares[row] = model.at(shares).errors(shares.kinds, shares.strengths)[row]
+    return squares
 
 
 def _summed(losses: Losses) -> float:

@@ -302,6 +302,14 @@ class Model:
         rest = sigma**2 - (float(self.narrowing[place]) if sigma >= self.wide[place] else 0.0)
         return kind, l2 / math.sqrt(rest) if rest > 0 else math.inf
 
+    def shares_of(self, noises: Mapping[str, Noise]) -> Shares:
+        """Kinds and strengths of noises that are given by the names of slots; Laplace noise of epsilon 1 elsewhere."""
+        shares = Shares(np.zeros(len(self.names), dtype=np.int64), np.ones(len(self.names)))
+        for place, name in enumerate(self.names):
+            if name in noises:
+                shares.kinds[place], shares.strengths[place] = self.strength(place, noises[name])
+        return shares
+
 
 def _allowed(slots: Sequence[Slot]) -> NDArray[np.bool_]:
     return np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])

@@ -124,7 +124,7 @@ class Offers:
 
     def _holds_in_the_way(self) -> list[str]:
         held = self.problem.held
-        if not held or not self.lacks(replace(self.problem, held={})) <= 1:
+        if not held or not self.lacks(replace(self.problem, held={}, kept={})) <= 1:
             return []
         return sorted({o.name for o in self.problem.design.outputs if any(s.name in held for s in o.slots)})
 

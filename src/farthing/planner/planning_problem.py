@@ -184,9 +184,9 @@ class Problem:
         weights: How much a statistic matters; 1 where nothing is said. With 8 it gets about twice the share of the
             budget that it has with 1, and so about half the error.
         requirements: What error a statistic must not exceed.
-        held: Slots whose noise stays as it is.
-        kept: Statistics whose mean squared relative error is to stay at or below a number: those whose slots are held,
-            where other slots say something about them, too.
+        held: Slots whose noise stays as it is, or becomes less for the sake of what is `kept`.
+        kept: Statistics whose error is not to grow beyond what it is under these noises of all slots: those whose own
+            slots are held, where other slots say something about them, too.
         reserved: The part of epsilon that is left unspent.
         sampling_rate: The probability with which each unit of the population came into the table, if the rows are a
             secret Poisson sample; (epsilon, delta) is then the cost for the population.
@@ -206,7 +206,7 @@ class Problem:
     weights: Mapping[str, float] = field(default_factory=dict)
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
     held: Mapping[str, Noise] = field(default_factory=dict)
-    kept: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    kept: Mapping[str, Mapping[str, Noise]] = field(default_factory=dict, kw_only=True)
     reserved: float = 0.0
     sampling_rate: float | None = None
     clock: tuple[float, float, float] | None = field(default=None, kw_only=True)

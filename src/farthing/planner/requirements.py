@@ -273,9 +273,8 @@ class Requirements:
             squares = self._squares(division.shares)
             for name, row in missed.items():
                 ratio = max(self.problem.requirements[name].within / errors[name], 0.1)
-                limits[row] = min(float(squares[row]), limits[row]) * min(ratio, 1.0) ** 2 * (1 - 1e-3 * 1.3**turn)
-            if not (limits > 0).all():
-                break
+                less = max(1 - 1e-3 * 1.3**turn, 0.1)
+                limits[row] = min(float(squares[row]), limits[row]) * min(ratio, 1.0) ** 2 * less
             try:
                 division = solve(limits, division)
             except Unaffordable as refused:

@@ -682,7 +682,7 @@ class Plan:
         if word == "require":
             return {"requirements": {**self.problem.requirements, name: Requirement(*numbers)}}
         held = {**self.problem.held, **self._held_noises(name)}
-        return {"held": held, "kept": {**self.problem.kept, **self.allocation.error_of(name)}}
+        return {"held": held, "kept": {**self.problem.kept, **self.allocation.kept_with(name)}}
 
     def _held_noises(self, name: str) -> dict[str, Noise]:
         slots = self.named(name).output.slots

@@ -354,7 +354,7 @@ def _recorded(plan: PlanFacts, stored: Stored) -> Release | None:
 
 def predicted(plan: PlanFacts) -> dict[str, Any]:
     """The plan as it is kept with its answers: with whom it protects, the budget it met, and what asked for it."""
-    budget, problem = plan.study.budget, plan.allocation.problem
+    budget, problem, noises = plan.study.budget, plan.allocation.problem, plan.allocation.noises
     kept: dict[str, Any] = plain(
         {
             **plan_data(plan, 0.95, promises=False),
@@ -375,7 +375,7 @@ def predicted(plan: PlanFacts) -> dict[str, Any]:
                 "epsilon": problem.epsilon,
                 "delta": problem.delta,
                 "reserved": problem.reserved,
-                "held": {slot: [noise.kind, noise.parameter] for slot, noise in problem.held.items()},
+                "held": {slot: [noises[slot].kind, noises[slot].parameter] for slot in problem.held},
             },
         }
     )
