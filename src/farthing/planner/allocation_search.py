@@ -527,7 +527,7 @@ def search_of(problem: Problem, model: Model) -> Search:
     floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), NOTHING)
     # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
     bound = known & (share > NOTHING) & (not problem.requirements and not problem.held)
-    ceilings = np.minimum(np.where(bound, share, math.inf), _kept_squares(problem, model))
+    ceilings = np.minimum(np.where(bound, share, math.inf), model.kept_squares(problem.kept))
     wished = problem.requirements or problem.held or problem.inner_delta > problem.target
     rivals = (not wished) * model.choices_alone(problem.target, problem.inner_delta, own / own.sum())
     first = even
@@ -539,15 +539,6 @@ def search_of(problem: Problem, model: Model) -> Search:
     )
     divider = Divider(model.at(first), held, free, pure)
     return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, rivals, even)
-
-
-def _kept_squares(problem: Problem, model: Model) -> Floats:
-    """The mean squared relative errors of what is kept (inf: not kept)."""
-    squares = np.full(len(model.outputs), math.inf)
-    for name, noises in problem.kept.items():
-        row, shares = model.outputs.index(name), model.shares_of(noises)
-        squares[row] = model.at(shares).errors(shares.kinds, shares.strengths)[row]
-    return squares
 
 
 def _summed(losses: Losses) -> float:
