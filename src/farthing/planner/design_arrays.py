@@ -310,17 +310,20 @@ class Model:
                 shares.kinds[place], shares.strengths[place] = self.strength(place, noises[name])
         return shares
 
+    def kept_squares(self, kept: Mapping[str, Mapping[str, Noise]]) -> Floats:
+        """The mean squared relative errors of outputs under the noises they are kept with (inf: not kept)."""
+        squares, model = (
+            np.full(len(self.outputs), math.inf),
+            self.for_sums(),
+        )  # then, other kinds may have been allowed
+        for name, noises in kept.items():
+            row, shares = self.outputs.index(name), model.shares_of(noises)
+            squares[row] = model.at(shares).errors(shares.kinds, shares.strengths)[row]
+        return squares
+
 
 def _allowed(slots: Sequence[Slot]) -> NDArray[np.bool_]:
     return np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
-
-    def kept_squares(self, kept: Mapping[str, Mapping[str, Noise]]) -> Floats:
-        """The mean squared relative errors of outputs under the noises they are kept with (inf: not kept)."""
-        squares = np.full(len(self.outputs), math.inf)
-        for name, noises in kept.items():
-            row, shares = self.outputs.index(name), self.shares_of(noises)
-            squares[row] = self.at(shares).errors(shares.kinds, shares.strengths)[row]
-        return squares
 
 
 def curve_at(table: Floats, epsilon: float) -> float:
