@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import secrets
@@ -13,7 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from farthing.curator.payers import Accounts, accounts_of, are_other_tables, drawn_rate, table_marks, unit_of
+from farthing.curator.payers import (
+    Accounts,
+    accounts_of,
+    are_other_tables,
+    drawn_rate,
+    partition_facts,
+    reach_of,
+    table_marks,
+    unit_of,
+)
 from farthing.curator.questions import (
     Answers,
     Finish,
@@ -35,6 +45,7 @@ from farthing.data.table_identity import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.ledger.budget import as_stored
 from farthing.ledger.entries import checked_name
+from farthing.ledger.partitions import Part, partition_digest, partition_id, reserved_for_parts
 from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_real
 from farthing.privacy.units import Renewal
@@ -188,6 +199,61 @@ class Curator:
             # Again, because another process may have opened an account for the same table: one of the two sees it.
             accounts = self.accounts(dataset, ledger_name, sampling_rate)
         return accounts
+
+    def divide(self, dataset: Dataset, by: str, ledger_name: str, epsilon: float, delta: float = 0.0) -> dict[Any, str]:
+        """Divide a table into disjoint parts, once and for all; what all of them may cost is charged now.
+
+        Args:
+            dataset: The table with its public facts; nothing was done to it, except that columns were cut into bins.
+            by: A column of categories or flags, which divides it.
+            ledger_name: The account that pays.
+            epsilon: The epsilon of each part.
+            delta: The delta of each part.
+
+        Returns:
+            The account of each part, by the value of `by`.
+
+        Raises:
+            InvalidValue: If rows of one unit may be in several parts, or changes of the table cannot be detected.
+            BudgetExceeded: If the account does not have what the parts may cost.
+            NotAllowed: If the ledger was not opened by a curator.
+        """
+        parts, reach, table = dataset.split(by), reach_of(dataset, by), fingerprint_of(dataset)
+        accounts = self.attach(dataset, ledger_name)
+        if not dataset.is_divisible() or accounts.others or accounts.part is not None:
+            raise InvalidValue("dataset", dataset.name, "must be a table of one account, as it is", "split it first")
+        if table is None or self.analyst is not None:
+            rule = "must be a file or a frame, divided by its curator: a part is one of a table that does not change"
+            raise InvalidValue("dataset", dataset.name, rule, "ask for statistics by the column in one plan")
+        dataset.prepare()
+        budget = as_stored(epsilon, delta)
+        digest = partition_digest(partition_facts(dataset, by, budget))
+        number = self._partition_number(ledger_name, by, digest, table)
+        charge = self.ledger.charge(
+            ledger_name,
+            reserved_for_parts(budget.epsilon, budget.delta, reach),
+            request_id=partition_id(ledger_name, by, number),
+            digest=digest,
+            table=table,
+        )
+        if charge.state == "reserved":
+            self.ledger.release(charge, json.dumps({"partition": by, "parts": [str(value) for value in parts]}))
+        names = {}
+        for value in parts:
+            part = Part(ledger_name, by, str(value), number, reach, digest)
+            self.ledger.open_part(part, budget.epsilon, budget.delta, unit_of(dataset))
+            names[value] = part.name
+        return names
+
+    def _partition_number(self, name: str, by: str, digest: str, table: str) -> int:
+        """That of the same partition of the same table, or of the next one."""
+        number = 1
+        while (stored := self.ledger.stored(request_id := partition_id(name, by, number))) is not None:
+            same = self.ledger.table_changed(request_id, table) is False
+            if same and stored.charge.dataset == name and self.ledger.digest(request_id) == digest:
+                break
+            number += 1
+        return number
 
     def release(
         self,
@@ -357,6 +423,8 @@ class Curator:
         self.ledger.budget(terms.name)  # which must be there
         paying = self.accounts(dataset, terms.name, terms.sampling_rate)
         self._refuse_second_sample(terms, None)
+        if paying.part is not None:
+            self._refuse_other_part(question, dataset, paying.part)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, terms.request_id):
             table, marks = "", list[list[str]]()
@@ -385,6 +453,24 @@ class Curator:
                 return _finished(question, answered)
             self._refuse_second_sample(terms, charge)  # again, because another process may have been quicker
             return _finished(question, self._run(question, dataset, charge, marks, terms.timeout, progress))
+
+    def _refuse_other_part(self, question: Question, dataset: Dataset, part: Part) -> None:
+        """A part is one of the table as it was divided: in another one, somebody may have come into another part.
+
+        Whether the table has changed depends on private rows, so that only its curator may spend from a part.
+        """
+        if self.ledger.role == "analyst" or self.analyst is not None:
+            raise InvalidValue("account", part.name, "can be spent by its curator only", "spend from the whole account")
+        if not isinstance(question, PlanQuestion | Single):
+            raise InvalidValue("account", part.name, "pays for plans only", "pay for sessions from the whole account")
+        table = fingerprint_of(dataset, first=True) or ""
+        if self.ledger.table_changed(part.request_id, table) is not False:
+            raise InvalidValue(
+                "dataset",
+                dataset.name,
+                f"has changed since it was divided by {part.by}, and its parts are those of the table as it was",
+                "divide it again with Study.split, which is charged again",
+            )
 
     def accounts(self, dataset: Dataset, ledger_name: str, sampling_rate: float | None = None) -> Accounts:
         """Every account that pays for what is computed from a dataset, each of them for its unit of privacy.

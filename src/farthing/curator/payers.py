@@ -14,17 +14,20 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from farthing.data import Dataset
 from farthing.data.file_paths import Pattern
 from farthing.data.sources import Source
 from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_of
 from farthing.errors import InvalidValue
+from farthing.ledger.budget import as_stored
 from farthing.ledger.entries import checked_name
 from farthing.ledger.ledger import SourceText
 from farthing.ledger.lifetime import lifetime_words
+from farthing.ledger.partitions import Part, partition_digest
 from farthing.numerics.bounds import number_text
+from farthing.privacy.events import ApproxDP
 from farthing.privacy.units import Renewal, Unit, alike, parts_of
 from farthing.statistics.measurements import checked_rate
 
@@ -250,6 +253,7 @@ class Accounts:
     is_open: bool = True  # whether `name` is in the ledger already
     holder: str | None = None  # the account that the tables are registered to, where `name` is one period of it
     is_new: bool = False  # whether the first table is registered to it from now on
+    part: Part | None = None  # of another account, which has paid for all parts
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -347,6 +351,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     """
     register, first = Register(ledger), checked_name(name, "account")
     whole = _renewing(ledger, dataset, first)
+    part = part_of(ledger, dataset, first)
     others: set[str] = set()
     sources: list[SourceText] = []
     is_new = False
@@ -359,6 +364,10 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         ]
         if whole is not None:  # of which only the rows of one period are read, as `dataset.period` says
             holders = [{first if each == whole else each for each in holding} for holding in holders]
+        if place == 0 and part is not None:  # the account of the whole table has paid for it
+            _refuse_other_account(source, part.account, holders)
+            others |= set().union(*holders) - {part.account}
+            continue
         if place == 0:
             _refuse_other_account(source, first, holders)
             is_new = not all(first in holding for holding in holders)
@@ -385,7 +394,49 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         refuse_other_unit(dataset, ledger.budget(each), sampling_rate, way_out)
     new = tuple(register.new(whole or first, sources))
     title = _title(dataset.sources()[0])
-    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new)
+    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new, part)
+
+
+def part_of(ledger: Ledger, dataset: Dataset, name: str) -> Part | None:
+    """The part whose account has this name; refused where rows outside of it would be read."""
+    part = ledger.parts().get(name) if " / " in name else None
+    if part is None:
+        return None
+    total = ledger.budget(name).total
+    same = partition_digest(partition_facts(dataset, part.by, total)) == part.partition
+    if not (same and dataset.is_within(part.by, part.value)):
+        raise InvalidValue(
+            "account",
+            name,
+            f"pays for rows with {part.by} = {part.value} only, as they were divided when it was opened",
+            "use the study that Study.split returned, or a dataset that begins with the same split and reads no other",
+        )
+    return part
+
+
+def partition_facts(dataset: Dataset, by: str, budget: ApproxDP) -> dict[str, Any]:
+    """What a partition is: how a column divides the table, and the budget of each part."""
+    stored = as_stored(budget.epsilon, budget.delta)
+    return {"definition": dataset.part_definition(by), "epsilon": stored.epsilon, "delta": stored.delta}
+
+
+def reach_of(dataset: Dataset, by: str) -> int:
+    """In how many parts neighbouring tables may differ; refused where one unit may have rows in several.
+
+    A unit of several rows keeps others of them in every release, so that it may come to be in every part in which it
+    has a row, however few are kept.
+    """
+    unit = unit_of(dataset)
+    if dataset.period is not None:
+        raise InvalidValue("by", by, "must not divide a table whose account renews", "ask for it in one plan")
+    if unit.group > 1 or (unit.columns and by not in unit.columns):
+        raise InvalidValue(
+            "by",
+            by,
+            f"must divide units, and the rows of one {' + '.join(unit.columns) or 'group'} may be in several parts",
+            f"make {by} a column of the unit if nobody is in two parts, or ask for statistics by={by!r} in one plan",
+        )
+    return 1 if dataset.neighbours == "add-remove" else 2
 
 
 def _holding(register: Register, source: Source, piece: Piece) -> set[str]:
@@ -428,6 +479,9 @@ def _news(accounts: Accounts, budget: Budget) -> str | None:
     if not accounts.is_open:
         amount = f"epsilon {number_text(budget.total.epsilon, 6)}, delta {budget.total.delta:g}"
         return f"opens the account {accounts.name!r} (protects {budget.unit}; {amount}) for {accounts.title}"
+    if accounts.part is not None:
+        whole = accounts.part.account
+        return f"pays from its part: what all parts by {accounts.part.by} may cost was charged to {whole!r} before"
     if accounts.is_new:
         return f"registers {accounts.title} to the account {accounts.name!r}, which pays for it from now on"
     return None

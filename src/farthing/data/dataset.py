@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -596,6 +597,71 @@ class Dataset:
             raise InvalidValue("by", by, "must be a column of categories or flags", f"bin it first: bin({by}=10)")
         self._refuse_sampled("split")
         return Parts(self, by, {value: self.where(_equals(by, value)) for value in values})
+
+    def part_definition(self, by: str) -> list[Any]:
+        """What decides in which part of `split` a row of the table is: how one column is read and cut.
+
+        Args:
+            by: The column of the parts.
+
+        Returns:
+            The same for every dataset of the table that divides it into the same parts.
+
+        Raises:
+            InvalidValue: If `by` is no column of the table.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+        >>> people.part_definition("sex") == people.split("sex")["F"].part_definition("sex")
+        True
+        """
+        base = self._base
+        if by not in base.declared:
+            raise InvalidValue("by", by, "must be a column of the table", "divide it before anything is derived")
+        return [by, repr(base.declared[by]), sorted(base.unit), base.neighbours, *map(definition_of, self._cut)]
+
+    def is_divisible(self) -> bool:
+        """Whether nothing was done to the rows of the source but to cut columns into bins.
+
+        Returns:
+            True if its parts are parts of the table.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.bin(age=[18, 65]).is_divisible(), people.where("age > 18").is_divisible()
+        (True, False)
+        """
+        return len(self._cut) == len(self._steps)
+
+    def is_within(self, by: str, value: str) -> bool:
+        """Whether every row of it is in one part of `split`.
+
+        Args:
+            by: The column of the parts.
+            value: The value of the part, as text.
+
+        Returns:
+            True only where the part was chosen before anything else was done to the rows, and no other table is read.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+        >>> women = people.split("sex")["F"]
+        >>> [each.is_within("sex", "F") for each in (women, women.where("sex = 'M'"), people.where("sex <> 'M'"))]
+        [True, True, False]
+        """
+        if self.is_divisible() or any(isinstance(step, Union | JoinOnUnit) for step in self._steps):
+            return False  # a second table may be the whole of the first
+        schema = self._base.schema
+        for step in self._cut:
+            schema = step.schema(schema)
+        parts = replace(self, _steps=self._cut, schema=schema).split(by)
+        first = definition_of(self._steps[len(self._cut)])
+        return any(str(each) == value and definition_of(part._steps[-1]) == first for each, part in parts.items())
+
+    @property
+    def _cut(self) -> tuple[Step, ...]:
+        """The steps that cut columns into bins, before any other."""
+        return tuple(takewhile(lambda step: isinstance(step, Bin), self._steps))
 
     # What leaves the engine
 

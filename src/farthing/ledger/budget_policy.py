@@ -10,11 +10,12 @@ from typing import Any
 from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
-from farthing.ledger.entries import Entry
+from farthing.ledger.entries import Entry, checked_name
 from farthing.ledger.holding import Holding
 from farthing.ledger.ledger_change import Transaction, known
+from farthing.ledger.partitions import Part
 from farthing.ledger.tamper_evidence import canonical
-from farthing.privacy.units import Unit
+from farthing.privacy.units import Unit, alike
 
 _FORMS = "use Ledger.set_budget to change a budget"
 
@@ -36,6 +37,26 @@ def register(
         holding = holding.with_sources(sources, titles)
     unit_data = unit.to_dict() if isinstance(unit, Unit) else unit
     return _appended(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit_data)
+
+
+def refuse_spelling(dataset: str, names: Iterable[str]) -> None:
+    """Refuse a new account whose name is another spelling of one that is open."""
+    for other in names:
+        if other != dataset and alike(other) == alike(dataset):
+            rule = f"must not be another spelling of the account {other!r}"
+            raise InvalidValue("dataset", dataset, rule, "use that, or another name")
+
+
+def open_part(tx: Transaction, part: Part, epsilon: float, delta: float, unit: Unit) -> Entry | None:
+    """Open the account of a part, if its partition was charged; None if it is open."""
+    checked_name(part.name, "part")
+    before, charged, account = tx.whole(), tx.charge(), Account.of(epsilon, delta)
+    if before is not None and before.part == part:
+        return None
+    if before is not None or charged is None or not part.is_paid_by(charged.dataset, charged.body, account):
+        raise InvalidValue("part", part.name, "must be one of a partition that was charged, with its budget")
+    holding = Holding(account, unit=unit, sources=frozenset(), part=part)
+    return _appended(tx, "dataset", part.name, "", holding, epsilon, delta, new=True, unit=unit.to_dict())
 
 
 def attach(tx: Transaction, dataset: str, sources: Iterable[str], titles: Sequence[str] = ()) -> Entry | None:
@@ -61,6 +82,10 @@ def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | Non
             dataset,
             "has the budget that every period has: what somebody in all of them is protected by rests on it",
             "open another account, for other periods, with another budget",
+        )
+    if before.part is not None:
+        raise InvalidValue(
+            "dataset", dataset, "is a part, whose budget was reserved with all parts", "declare another partition"
         )
     after, delta = _changed(before, epsilon, delta)
     return _appended(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))

@@ -401,6 +401,13 @@ def _point(nano: int, units: int) -> tuple[float, float]:
     return epsilon_of(nano), delta_up(units)
 
 
+def checked_charge(charge: object) -> Charge:
+    """A charge that `Ledger.charge` returned."""
+    if not isinstance(charge, Charge):
+        raise InvalidValue("charge", charge, "must be a Charge that Ledger.charge returned")
+    return charge
+
+
 def state_after(outcome: Entry | None) -> str:
     """The state of a charge with this outcome."""
     if outcome is None:

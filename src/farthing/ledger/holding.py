@@ -11,6 +11,7 @@ from functools import lru_cache
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
 from farthing.ledger.charge_prices import ChargePrice
+from farthing.ledger.partitions import Part
 from farthing.ledger.rights import NONE, Rights
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy.events import Event
@@ -36,6 +37,7 @@ class Holding:
     sources: frozenset[str] | None = None  # signatures of the tables it stands for; None: an older version did not say
     rights: Rights = NONE  # of an analyst, besides the grant
     titles: tuple[str, ...] = ()  # what people call these tables
+    part: Part | None = None  # of another account, which has paid for it
 
     def text(self) -> str:
         """The state in its one spelling: whole numbers, names and nothing else."""
@@ -43,8 +45,9 @@ class Holding:
         sources = f'"sources":{_sources_text(self.sources)},' if self.sources is not None else ""
         rights = f'"rights":{self.rights.text()},' if self.rights is not NONE else ""
         titles = f'"titles":{_titles_text(self.titles)},' if self.titles else ""
+        part = f'"part":{canonical(self.part.to_dict())},' if self.part is not None else ""
         return (
-            f'{{"account":{self.account.text()},"reserves":{canonical(reserves) if reserves else "{}"},'
+            f'{{"account":{self.account.text()},{part}"reserves":{canonical(reserves) if reserves else "{}"},'
             f'{rights}{sources}{titles}"unit":{_unit_text(unit)},'
             f'"waiting":{self.waiting},"waiting_nano":{self.waiting_nano}}}'
         )
@@ -71,6 +74,7 @@ class Holding:
             frozenset(map(str, data["sources"])) if "sources" in data else None,
             Rights.from_dict(data["rights"]) if "rights" in data else NONE,
             tuple(map(str, data.get("titles", ()))),
+            Part.from_dict(data["part"]) if "part" in data else None,
         )
 
     def withheld(self, *, but: str = "") -> tuple[int, int]:
@@ -106,6 +110,7 @@ class Holding:
             self.sources,
             self.rights,
             self.titles,
+            self.part,
         )
 
     def settled(self, nano: int) -> Holding:
@@ -116,15 +121,15 @@ class Holding:
         """The state after so many charges of one price, none of them the first."""
         nano = self.waiting_nano + times * _or_default(price.epsilon_nano, 0)
         account = self.account.after_many(price, times)
-        waiting = self.waiting + times
-        return Holding(account, self.reserves, waiting, nano, self.unit, self.sources, self.rights, self.titles)
+        about = (self.unit, self.sources, self.rights, self.titles, self.part)
+        return Holding(account, self.reserves, self.waiting + times, nano, *about)
 
     def settled_many(self, times: int, nano: int) -> Holding:
         """The state after so many charges, of so much together, were answered or forfeited."""
         return self._waiting(self.waiting - times, self.waiting_nano - nano)
 
     def _waiting(self, waiting: int, nano: int) -> Holding:
-        about = (self.unit, self.sources, self.rights, self.titles)
+        about = (self.unit, self.sources, self.rights, self.titles, self.part)
         return Holding(self.account, self.reserves, waiting, nano, *about)
 
     def with_budget(self, epsilon: float, delta: float) -> Holding:

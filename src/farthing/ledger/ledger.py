@@ -14,6 +14,7 @@ from farthing.ledger.budget import Budget, budget_standing
 from farthing.ledger.charge_lifecycle import (
     charge_of,
     check_owner,
+    checked_charge,
     command_for_more,
     refusal,
     state_after,
@@ -37,7 +38,7 @@ from farthing.ledger.entries import (
     event_of,
     write_lines,
 )
-from farthing.ledger.holding import usage_in
+from farthing.ledger.holding import Holding, usage_in
 from farthing.ledger.ledger_change import (
     Memory,
     Question,
@@ -50,12 +51,13 @@ from farthing.ledger.ledger_change import (
 )
 from farthing.ledger.ledger_store import Store
 from farthing.ledger.ledger_tables import ACCOUNTS, COLUMNS, ENTRIES
+from farthing.ledger.partitions import Part
 from farthing.ledger.plan_requests import PlanRequests
 from farthing.ledger.rights import Contents
 from farthing.ledger.tamper_evidence import Chain, Witness, canonical
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import Event, checked_count, checked_delta
-from farthing.privacy.units import Unit, alike
+from farthing.privacy.units import Unit
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _STATES = f"SELECT dataset, sequence, state, mac FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
@@ -200,27 +202,28 @@ class OpenLedger:
         with self._store.reading() as link:
             return [str(who) for (who,) in link.run(self._store.sql(_ANALYSTS), (name,)).fetchall()]
 
-    def sources(self) -> dict[str, frozenset[str] | None]:
-        """By dataset, the signatures of the tables of its budget; None where an older version opened it."""
+    def _holdings(self) -> dict[str, Holding]:
+        """All accounts as they stand, by name, each checked against its signature."""
         self._reader(Question())
         with self._store.reading() as link:
             rows = link.run(_STATES).fetchall()
-        by_dataset = {}
-        for dataset, *row in rows:
-            by_dataset[str(dataset)] = checked_account(self._chain, self._memory, dataset, "", *row).sources
-        return by_dataset
+        return {str(name): checked_account(self._chain, self._memory, name, "", *row) for name, *row in rows}
+
+    def sources(self) -> dict[str, frozenset[str] | None]:
+        """By dataset, the signatures of the tables of its budget; None where an older version opened it."""
+        return {name: holding.sources for name, holding in self._holdings().items()}
+
+    def parts(self) -> dict[str, Part]:
+        """By the name of its own account, every part of an account."""
+        return {name: holding.part for name, holding in self._holdings().items() if holding.part is not None}
 
     def source_signatures(self, sources: Iterable[SourceText]) -> list[str]:
         """What the ledger stores of the texts that tables are known by: signatures under its key.
 
         Of a pair, the first text is signed, and the second stands after it as it is: the steps of a pattern.
         """
-        return [
-            f"{self._chain.source(source[0])} {source[1]}"
-            if isinstance(source, tuple)
-            else self._chain.source(str(source))
-            for source in sources
-        ]
+        pairs = (source if isinstance(source, tuple) else (str(source), "") for source in sources)
+        return [f"{self._chain.source(text)} {below}".rstrip() for text, below in pairs]
 
     marks = source_signatures  # deprecated: the name before 0.1, there until 1.0
 
@@ -263,6 +266,11 @@ class OpenLedger:
         entry = self._reader(Question(request_id=name)).charge()
         signature = None if entry is None else entry.body.get("table")
         return None if not signature or not table else signature != self._chain.table(name, table)
+
+    def digest(self, request_id: str) -> str:
+        """The fingerprint that a request was charged with; nothing where it was never charged, or had none."""
+        entry = self._reader(Question(request_id=checked_name(request_id, "request_id"))).charge()
+        return "" if entry is None else str(entry.body["digest"])
 
     def budget(self, dataset: str, analyst: str | None = None) -> Budget:
         """The state of a budget: the dataset's own, or an analyst's grant in it.
@@ -595,10 +603,7 @@ class Ledger(OpenLedger):
         if isinstance(words, str):
             words = Unit.read(words) or words
         signatures, called = self.source_signatures(sources), [checked_name(title, "titles") for title in titles]
-        for other in self.datasets():
-            if other != name and alike(other) == alike(name):
-                rule = f"must not be another spelling of the account {other!r}"
-                raise InvalidValue("dataset", name, rule, "use that, or another name")
+        budget_policy.refuse_spelling(name, self.datasets())
         return self._append(
             Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures, called)
         )
@@ -632,6 +637,26 @@ class Ledger(OpenLedger):
         name, signatures = checked_name(dataset, "dataset"), self.source_signatures(sources)
         called = [checked_name(title, "titles") for title in titles]
         return self._append(Question(name), lambda tx: budget_policy.attach(tx, name, signatures, called))
+
+    def open_part(self, part: Part, epsilon: float, delta: float, unit: Unit) -> Entry | None:
+        """Open the account of a part of a partition that was charged; `Study.split` does it.
+
+        Args:
+            part: The part.
+            epsilon: Its epsilon, which the charge of the partition reserved.
+            delta: Its delta.
+            unit: Whom it protects.
+
+        Returns:
+            The entry; None if it is open.
+
+        Raises:
+            InvalidValue: If no charge reserved it.
+            NotAllowed: If the role is not "curator".
+        """
+        self._only("open a part", "curator")
+        question, budget = Question(part.name, request_id=part.request_id), checked_budget(epsilon, delta)
+        return self._append(question, lambda tx: budget_policy.open_part(tx, part, *budget, unit))
 
     def keep_sketch(self, dataset: str, source: str, sketch: bytes) -> Entry | None:
         """Keep a sketch of the people of a table, sealed under the ledger's key, for `sketches`.
@@ -923,7 +948,7 @@ class Ledger(OpenLedger):
         ('released', '{"count": 41}')
         """
         text = checked_answer(answer)
-        words = {"answer": self._chain.answer(_id_of(charge), text), "bytes": len(text.encode())}
+        words = {"answer": self._chain.answer(checked_charge(charge).request_id, text), "bytes": len(text.encode())}
         entry = self._settle("released", charge, words, text)
         if entry.kind != "released":
             raise InvalidValue(
@@ -957,7 +982,7 @@ class Ledger(OpenLedger):
 
     def _settle(self, kind: str, charge: Charge, words: dict[str, object], answer: str | None = None) -> Entry:
         self._only("settle a charge", "curator", "analyst")
-        _id_of(charge)
+        checked_charge(charge)
         question = Question(charge.dataset, charge.analyst, charge.request_id, others=charge.others)
         return self._append(question, lambda tx: charge_lifecycle.settle(tx, kind, charge, words, answer))
 
@@ -1005,9 +1030,3 @@ class Ledger(OpenLedger):
 
         self._store.change(question, decide, then)
         return outcomes[0][1]
-
-
-def _id_of(charge: object) -> str:
-    if not isinstance(charge, Charge):
-        raise InvalidValue("charge", charge, "must be a Charge that Ledger.charge returned")
-    return charge.request_id

@@ -14,6 +14,7 @@ from farthing.ledger.account import Account
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import Entry, _name, label_of
 from farthing.ledger.holding import Holding
+from farthing.ledger.partitions import PARTITION
 from farthing.ledger.tamper_evidence import GENESIS, canonical, fingerprint
 
 
@@ -126,6 +127,7 @@ class Replay:
         self.mac = GENESIS
         self.released = 0
         self._standings: dict[tuple[str, str], Standing] = {}
+        self._partitions: dict[str, tuple[str, dict[str, Any]]] = {}  # charges of partitions, by request id
 
     @property
     def accounts(self) -> dict[tuple[str, str], tuple[int, Holding]]:
@@ -160,6 +162,8 @@ class Replay:
         sequence, kind, dataset, analyst = entry.sequence, entry.kind, entry.dataset, entry.analyst
         if kind == "charge":
             changed, right = {}, entry.right
+            if PARTITION in entry.body_text:
+                self._partitions[entry.request_id] = (dataset, entry.body)
             for name, terms in _charge_terms(entry.body_text, dataset):
                 whole = changed[label_of(dataset, name, "")] = self._standings[name, ""]
                 whole.charge(sequence, terms.price, terms.reserve)
@@ -195,13 +199,13 @@ class Replay:
         standing = self._standings.get(whose)
         if standing is None:
             empty = replace(Account.of(0.0), divergences=NOTHING if after.account.divergences else ())
-            expected = Holding(
-                _with_budget_of(empty, after), unit=after.unit, sources=after.sources, titles=after.titles
-            )
+            opened = Holding(_with_budget_of(empty, after), unit=after.unit, sources=after.sources)
+            expected = replace(opened, titles=after.titles, part=after.part)
             if entry.kind in _RIGHTS:
                 expected = Holding(empty, rights=after.rights)  # with no grant
             below = bool(who) and (entry.dataset, "") in self._standings
             allowed = entry.kind == "dataset" or (below and (entry.kind == "grant" or entry.kind in _RIGHTS))
+            allowed = allowed and self._is_paid(after, entry.dataset)
             standing = Standing(entry.sequence, expected)
         else:
             before = standing.holding
@@ -213,12 +217,20 @@ class Replay:
                 expected = before.with_sources(after.sources or (), after.titles)
             else:
                 expected = replace(before, account=_with_budget_of(before.account, after))
-            allowed = entry.kind != "dataset"
+            allowed = entry.kind != "dataset" and not (entry.kind == "budget" and before.part is not None)
         if not allowed or after != expected:
             _wrong(entry)
         standing.change(entry.sequence, after)
         self._standings[whose] = standing
         return {who: standing}
+
+    def _is_paid(self, holding: Holding, name: str) -> bool:
+        """Whether an account is none of a part, or the one of a part whose partition was charged before."""
+        part = holding.part
+        if part is None:
+            return True
+        paid = self._partitions.get(part.request_id)
+        return paid is not None and name == part.name and part.is_paid_by(*paid, holding.account)
 
 
 def _wrong(entry: Entry) -> NoReturn:

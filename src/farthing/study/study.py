@@ -22,6 +22,7 @@ from farthing.curator.payers import (
     drawn_rate,
     is_nameless,
     rate_of,
+    reach_of,
     refuse_other_unit,
     sampling_rate_of,
 )
@@ -805,6 +806,44 @@ class Study:
         request_id='never made': must be that of a ...
         """
         return stored_synthetic(self.ledger, request_id, rows)
+
+    def split(self, by: str, epsilon: float, delta: float = 0.0) -> dict[Any, Study]:
+        """Divide the table into disjoint parts, once and for all, each with a budget of its own.
+
+        A row is in one part, so that all parts together cost what one of them may: that is charged now, and plans of
+        the parts, in any number and of any statistics, cost this account nothing more. The same call returns the same
+        parts. A table that has changed must be divided again, and that is charged again.
+
+        Args:
+            by: A column of categories or flags; cut one of numbers first: `Study(people.bin(age=[18, 65]), ...)`.
+            epsilon: The epsilon of each part.
+            delta: The delta of each part.
+
+        Returns:
+            A study of each part, by its value.
+
+        Raises:
+            InvalidValue: If the rows of one unit may be in several parts, or the table is not a file or a frame.
+            BudgetExceeded: If the account does not have what one part may cost.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M"] * 50}), schema={"sex": ["F", "M"]}, name="people")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db")
+        ...     parts = study.split("sex", epsilon=0.5)
+        ...     releases = [part.plan(ft.count()).release() for part in parts.values()]
+        ...     print(study.left, [part.account for part in parts.values()])
+        ...     study.close()
+        0.5 ['people / sex = F', 'people / sex = M']
+        """
+        reach_of(self.dataset, by)  # refused before an account is opened
+        self.register()
+        names = self.curator.divide(self.dataset, by, self.name, epsilon, delta)
+        parts = self.dataset.split(by)
+        return {
+            value: Study(parts[value], epsilon, delta, ledger=self.ledger, account=name)
+            for value, name in names.items()
+        }
 
     def allowance(self, epsilon: float | None = None, *, plan: bool = False) -> Allowance:
         """The epsilon and delta that one charge, or a plan, may use now.
