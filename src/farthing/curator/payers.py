@@ -342,6 +342,18 @@ def is_nameless(dataset: Dataset) -> bool:
     return source.frame is not None and not source.is_named
 
 
+def nameless_refusal(dataset: Dataset, earlier: str | None) -> InvalidValue:
+    """Why such a frame is not spent on; `earlier` is the account from which earlier versions paid for it."""
+    before = f"; earlier versions paid from account={earlier!r}" if earlier is not None else ""
+    return InvalidValue(
+        "account",
+        None,
+        f"must be given for a frame that nobody named: a ledger cannot tell one {dataset.name} from another, and "
+        "whoever is in it must pay from their own account",
+        f'pass account="..." to Study, or name="..." to dataset{before}',
+    )
+
+
 def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None) -> Accounts:
     """Everybody who pays for what is computed from a dataset under a name; refused where somebody has no budget.
 

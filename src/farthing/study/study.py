@@ -21,6 +21,7 @@ from farthing.curator.payers import (
     account_news,
     drawn_rate,
     is_nameless,
+    nameless_refusal,
     rate_of,
     reach_of,
     refuse_other_unit,
@@ -996,14 +997,7 @@ class Study:
         >>> study.close(); folder.cleanup()
         """
         if self._is_nameless:
-            raise InvalidValue(
-                "account",
-                None,
-                f"must be given for a frame that nobody named: a ledger cannot tell one {self.dataset.name} from "
-                "another, and whoever is in it must pay from their own account",
-                'pass account="..." to Study, or name="..." to dataset'
-                + (f"; earlier versions paid from account={self.name!r}" if self.is_registered else ""),
-            )
+            raise nameless_refusal(self.dataset, self.name if self.is_registered else None)
         is_news = self.account_news is not None
         if self._renewing is not None:
             is_news = self._renewing not in self.ledger.datasets()  # periods share their tables
