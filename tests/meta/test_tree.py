@@ -16,6 +16,7 @@ from tree import TOP, project_files, text_of
 
 # Written in pieces so that this file does not find itself.
 _UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "Not" + "Implemented" + "Error")))
+_MERGE = re.compile(r"^(?:<{7}|>{7}) ")
 _MACHINE = re.compile(r"(?<![\w.~])/(?:work|farm|home|root|Users|opt|mnt)/\w")
 _INDEX_SETTING = re.compile(r"(?:--(?:extra-)?index-url|--find-links|--trusted-host|PIP_(?:EXTRA_)?INDEX_URL)\b")
 _INDEX_HOST = re.compile(r"https?://[^\s\"')]*/simple\b")
@@ -47,6 +48,10 @@ def test_nothing_is_marked_unfinished() -> None:
     assert _found(_UNFINISHED) == []
 
 
+def test_no_merge_is_left_open() -> None:
+    assert _found(_MERGE) == []
+
+
 def test_no_path_of_one_machine_is_named() -> None:
     assert _found(_MACHINE) == []
 
@@ -74,6 +79,7 @@ def _configured_urls() -> list[str]:
     ("pattern", "bad", "good"),
     [
         (_UNFINISHED, "# TO" + "DO later", "a to-do list"),
+        (_MERGE, "<" * 7 + " HEAD", ">>> 1 < 2"),
         (_MACHINE, "see /ho" + "me/someone/x", "src/home/x and ~/home/x"),
         (_INDEX_SETTING, "pip install --index" + "-url x", "an index of urls"),
         (_INDEX_HOST, "https://example.org/sim" + "ple/", "https://arxiv.org/abs/1311.0776"),
