@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,22 @@ def test_every_unit_keeps_as_many_rows_as_it_may(rows: Any, most: int) -> None:
     assert set(found["each"].tolist()) == {min(most, EACH)}
     if most >= EACH:
         assert found["places"].tolist() == UNITS * sum(range(EACH))
+
+
+@pytest.mark.slow
+def test_rows_of_a_period_and_the_earliest_are_the_same_on_every_engine(engine: EngineUnderTest) -> None:
+    """Days at the ends of months, missing ones, one beyond the bounds: which move no row to another period."""
+    days = ["2025-03-01", "2025-01-31", "2024-12-31", "2025-02-01", None, "2031-01-15", "2025-01-02"]
+    column = pa.array([None if day is None else date.fromisoformat(day) for day in days]).cast(pa.timestamp("us"))
+    source = engine.load(pa.table({"person": [1, 1, 1, 2, 2, 3, None], "day": column}))
+    bounds = {"day": (date(2024, 1, 1), date(2029, 12, 31))}
+    visits = dataset(source, unit="person", max_rows=1, schema=bounds)
+    months = {"2025-01": 1, "2029-12": 0}
+    found = {month: int(visits.during("day", "month", month).exact({"n": Count()})["n"]) for month in months}
+    assert found == months
+    first = visits.earliest("day", date(2025, 1, 1)).where("day < date '2026-01-01'")
+    edges = [date(2025, 1, 1), date(2025, 2, 1), date(2025, 3, 1), date(2025, 4, 1)]
+    assert first.exact({"n": Histogram("day", cells=edges)})["n"].tolist()[1:4] == [1, 1, 0]
 
 
 def test_a_giant_unit_counts_no_more_than_its_bound(engine: EngineUnderTest) -> None:
