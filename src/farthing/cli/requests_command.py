@@ -255,7 +255,7 @@ def _details(ledger: Ledger, request: PlanRequest) -> list[str]:
     plan = request.document.get("plan", {})
     lines = [_line(request), f"purpose: {request.purpose}", ""]
     lines += [
-        f"  {each['name']}: ± {each['shown_error']} (95%), {each['cells']} "
+        f"  {each['name']}: {each['shown_error']} (95%), {each['cells']} "
         f"{'number' if each['cells'] == 1 else 'numbers'}"
         for each in plan.get("statistics", ())
     ]

@@ -245,7 +245,11 @@ def _budget_sentence(budget: Budget, left: float, room: float, exhausted: bool) 
     if budget.analyst:
         total = f"the grant of {total}"
     if not budget.total.epsilon > 0:
-        return f"There is no {what} yet; ask a curator for one."
+        return (
+            "There is no grant: a curator approves what you ask for."
+            if budget.analyst
+            else "There is no budget yet; ask a curator for one."
+        )
     shared = _shared_note(budget, left)
     if exhausted and budget.spent_upper > budget.total.epsilon * (1 + _HARDLY):
         return (

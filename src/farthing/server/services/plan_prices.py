@@ -48,10 +48,15 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescri
         asked,
         statistics=tuple(dated(statistic, study.dataset) for statistic in asked.statistics),
         expected=expected_values(facts.get("expected") or {}, study.dataset),
-        epsilon=facts.get("epsilon"),
+        epsilon=facts.get("epsilon") or _most_to_ask(study),
         reserve=facts.get("reserve"),
         fit=facts.get("fit", False),
     )
+
+
+def _most_to_ask(study: Study) -> float | None:
+    """What is left of the dataset's own budget, where a curator is asked; None where the grant says what is left."""
+    return study.ledger.budget(study.name).remaining.epsilon if study.by_request else None
 
 
 def _read(entry: Mapping[str, Any], where: str) -> tuple[Any, dict[str, Any]]:

@@ -7,6 +7,7 @@ import { go, link } from "./router.js";
 
 const NAVIGATION = [
   ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask"]],
+  ["requests", "Requests", ["requests"]],
   ["ledger", "Ledger", ["ledger"]],
   ["learn", "Learn", ["learn"]],
   ["people", "People", ["people"]],
@@ -117,7 +118,7 @@ function Who({ me, route }) {
 
 export const ROLE_WORDS = {
   curator: "curator: declares datasets, sets budgets and may do everything",
-  analyst: "analyst: plans and spends what was granted",
+  analyst: "analyst: plans, asks, and spends what was granted or approved",
   auditor: "auditor: reads the ledger and spends nothing",
 };
 

@@ -1,15 +1,19 @@
 // What the plan costs, always in sight, and the one button that spends.
 
 import { html, useState } from "../../vendor/preact.js";
+import { query } from "../api.js";
 import { Button } from "../components/button.js";
 import { charged, epsilon, plural } from "../format.js";
 import { may } from "../login_session.js";
-import { ConfirmRelease } from "../release/confirm.js";
+import { ConfirmRelease, releasable } from "../release/confirm.js";
+import { AskCurator } from "../requests/ask_curator.js";
+import { useLoaded } from "../server_data.js";
 
 const PROOF = { planning: "planning …", resting: "proving …", proving: "proving …" };
 
 export function Foot({ view, draft, answer, status, stale, me, budget }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(null); // "release" or "ask"
+  const policies = useLoaded(view.by_request ? `/policies${query({ dataset: view.dataset })}` : null).data?.policies;
   const current = answer.draft === draft && !stale; // only what is on the screen can be released
   const settled = status === "idle" && current;
   const spoken = settled ? `${plural(view.statistics.length, "statistic")} for ${charged(view.cost.upper)}` : "";
@@ -21,11 +25,18 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
         ${view.cost.proven ? null : html`<span class="muted small"> at most ${epsilon(view.epsilon)}</span>`}
       </p>
       <p class="unseen" aria-live="polite">${spoken}</p>
+      ${may(me, "spend") ? null : html`<span class="small muted">Your role can plan but not release.</span>`}
       ${
-        may(me, "spend")
-          ? html`<${Button} kind="primary" disabled=${!current || status === "planning"} onClick=${() => setOpen(true)}>Release …<//>`
-          : html`<span class="small muted">Your role can plan but not release.</span>`
+        may(me, "spend") && view.by_request
+          ? html`<${Button} kind="primary" disabled=${!current || status === "planning"} onClick=${() => setOpen("ask")}>Ask a curator …<//>`
+          : null
       }
-      ${open ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} me=${me} onClose=${() => setOpen(false)} />` : null}
+      ${
+        may(me, "spend") && (!view.by_request || policies?.length)
+          ? html`<${Button} kind=${view.by_request ? "plain" : "primary"} disabled=${!current || status === "planning"} onClick=${() => setOpen("release")}>${view.by_request ? "Release within your policy …" : "Release …"}<//>`
+          : null
+      }
+      ${open === "release" ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} me=${me} onClose=${() => setOpen(null)} />` : null}
+      ${open === "ask" ? html`<${AskCurator} view=${view} draft=${releasable(answer.draft, view)} title=${answer.draft.title} onClose=${() => setOpen(null)} />` : null}
     </div>`;
 }

@@ -84,9 +84,13 @@ function beginning(about, saved, me) {
     : { ...start, draft: expecting(start.draft, "rows", rows) };
 }
 
+/** An analyst with a grant of nothing: what they plan is asked of a curator. */
+const mustAsk = (about) => about.budget.analyst !== null && !(about.budget.total.epsilon > 0);
+
 function Planner({ about, saved: loaded, me, title }) {
   const [first] = useState(() => {
     const start = beginning(about, loaded, me);
+    if (mustAsk(about)) return { ...start, draft: { ...start.draft, epsilon: start.draft.epsilon ?? 0.1 }, wanted: null };
     const draft = fitting(start.draft, about.budget.room.epsilon);
     return { ...start, draft, wanted: draft === start.draft ? null : start.draft.epsilon };
   });
@@ -107,8 +111,13 @@ function Planner({ about, saved: loaded, me, title }) {
   };
   const actions = useActions(planning);
   const view = answer?.view ?? null;
-  const budget = view?.budget ?? about.budget;
-  const left = Math.max(0, budget.room.epsilon); // of a plan, which may have Gaussian noise
+  const asking = mustAsk(about);
+  const own = view?.budget ?? about.budget;
+  // What is asked for is a part of the dataset's own budget, which the bar of the plan shows.
+  const free = asking && view?.bar ? view.bar.free + view.bar.plan : asking ? 1 : own.room.epsilon;
+  const most = { epsilon: free, delta: own.remaining.delta };
+  const budget = asking ? { ...own, exhausted: false, remaining: most, room: most } : own;
+  const left = Math.max(0, free); // of a plan, which may have Gaussian noise
   const stale = Boolean(refusal && !refusal.cause.undo);
   if (budget.exhausted || !(left > 0)) {
     return html`<${Page} title=${title} lead=${LEAD}>

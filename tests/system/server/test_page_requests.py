@@ -1,0 +1,81 @@
+"""Requests in a real browser: an analyst without a grant asks, a curator decides, the analyst releases once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from system.server.accessibility import faults_of_all_looks
+from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
+
+pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
+
+@pytest.fixture(scope="module", autouse=True)
+def zoe(site: Site) -> str:
+    """An analyst who may ask, and spend nothing."""
+    site.add("zoe", "analyst")
+    site.state.ledger(site.caller("ada")).grant("people", "zoe", 0.0)
+    return "zoe"
+
+
+def test_a_plan_is_asked_for_approved_and_released_on_the_page(new_page: NewPage, site: Site) -> None:
+    hers = new_page("zoe")
+    go(hers, site, "#/plan/people")
+    hers.get_by_role("button", name="+ How many of each sex").click()
+    hers.get_by_role("button", name="Ask a curator …").click()
+    expect(hers.get_by_role("button", name=re.compile("^Ask for"))).to_be_disabled()
+    hers.get_by_label("What are the answers for?").fill("table 4 of the yearbook")
+    hers.get_by_role("button", name=re.compile("^Ask for")).press("Enter")
+    expect(hers.get_by_role("heading", name="Waiting for a curator")).to_be_visible()
+    number = hers.url.rpartition("/")[2]
+
+    page = new_page("ada")
+    go(page, site, "#/requests")
+    expect(page.get_by_role("heading", name="Waiting for a decision")).to_be_visible()
+    settled(page)
+    screenshot(page, "requests")
+    assert faults_of_all_looks(page) == {}
+    page.get_by_role("link", name=re.compile(f"^{number}: ")).press("Enter")
+    expect(page.get_by_text("table 4 of the yearbook")).to_be_visible()
+    expect(page.get_by_text(re.compile("Somebody who thought it 1 in 2"))).to_be_visible()
+    expect(page.get_by_role("button", name="Decline")).to_be_disabled()
+    page.get_by_role("button", name="Change the plan …").click()
+    settled(page)
+    screenshot(page, "request")
+    assert faults_of_all_looks(page) == {}
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    assert fits(page)
+    page.get_by_role("button", name=re.compile("^Approve ε")).press("Enter")
+    expect(page.get_by_role("heading", name="Approved, and not used yet")).to_be_visible()
+
+    go(hers, site, f"#/requests/{number}")
+    hers.reload()
+    hers.get_by_role("button", name="Release …").click()
+    hers.get_by_role("button", name=re.compile("^Release and spend")).click()
+    expect(hers.get_by_text("These are the answers")).to_be_visible()
+    assert site.state.root.budget("people").count == 1
+    go(hers, site, f"#/requests/{number}")
+    expect(hers.get_by_role("link", name="Read the answers")).to_be_visible()
+
+
+def test_a_curator_declines_with_a_reason_and_grants_a_policy(new_page: NewPage, site: Site) -> None:
+    ledger = site.state.ledger(site.caller("zoe", "analyst"))
+    asked = ledger.requests.submit("people", 0.01, digest="d", purpose="curiosity", title="by hand")
+    page = new_page("ada")
+    go(page, site, f"#/requests/{asked.id}")
+    page.get_by_label("Reason").fill("not without a purpose")
+    page.get_by_role("button", name="Decline").click()
+    expect(page.get_by_text("What the curator says")).to_be_visible()
+    go(page, site, "#/requests")
+    page.get_by_text("Grant a policy").click()
+    page.get_by_label("Analyst").fill("zoe")
+    page.get_by_label("Epsilon").fill("0.25")
+    page.get_by_label("Only these statistics").fill("count, histogram")
+    page.get_by_role("button", name="Grant", exact=True).click()
+    expect(page.get_by_text(re.compile("epsilon 0.25 per quarter; only count, histogram"))).to_be_visible()
+    assert ledger.requests.policies()[0].left == 0.25
+    page.get_by_role("button", name="End the policy of zoe").click()
+    expect(page.get_by_text("There are none")).to_be_visible()
