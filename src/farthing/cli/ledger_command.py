@@ -307,6 +307,37 @@ def reserve_command(
         _say(ledger, dataset, as_json, f"{name} set aside in")
 
 
+@ledger_command.command("correct", help="Write down that a declaration was wrong; the budget stays as it is.")
+@click.argument("words", nargs=-1, metavar="[LEDGER] ACCOUNT")
+@_common
+@click.option("--what", metavar="NAME", required=True, help="What was wrong: a column, or another declared fact.")
+@click.option("--before", metavar="TEXT", required=True, help="How it was declared.")
+@click.option("--after", metavar="TEXT", required=True, help="How it is declared from now on.")
+@click.option("--reason", metavar="TEXT", required=True, help="Why; nothing that was computed from rows.")
+@click.option("--as", "actor", metavar="NAME", help="Who makes the change (default: your login name).")
+def correct_command(
+    words: tuple[str, ...],
+    url: str | None,
+    key: str | None,
+    as_json: bool,
+    what: str,
+    before: str,
+    after: str,
+    reason: str,
+    actor: str | None,
+) -> None:
+    """Append the entry of a correction."""
+    from farthing.ledger.budget_policy import correction_text
+
+    place, (dataset,) = _places(words, url, ("ACCOUNT",))
+    with _opened(place, key, "curator", actor) as ledger:
+        entry = ledger.correct(_checked_dataset(ledger, dataset), {what: (before, after)}, reason)
+    if as_json:
+        _print_json(entry.to_dict())
+    else:
+        click.echo(f"entry {entry.sequence} of {dataset}: {correction_text(entry.body)}")
+
+
 def _places(
     words: tuple[str, ...], url: str | None, needed: tuple[str, ...] = (), more: tuple[str, ...] = ()
 ) -> tuple[str, list[str]]:

@@ -292,7 +292,7 @@ def _entries_in_brief(state: LedgerView) -> Any:
         "what": [each.kind for each in entries],
         about: [
             ", ".join(filter(None, (_payers(each), each.analyst or each.actor)))
-            + (f": {_request(state, each)}" if each.request_id else "")
+            + (f": {_request(state, each)}" if each.request_id or each.kind == "correction" else "")
             for each in entries
         ],
         "epsilon": [_epsilon(each) for each in entries],
@@ -307,6 +307,10 @@ def _payers(entry: Entry) -> str:
 
 def _request(state: LedgerView, entry: Entry) -> str:
     """The request id, and what was released where that is known."""
+    if entry.kind == "correction":
+        from farthing.ledger.budget_policy import correction_text
+
+        return correction_text(entry.body)
     subject = state.subjects.get(entry.request_id) if entry.kind == "released" else ""
     return f"{entry.request_id}: {subject}" if subject else entry.request_id
 

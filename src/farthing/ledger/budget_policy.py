@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
@@ -37,6 +37,36 @@ def register(
         holding = holding.with_sources(sources, titles)
     unit_data = unit.to_dict() if isinstance(unit, Unit) else unit
     return _appended(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit_data)
+
+
+_NEVER = ("unit", "neighbours")
+
+
+def correction_body(changes: Mapping[str, tuple[str, str]], reason: str, source: str) -> str:
+    """What the entry of a correction says."""
+    if not changes:
+        raise InvalidValue("changes", {}, "must name what changes", "nothing is to be corrected")
+    for name in changes:
+        if alike(checked_name(name, "changes")) in _NEVER:
+            raise InvalidValue("changes", name, "must not be corrected: it is whom the account protects")
+    pairs = {name: [str(before), str(after)] for name, (before, after) in changes.items()}
+    return canonical({"changes": pairs, "reason": checked_name(reason, "reason"), "source": str(source)})
+
+
+def correction_text(body: Mapping[str, Any]) -> str:
+    """What a correction changed, and why, in words.
+
+    >>> correction_text({"changes": {"age": ["0 to 110", "0 to 120"]}, "reason": "some are older"})
+    'age was 0 to 110 and is 0 to 120 in later releases (some are older)'
+    """
+    changes = (f"{name} was {before} and is {after}" for name, (before, after) in body["changes"].items())
+    return f"{'; '.join(changes)} in later releases ({body['reason']})"
+
+
+def correct(tx: Transaction, dataset: str, body: str) -> Entry:
+    """Write a correction down; no account changes."""
+    known(tx, dataset)
+    return tx.append("correction", dataset, body)
 
 
 def refuse_spelling(dataset: str, names: Iterable[str]) -> None:

@@ -143,6 +143,7 @@ KINDS = (
     "declined",
     "withdrawn",
     "policy",
+    "correction",
 )
 RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 _LATEST = 2**63 - 1  # in the year 2262: the largest number that both databases hold

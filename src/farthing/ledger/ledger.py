@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
@@ -302,12 +302,9 @@ class OpenLedger:
         whole = known(reader, name)
         holding = reader.own() if who else whole
         if holding is None:
-            raise InvalidValue(
-                "analyst",
-                who,
-                f"must have a grant in {name!r}",
-                command_for_more(self.place, name, who, whole.account.remaining_beside(whole.withheld()), None),
-            )
+            left = whole.account.remaining_beside(whole.withheld())
+            way_out = command_for_more(self.place, name, who, left, None)
+            raise InvalidValue("analyst", who, f"must have a grant in {name!r}", way_out)
         return budget_standing(name, who, whole, holding, self.place, lambda: self._events(name, who))
 
     def accounts(self) -> list[Budget]:
@@ -403,10 +400,9 @@ class OpenLedger:
 
     def close(self) -> None:
         """Close the connections; what was charged stays charged."""
-        if self._lent:
-            return
-        self._store.close()
-        self._witness.close()
+        if not self._lent:
+            self._store.close()
+            self._witness.close()
 
     def __enter__(self) -> Self:
         return self
@@ -657,6 +653,33 @@ class Ledger(OpenLedger):
         self._only("open a part", "curator")
         question, budget = Question(part.name, request_id=part.request_id), checked_budget(epsilon, delta)
         return self._append(question, lambda tx: budget_policy.open_part(tx, part, *budget, unit))
+
+    def correct(self, dataset: str, changes: Mapping[str, tuple[str, str]], reason: str, source: str = "") -> Entry:
+        """Write down that a declaration was corrected: the account, its budget and whom it protects stay as they are.
+
+        Args:
+            dataset: The name of the account.
+            changes: By what was declared, such as a column, how it stood and how it stands now.
+            reason: Why, in a few words that are not computed from rows.
+            source: What people call the table.
+
+        Returns:
+            The entry.
+
+        Raises:
+            InvalidValue: If there is no such account, nothing changes, or the unit or neighbours would.
+            NotAllowed: If the role is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     ledger.correct("survey", {"age": ("0 to 110", "0 to 120")}, "some are older").kind
+        'correction'
+        """
+        self._only("correct a declaration", "curator")
+        name, body = checked_name(dataset, "dataset"), budget_policy.correction_body(changes, reason, source)
+        return self._append(Question(name), lambda tx: budget_policy.correct(tx, name, body))
 
     def keep_sketch(self, dataset: str, source: str, sketch: bytes) -> Entry | None:
         """Keep a sketch of the people of a table, sealed under the ledger's key, for `sketches`.
@@ -951,9 +974,8 @@ class Ledger(OpenLedger):
         words = {"answer": self._chain.answer(checked_charge(charge).request_id, text), "bytes": len(text.encode())}
         entry = self._settle("released", charge, words, text)
         if entry.kind != "released":
-            raise InvalidValue(
-                "charge", charge.request_id, "was forfeited and cannot be released", "use a new request id"
-            )
+            rule = "was forfeited and cannot be released"
+            raise InvalidValue("charge", charge.request_id, rule, "use a new request id")
         return self._receipt(entry)
 
     def forfeit(self, charge: Charge, reason: str) -> Receipt:

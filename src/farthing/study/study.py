@@ -16,6 +16,7 @@ from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
 from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan
 from farthing.curator import Curator, unit_of
+from farthing.curator.corrections import changes_of
 from farthing.curator.payers import (
     account_name,
     account_news,
@@ -138,12 +139,7 @@ class Study:
             raise InvalidValue("epsilon", epsilon, "must be > 0", "with nothing to spend nothing can be released")
         self.sampling_rate = sampling_rate_of(dataset, sampling_rate)
         if ledger is None:
-            raise InvalidValue(
-                "ledger",
-                None,
-                "must be given: it records what is spent",
-                'pass ledger="study.db"',
-            )
+            raise InvalidValue("ledger", None, "must be given: it records what is spent", 'pass ledger="study.db"')
         if account is not None and name not in (None, account):
             raise InvalidValue("name", name, f"must not differ from account={account!r}", "leave name= out")
         given = name if account is None else account
@@ -808,6 +804,37 @@ class Study:
         """
         return stored_synthetic(self.ledger, request_id, rows)
 
+    def correct(self, before: Dataset, reason: str) -> Mapping[str, tuple[str, str]]:
+        """Write down that the declaration of the table was wrong, and is now that of this study.
+
+        The account stays the same and nothing is charged. Later plans read the table as it is declared now; releases
+        that were made keep their answers, and are not free under the new declaration.
+
+        Args:
+            before: The dataset as it was declared.
+            reason: Why, in a few words that are not computed from rows.
+
+        Returns:
+            What changed: by column, how it stood and how it stands now.
+
+        Raises:
+            InvalidValue: If nothing changes, or the unit or the neighbours would.
+            NotAllowed: If the ledger was not opened by a curator.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> table = pyarrow.table({"age": [30, 41, 52]})
+        >>> old, new = (ft.dataset(table, schema={"age": (0, top)}, name="people") for top in (110, 120))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ft.Study(old, epsilon=1.0, ledger=folder + "/study.db").register()
+        ...     study = ft.Study(new, epsilon=1.0, ledger=folder + "/study.db")
+        ...     print(study.correct(old, "some are older"))
+        ...     study.close()
+        {'age': ('Integers(lower=0, upper=110)', 'Integers(lower=0, upper=120)')}
+        """
+        changes = changes_of(before, self.dataset)
+        self.ledger.correct(self.name, changes, reason, self.dataset.name)
+        return changes
+
     def split(self, by: str, epsilon: float, delta: float = 0.0) -> dict[Any, Study]:
         """Divide the table into disjoint parts, once and for all, each with a budget of its own.
 
@@ -840,11 +867,8 @@ class Study:
         reach_of(self.dataset, by)  # refused before an account is opened
         self.register()
         names = self.curator.divide(self.dataset, by, self.name, epsilon, delta)
-        parts = self.dataset.split(by)
-        return {
-            value: Study(parts[value], epsilon, delta, ledger=self.ledger, account=name)
-            for value, name in names.items()
-        }
+        part, pair = self.dataset.split(by), (epsilon, delta)
+        return {value: Study(part[value], *pair, ledger=self.ledger, account=name) for value, name in names.items()}
 
     def allowance(self, epsilon: float | None = None, *, plan: bool = False) -> Allowance:
         """The epsilon and delta that one charge, or a plan, may use now.
