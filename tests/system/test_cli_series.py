@@ -61,3 +61,15 @@ def test_a_plan_is_free_a_refusal_too_and_steps_are_released_once(study: Path) -
     assert refused.exit_code == 2 and "--session" in refused.output
     with open_ledger(study.parent / "study.db") as ledger:
         assert ledger.budget("visits").spent_upper <= 1.0
+
+
+def test_a_study_file_of_an_account_that_renews_studies_one_month(study: Path) -> None:
+    month = 'renews = "month"\ndate = "day"\nperiod = "2025-02"\n[[statistics]]\nkind = "count"\n'
+    study.write_text(STUDY.replace("name =", "account =") + month, encoding="utf-8")
+    released = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["release", str(study), "--yes"])
+    assert released.exit_code == 0, released.output
+    with open_ledger(study.parent / "study.db") as ledger:
+        assert ledger.datasets() == ["visits", "visits, 2025-02"]
+        assert ledger.budget("visits, 2025-02").spent_upper > 0.9
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["ledger", "show", str(study.parent / "study.db")])
+    assert "visits: somebody in all 12 months of a year is protected by epsilon 12 at delta" in shown.output
