@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,19 @@ class Place:
 def _dataset(**words: Any) -> ft.data.Dataset:
     rng = np.random.default_rng(5)
     table = pyarrow.table(
-        {"sex": rng.choice(["F", "M"], ROWS), "age": rng.integers(0, 100, ROWS), "income": rng.random(ROWS) * 1000}
+        {
+            "sex": rng.choice(["F", "M"], ROWS),
+            "age": rng.integers(0, 100, ROWS),
+            "income": rng.random(ROWS) * 1000,
+            "day": [date(2025, 1 + n % 3, 3) for n in range(ROWS)],
+        }
     )
-    schema = {"sex": ["F", "M"], "age": (0, 99), "income": (0.0, 1000.0)}
+    schema = {
+        "sex": ["F", "M"],
+        "age": (0, 99),
+        "income": (0.0, 1000.0),
+        "day": (date(2025, 1, 1), date(2025, 12, 31)),
+    }
     return ft.dataset(table, schema=schema, name="people", **words)
 
 
@@ -186,6 +197,8 @@ SPENDING = {
     "session": lambda study: study.query_session(0.1, 20, columns="age", rows=10**6, epsilon=0.5),
     "monitor": lambda study: study.monitor("age >= 65", threshold=100, alerts=2, epsilon=0.2),
     "holdout": lambda study: study.holdout(study.dataset, queries=5, corrections=1, epsilon=0.8),
+    "series": lambda study: study.series(date="day", first="2025-01", steps=3, epsilon=0.5, append_only=True),
+    "split": lambda study: study.split("sex", 0.2),
     "synthesis": lambda study: study.synthesise(epsilon=0.5),
     "charge": lambda study: study.ledger.charge("people", 0.1, request_id="by hand"),
     "reserve": lambda study: study.ledger.charge("people", 0.1, request_id="by hand", use_reserve="kept"),
@@ -201,7 +214,10 @@ SPENDING = {
 def test_without_grant_policy_or_approval_nothing_is_spent_in_any_way(request: Any, way: str) -> None:
     place: Place = request.getfixturevalue("sized" if way == "holdout" else "place")  # which needs a public number
     place.ada.ledger.reserve("people", 0.2, name="kept")
-    with pytest.raises((BudgetExceeded, NotAllowed)):
+    refused = (
+        InvalidValue if way == "split" else (BudgetExceeded, NotAllowed)
+    )  # which is for curators, with a grant too
+    with pytest.raises(refused):
         SPENDING[way](place.bob())
     budget = place.ada.ledger.budget("people")
     assert (budget.count, budget.spent_upper, place.ada.ledger.datasets()) == (0, 0.0, ["people"])
