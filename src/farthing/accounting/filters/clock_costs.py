@@ -19,6 +19,7 @@ from flint import arb
 
 from farthing.accounting.event_price import price_of
 from farthing.accounting.filters.bounded_range_cost import MARGIN, checked_level, covers_bounded_range
+from farthing.accounting.filters.gaussian_curves import gaussian_curve, normal
 from farthing.accounting.filters.sampled_cost import sampled_cost
 from farthing.errors import InvalidValue
 from farthing.numerics.bounds import ball, exact, precise_balls, precision, upper_fraction
@@ -107,19 +108,6 @@ def clock_cost(event: Event, level: Fraction, leak: int = 0) -> ClockCost | None
     return _pure_cost(_distances(event, epsilon), epsilon, level)
 
 
-def gaussian_curve(x: Any, s: Any) -> Any:
-    """V(x, s), as a ball.
-
-    >>> with precision(64):
-    ...     float(gaussian_curve(arb(0), arb(1)))
-    0.3829...
-    """
-    if s == 0:
-        return arb(0) if not x > 0 else -(-x).expm1()
-    root = s.sqrt()
-    return _normal((x + s / 2) / root) - (-x).exp() * _normal((x - s / 2) / root)
-
-
 Distance = Callable[[Any], Any]
 """The total variation distance of an event beside a Gaussian pair, from that pair's s."""
 
@@ -181,9 +169,9 @@ def _even_density(reach: Any, s: Any) -> Any:
 
     def primitive(end: Any) -> Any:
         root = s.sqrt()
-        rising = (end / 2).exp() * _normal((end + s / 2) / root)
-        falling = (-end / 2).exp() * _normal((end - s / 2) / root)
-        return 2 * rising + 2 * falling - 4 * (-s / 8).exp() * _normal(end / root)
+        rising = (end / 2).exp() * normal((end + s / 2) / root)
+        falling = (-end / 2).exp() * normal((end - s / 2) / root)
+        return 2 * rising + 2 * falling - 4 * (-s / 8).exp() * normal(end / root)
 
     return primitive(reach) - primitive(-reach)
 
@@ -252,10 +240,6 @@ def _fall(event: Event, probability: Fraction) -> Fraction:
     with precise_balls():
         upper = upper_fraction(-(ball(probability) * (-ball(epsilon)).expm1()).log1p())
     return epsilon if upper is None else min(epsilon, upper)
-
-
-def _normal(x: Any) -> Any:
-    return (-x / arb(2).sqrt()).erfc() / 2  # erfc, so that far tails keep their digits
 
 
 def _units_up(amount: Fraction) -> int:

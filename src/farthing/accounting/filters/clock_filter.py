@@ -16,10 +16,10 @@ from farthing.accounting.filters.clock_costs import (
     clock_cost,
     clock_of,
     epsilon_of,
-    gaussian_curve,
     level_below,
 )
 from farthing.accounting.filters.equal_charges import LONGEST_PATH, equal_charges
+from farthing.accounting.filters.gaussian_curves import gaussian_curve
 from farthing.accounting.filters.sampled_cost import Spare
 from farthing.numerics.bounds import (
     ball,

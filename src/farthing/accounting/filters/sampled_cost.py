@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from flint import arb
 
 from farthing.accounting.event_price import DELTA_UNITS, price_of
+from farthing.accounting.filters.gaussian_curves import tilted_curve, tilted_with_slope
 from farthing.accounting.hockey_stick import upper_curve
 from farthing.numerics.bounds import ball, exact, float_up, lower_fraction, precision
 from farthing.privacy import ApproxDP, DiscreteGaussianNoise, Event, GaussianNoise, RandomizedResponse, Sampled
@@ -138,8 +140,8 @@ class _Pair(NamedTuple):
 
     def raised(self, x: Any, level: Any) -> Any:
         """e^(x/2) (E[V(x + l, level)] - V(x, level))."""
-        beside = sum((mass * _tilted(x + loss, level) for loss, mass in self.atoms), arb(0))
-        return beside + (x / 2).exp() * self.infinite - _tilted(x, level)
+        beside = sum((mass * tilted_curve(x + loss, level) for loss, mass in self.atoms), arb(0))
+        return beside + (x / 2).exp() * self.infinite - tilted_curve(x, level)
 
     def beyond(self, epsilon: float) -> Any:
         """A bound of both curves at epsilon: all that has a larger loss, in either direction.
@@ -153,7 +155,7 @@ class _Pair(NamedTuple):
     def least_cost(self, level: Fraction) -> Fraction | None:
         """What it costs at x = 0: the least that any check could find."""
         s = ball(level)
-        far = _tilted(arb(0), s) + self.raised(arb(0), s)
+        far = tilted_curve(arb(0), s) + self.raised(arb(0), s)
         cost = lower_fraction(8 * far.erfinv() ** 2 - s) if far < 1 else None
         return cost if cost is not None and cost > 0 else None
 
@@ -205,18 +207,19 @@ def _curve_points(event: Event, exponent: int) -> tuple[list[float], list[float]
 
 
 class _Check(NamedTuple):
-    """log a at the ends of cells that cover [-X, X]."""
+    """log a at the ends of cells that cover [-X, X]; H_level and its slope in the middle of each, asked for often."""
 
     level: Any
     ends: list[float]
     logs: list[Any]
+    middles: list[tuple[Any, Any, Any]]
 
     @classmethod
     def of(cls, pair: _Pair, level: Fraction, most: Fraction, leak: Fraction) -> _Check | None:
         """For costs up to `most`: the larger the cost, the larger X must be."""
         s, longest = ball(level), ball(level + most)
         last = math.sqrt(float(level + most)) + float(level)
-        while not (_tilted(-arb(last), longest) - _tilted(-arb(last), s)) * arb(last / 2).exp() + pair.beyond(
+        while not (tilted_curve(-arb(last), longest) - tilted_curve(-arb(last), s)) * arb(last / 2).exp() + pair.beyond(
             last - float_up(level) / 2
         ) <= ball(leak):
             last *= 1.02
@@ -226,33 +229,19 @@ class _Check(NamedTuple):
         cells = min(max(cells, _CELLS[0]), _CELLS[1])
         ends = [last * n / cells for n in range(-cells, cells + 1)]
         raised = [pair.raised(arb(x), s) for x in ends]
-        return cls(s, ends, [r.log() + arb(x) ** 2 / (2 * s) for r, x in zip(raised, ends, strict=True)])
+        middles = [(arb(left) + arb(right)) / 2 for left, right in pairwise(ends)]
+        logs = [r.log() + arb(x) ** 2 / (2 * s) for r, x in zip(raised, ends, strict=True)]
+        return cls(s, ends, logs, [(x, *tilted_with_slope(x, s)) for x in middles])
 
     def holds(self, cost: Fraction) -> bool:
         """Whether log a lies below tangents of log b, cell by cell. (A ball that says nothing is not below.)"""
         start = self.level + ball(cost)
-        for n in range(len(self.ends) - 1):
-            left, right = arb(self.ends[n]), arb(self.ends[n + 1])
-            middle = (left + right) / 2
-            rise = _tilted(middle, start) - _tilted(middle, self.level)
-            slope = (_slope(middle, start) - _slope(middle, self.level)) / rise + middle / self.level
+        for n, (middle, before, before_slope) in enumerate(self.middles):
+            after, after_slope = tilted_with_slope(middle, start)
+            rise = after - before
+            slope = (after_slope - before_slope) / rise + middle / self.level
             height = rise.log() + middle**2 / (2 * self.level)
-            ends = ((left, self.logs[n]), (right, self.logs[n + 1]))
+            ends = ((arb(self.ends[m]), self.logs[m]) for m in (n, n + 1))
             if not all(bool(value <= height + slope * (x - middle)) for x, value in ends):
                 return False
         return True
-
-
-def _tilted(x: Any, s: Any) -> Any:
-    """H_s(x) = e^(x/2) V(x, s)."""
-    root = s.sqrt()
-    return (x / 2).exp() * _normal(x / root + root / 2) - (-x / 2).exp() * _normal(x / root - root / 2)
-
-
-def _slope(x: Any, s: Any) -> Any:
-    root = s.sqrt()
-    return ((x / 2).exp() * _normal(x / root + root / 2) + (-x / 2).exp() * _normal(x / root - root / 2)) / 2
-
-
-def _normal(x: Any) -> Any:
-    return (-x / arb(2).sqrt()).erfc() / 2
