@@ -38,7 +38,7 @@ def measure(size: int, folder: Path, seed: int = 0) -> tuple[float, float, float
     start = time.process_time()
     UnitSketch.of(ft.dataset(str(folder / "own.parquet"), unit="who", max_rows=1, schema={"x": (0.0, 9.0)}))
     middle = time.process_time()
-    duckdb.sql(f"SELECT count(DISTINCT who) FROM '{folder / 'own.parquet'}'").fetchall()
+    duckdb.execute(f"SELECT count(DISTINCT who) FROM '{folder / 'own.parquet'}'").fetchall()
     return 100 * max(errors), middle - start, time.process_time() - middle
 
 

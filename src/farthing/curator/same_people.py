@@ -7,13 +7,14 @@ release, and whether a release runs does not depend on it.
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from farthing.data.table_identity import pieces_of
 from farthing.data.unit_sketch import Share, UnitSketch
-from farthing.errors import FarthingError
+from farthing.errors import FarthingError, SamePeople
 
 if TYPE_CHECKING:
     from farthing.data import Dataset
@@ -66,13 +67,13 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]
     Raises:
         NotAllowed: If the ledger was not opened by a curator.
     """
-    by_account = ledger.sketches()
+    by_account = ledger.people.all()
     try:
         sketch = UnitSketch.of(dataset)
     except FarthingError:  # the next reader will say so
         return []
     if account in ledger.datasets():
-        ledger.keep_sketch(account, _name(dataset), sketch.to_bytes())
+        ledger.people.keep(account, _name(dataset), sketch.to_bytes(), _version(dataset))
     overlaps = []
     for other, tables in by_account.items():
         if other != account:
@@ -80,6 +81,24 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]
             overlaps.append(Overlap(dataset.name, other, sketch.share_in(people)))
     telling = [each for each in overlaps if each.share.is_telling and each.share.value >= _LEAST_SHARE]
     return sorted(telling, key=lambda each: -each.share.value)
+
+
+def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
+    """Whether the people of a table, as it is now, were looked at already; or it is too large to look unasked.
+
+    Or nobody may look: who is no curator.
+    """
+    return (
+        ledger.role != "curator"
+        or not is_small(dataset)
+        or ledger.people.has(account, _name(dataset), _version(dataset))
+    )
+
+
+def warn_of_same_people(overlaps: list[Overlap], is_news: bool) -> None:
+    """Warn the steward of the largest overlap, where a table is news to the ledger."""
+    if is_news and overlaps:
+        warnings.warn(overlaps[0].advice, SamePeople, stacklevel=4)
 
 
 def is_small(dataset: Dataset) -> bool:
@@ -93,5 +112,13 @@ def is_small(dataset: Dataset) -> bool:
 
 def _name(dataset: Dataset) -> str:
     """What its sketch is kept under: a new one replaces that of the same table."""
-    first = sorted(piece.known_by[0] for piece in pieces_of(dataset.sources()[0]))
+    source = dataset.sources()[0]
+    patterns = [f"{pattern.folder} {pattern.steps}" for pattern in source.patterns]
+    first = patterns or sorted(piece.known_by[0] for piece in pieces_of(source))
     return " ".join(first) or f"frame {dataset.name}"
+
+
+def _version(dataset: Dataset) -> str:
+    """Which files it has, how large they are and when they were written."""
+    facts = sorted((path, os.stat(path)) for path in dataset.sources()[0].files)
+    return "\n".join(f"{path} {each.st_size} {each.st_mtime_ns}" for path, each in facts)

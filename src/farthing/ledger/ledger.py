@@ -50,11 +50,12 @@ from farthing.ledger.ledger_change import (
     known,
 )
 from farthing.ledger.ledger_store import Store
-from farthing.ledger.ledger_tables import ACCOUNTS, COLUMNS, ENTRIES
+from farthing.ledger.ledger_tables import ACCOUNTS
 from farthing.ledger.partitions import Part
+from farthing.ledger.people_sketches import PeopleSketches
 from farthing.ledger.plan_requests import PlanRequests
 from farthing.ledger.rights import Contents
-from farthing.ledger.tamper_evidence import Chain, Witness, canonical
+from farthing.ledger.tamper_evidence import Chain, Witness
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import Event, checked_count, checked_delta
 from farthing.privacy.units import Unit
@@ -62,7 +63,6 @@ from farthing.privacy.units import Unit
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _STATES = f"SELECT dataset, sequence, state, mac FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
 _ANALYSTS = f"SELECT analyst FROM {ACCOUNTS} WHERE dataset = ? AND analyst <> '' ORDER BY analyst"
-_PEOPLE = f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE kind = 'people' ORDER BY sequence"
 SourceText = str | tuple[str, str]
 """What a table is known by; a pair for a pattern: the folder, and the steps below it."""
 
@@ -226,34 +226,6 @@ class OpenLedger:
         return [f"{self._chain.source(text)} {below}".rstrip() for text, below in pairs]
 
     marks = source_signatures  # deprecated: the name before 0.1, there until 1.0
-
-    def sketches(self) -> dict[str, dict[str, bytes]]:
-        """By dataset, the sketch of the people of each of its tables, by the table's signature; for a curator alone.
-
-        Returns:
-            The last sketch that `keep_sketch` took of each table.
-
-        Raises:
-            NotAllowed: If the role is not "curator": a sketch depends on private rows.
-
-        >>> import tempfile
-        >>> from farthing.ledger import open_ledger
-        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
-        ...     _ = ledger.register("survey", 1.0)
-        ...     _ = ledger.keep_sketch("survey", "survey.csv", b"sketch")
-        ...     [list(tables.values()) for tables in ledger.sketches().values()]
-        [[b'sketch']]
-        """
-        if self.role != "curator":
-            raise NotAllowed(self.role, "see whose people tables share")
-        self._reader(Question())  # the head must be genuine
-        with self._store.reading() as link:
-            page = [entry_of(self._chain, row) for row in link.run(_PEOPLE).fetchall()]
-        by_dataset: dict[str, dict[str, bytes]] = {}
-        for entry in page:
-            tables = by_dataset.setdefault(entry.dataset, {})
-            tables[str(entry.body["source"])] = self._chain.opened(str(entry.body["sketch"]))
-        return by_dataset
 
     def table_changed(self, request_id: str, table: str) -> bool | None:
         """Whether a table has another fingerprint than when a request was charged; None where nobody can tell.
@@ -556,6 +528,11 @@ class Ledger(OpenLedger):
         """What analysts have asked for, and what curators have allowed them."""
         return PlanRequests(self)
 
+    @property
+    def people(self) -> PeopleSketches:
+        """What is kept of the people of each table, so that a curator can tell where they are again."""
+        return PeopleSketches(self)
+
     # What a curator decides.
 
     def register(
@@ -680,33 +657,6 @@ class Ledger(OpenLedger):
         self._only("correct a declaration", "curator")
         name, body = checked_name(dataset, "dataset"), budget_policy.correction_body(changes, reason, source)
         return self._append(Question(name), lambda tx: budget_policy.correct(tx, name, body))
-
-    def keep_sketch(self, dataset: str, source: str, sketch: bytes) -> Entry | None:
-        """Keep a sketch of the people of a table, sealed under the ledger's key, for `sketches`.
-
-        Args:
-            dataset: The name of the dataset whose budget protects them.
-            source: A text that names the table (see `attach`).
-            sketch: What is kept of its people.
-
-        Returns:
-            The entry; None if the last sketch of the table is this one.
-
-        Raises:
-            InvalidValue: If there is no such dataset.
-            NotAllowed: If the role is not "curator".
-        """
-        self._only("keep a sketch", "curator")
-        name, (signature,) = checked_name(dataset, "dataset"), self.source_signatures([source])
-        if self.sketches().get(name, {}).get(signature) == sketch:
-            return None
-        body = canonical({"sketch": self._chain.sealed(sketch), "source": signature})
-
-        def append(tx: Transaction) -> Entry:
-            known(tx, name)
-            return tx.append("people", name, body)
-
-        return self._append(Question(name), append)
 
     def set_budget(self, dataset: str, epsilon: float, delta: float | None = None) -> Entry:
         """Give a dataset another budget.

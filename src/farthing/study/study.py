@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import shlex
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -28,9 +27,9 @@ from farthing.curator.payers import (
     refuse_other_unit,
     sampling_rate_of,
 )
-from farthing.curator.same_people import Overlap, is_small, same_people
+from farthing.curator.same_people import Overlap, are_known, same_people, warn_of_same_people
 from farthing.data import Dataset
-from farthing.errors import InvalidValue, SamePeople
+from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budget import as_stored, untouched_budget
@@ -1029,9 +1028,8 @@ class Study:
         open_account(self, self.name)
         self._refuse_other_account()
         self.curator.attach(self.dataset, self.name, self.sampling_rate)
-        if is_news and self.ledger.role == "curator" and self.analyst is None and is_small(self.dataset):
-            for overlap in self.same_people()[:1]:
-                warnings.warn(overlap.advice, SamePeople, stacklevel=3)
+        if self.analyst is None and not are_known(self.ledger, self.dataset, self.name):
+            warn_of_same_people(self.same_people(), is_news)
 
     def same_people(self) -> list[Overlap]:
         """The accounts that protect many of this table's people already, besides its own. NOT PRIVATE.

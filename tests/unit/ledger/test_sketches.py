@@ -22,36 +22,36 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_the_last_sketch_of_each_table_is_kept_and_the_ledger_verifies(ledger: Ledger, tmp_path: Path) -> None:
-    assert ledger.keep_sketch("patients", "visits.csv", b"one") is not None
-    assert ledger.keep_sketch("patients", "visits.csv", b"one") is None
-    ledger.keep_sketch("patients", "drugs.csv", b"two")
-    ledger.keep_sketch("patients", "visits.csv", b"three")
-    assert sorted(ledger.sketches()["patients"].values()) == [b"three", b"two"]
+    assert ledger.people.keep("patients", "visits.csv", b"one") is not None
+    assert ledger.people.keep("patients", "visits.csv", b"one") is None
+    ledger.people.keep("patients", "drugs.csv", b"two")
+    ledger.people.keep("patients", "visits.csv", b"three")
+    assert sorted(ledger.people.all()["patients"].values()) == [b"three", b"two"]
     assert ledger.verify().ok and ledger.budget("patients").untouched
     ledger.close()
     with open_ledger(tmp_path / "study.db") as again:
-        assert len(again.sketches()["patients"]) == 2 and again.verify().ok
+        assert len(again.people.all()["patients"]) == 2 and again.verify().ok
     with pytest.raises(InvalidValue), open_ledger(tmp_path / "study.db") as again:
-        again.keep_sketch("nobody", "visits.csv", b"one")
+        again.people.keep("nobody", "visits.csv", b"one")
 
 
 def test_only_curators_keep_and_see_sketches(ledger: Ledger) -> None:
-    ledger.keep_sketch("patients", "visits.csv", b"one")
+    ledger.people.keep("patients", "visits.csv", b"one")
     for role in ("analyst", "auditor"):
         other = ledger.acting("bob", role)
         with pytest.raises(NotAllowed):
-            other.sketches()
+            other.people.all()
         with pytest.raises(NotAllowed):
-            other.keep_sketch("patients", "visits.csv", b"two")
+            other.people.keep("patients", "visits.csv", b"two")
     assert not list(ledger.acting("bob", "analyst").entries())
 
 
 def test_without_the_key_a_sketch_says_nothing(ledger: Ledger) -> None:
     """Whoever has the entries, knows the exact sketch that was kept, and tries other keys, learns nothing."""
     sketch = bytes(range(256)) * 256
-    ledger.keep_sketch("patients", "visits.csv", sketch)
-    ledger.keep_sketch("patients", "drugs.csv", sketch)
-    ledger.keep_sketch("patients", "other.csv", secrets.token_bytes(len(sketch)))
+    ledger.people.keep("patients", "visits.csv", sketch)
+    ledger.people.keep("patients", "drugs.csv", sketch)
+    ledger.people.keep("patients", "other.csv", secrets.token_bytes(len(sketch)))
     texts = [entry.body["sketch"] for entry in ledger.entries() if entry.kind == "people"]
     sealed = [base64.b64decode(text)[16:] for text in texts]
     assert len(set(map(len, texts))) == 1  # the same length, whatever is in it
