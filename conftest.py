@@ -14,6 +14,23 @@ import pytest
 
 pytest_plugins = ["draws", "forks"]
 
+SLOW_PAGES = {
+    "gallery.md",
+    "planner.md",
+    "sampled.md",
+    "studies.md",
+    "synthetic.md",
+    "tour.md",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A page that takes a second or more cannot be marked in its text."""
+    for item in items:
+        if item.path.suffix == ".md" and item.path.name in SLOW_PAGES:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:

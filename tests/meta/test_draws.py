@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tree import TOP, project_files
+from tree import TOP, parsed, project_files
 
 import draws
 
@@ -153,7 +153,7 @@ def test_every_mark_in_the_tree_states_two_numbers_below_the_limit() -> None:
         for path in project_files()
         if path.is_relative_to(TOP / "tests") and path.suffix == ".py" and path != Path(__file__)
         if "mark.draws(" in (text := path.read_text(encoding="utf-8"))
-        for call in ast.walk(ast.parse(text))
+        for call in ast.walk(parsed(text))
         if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("mark.draws")
     ]
     assert marks
@@ -172,7 +172,7 @@ def _shared(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
     if not re.search(r"^\w+ = .*(default_rng|Random|TestSource)\(", text, re.MULTILINE):
         return []
-    tree = ast.parse(text)
+    tree = parsed(text)
     made = {
         target.id
         for statement in tree.body
@@ -198,7 +198,7 @@ def test_nothing_in_the_source_offers_a_seed() -> None:
         str(path.relative_to(TOP))
         for path in (TOP / "src").rglob("*.py")
         if re.search(r"seed|rng|random_state|generator|Generator", text := path.read_text(encoding="utf-8"))
-        for function in ast.walk(ast.parse(text))
+        for function in ast.walk(parsed(text))
         if isinstance(function, ast.FunctionDef) and not function.name.startswith("_")
         for argument in ast.walk(function.args)
         if isinstance(argument, ast.arg)
@@ -224,7 +224,7 @@ def test_only_the_faces_of_the_game_know_the_game() -> None:
 def test_the_door_to_randomness_reads_no_setting_and_nobody_replaces_it() -> None:
     door = TOP / "src/farthing/mechanisms/randomness.py"
     source = door.read_text(encoding="utf-8")
-    imported = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import)]
+    imported = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Import)]
     assert [name.name for node in imported for name in node.names] == ["os"]
     assert source.count("os.") == 1 and "return os.urandom(count)" in source
     assigned = re.compile(r"\bSYSTEM\s*(:.*)?=[^=]|\b_System\b|urandom\s*=[^=]")

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tree import TOP, statements
+from tree import TOP, parsed, statements
 
 SOURCE = TOP / "src" / "farthing"
 MOST_REPEATED = 12
@@ -23,7 +23,7 @@ def code_lines(source: str) -> list[tuple[int, str]]:
     Comments, docstrings, imports, `__all__` and lists of parameters are left out: two public functions that take the
     same arguments have to say so twice.
     """
-    tree = ast.parse(source)
+    tree = parsed(source)
     left_out: set[int] = set()
     for node in (tree, *statements(tree)):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
@@ -50,7 +50,7 @@ def repeats(sources: Mapping[str, str], most: int = MOST_REPEATED) -> list[str]:
 
 def long_functions(source: str, most: int = MOST_LINES) -> Iterator[str]:
     """Functions of more than `most` lines, their docstrings left out."""
-    for node in statements(ast.parse(source)):
+    for node in statements(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             documented = ast.get_docstring(node, clean=False) is not None
             lines = len(_lines_of(node)) - (len(_lines_of(node.body[0])) if documented else 0)

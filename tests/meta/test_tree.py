@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tree import TOP, project_files, text_of
+from tree import TOP, parsed, project_files, text_of
 
 # Written in pieces so that this file does not find itself.
 _UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "Not" + "Implemented" + "Error")))
@@ -91,7 +91,7 @@ def test_each_pattern_finds_what_it_is_for(pattern: re.Pattern[str], bad: str, g
 
 
 def _lines_without_docstrings(source: str) -> int:
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _DOCUMENTED)]
+    nodes = [node for node in ast.walk(parsed(source)) if isinstance(node, _DOCUMENTED)]
     docstrings = [node.body[0] for node in nodes if ast.get_docstring(node, clean=False) is not None]
     return source.count("\n") - sum(1 + (text.end_lineno or text.lineno) - text.lineno for text in docstrings)
 
@@ -118,7 +118,7 @@ _FEWEST_WORDS = 5  # a docstring with fewer is written for a linter
 def _flaws(source: str) -> list[str]:
     """Names that do not say what a thing is, and docstrings that say nothing."""
     flaws = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         name = ""
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             name = node.id if isinstance(node, ast.Name) else node.attr
@@ -163,5 +163,5 @@ def test_a_package_lists_only_what_it_holds(face: Path) -> None:
     """Lines like `module, other   what they hold` in its docstring name modules, packages or exported names."""
     text = face.read_text(encoding="utf-8")
     there = {path.stem for path in face.parent.iterdir()} | set(re.findall(r"\w+", text.rpartition('"""')[2]))
-    rows = re.findall(r"^((?:\w+, )*\w+)  +\S", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
+    rows = re.findall(r"^((?:\w+, )*\w+)  +\S", ast.get_docstring(parsed(text)) or "", re.MULTILINE)
     assert [name for row in rows for name in row.split(", ") if name not in there] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
@@ -23,6 +24,12 @@ def statements(tree: ast.Module) -> Iterator[ast.stmt]:
         if isinstance(node, ast.stmt):
             yield node
         waiting.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, PARTS))
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The tree of a source, which several tests look at and none changes."""
+    return ast.parse(source)
 
 
 def project_files() -> list[Path]:

@@ -160,6 +160,7 @@ def test_degenerate_events_and_clocks() -> None:
         clock_cost(Composed(()), nothing)
 
 
+@pytest.mark.slow
 def test_drawn_prices_of_every_kind_hold() -> None:
     """The first of the thousands that `python -m benchmarks.clock_prices` draws, sums of atoms only: these are fast."""
     draw, kinds = random.Random(1), set[str]()

@@ -49,6 +49,7 @@ def points(event: Event, level: Fraction) -> list[mpmath.mpf]:
     return [mpf(z) * mpmath.sqrt(mpf(level.numerator) / level.denominator) for z in (-9, -6, -3, 0, 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("event", "level"), EVENTS, ids=repr)
 def test_what_is_paid_is_enough_in_both_orders_and_a_tenth_less_is_not(event: Sampled, level: Fraction) -> None:
     cost, without = clock_cost(event, level, LEAK), clock_cost(event, level)
@@ -108,6 +109,7 @@ def test_a_leak_is_never_more_of_the_clock_than_none() -> None:
             assert cost.leak in (0, LEAK) and (cost.leak or cost == without)
 
 
+@pytest.mark.slow
 def test_charges_that_fit_before_and_now() -> None:
     """At (1, 1e-9): none by the price of the whole, 8,016 if fixed in advance."""
     assert not ClockFilter(1.0, 1e-9, leak=0).admits(NOISY)
@@ -117,6 +119,7 @@ def test_charges_that_fit_before_and_now() -> None:
     assert compose([NOISY], counts=[8016]).epsilon_at(1e-9).upper <= 1.0
 
 
+@pytest.mark.slow
 def test_an_account_charges_one_by_one_what_it_says_would_fit_and_keeps_half_of_own_deltas() -> None:
     event, account = Sampled(GaussianNoise(2.0), 0.05), Account.of(3.0, 1e-6)
     account = account.after(account.priced(0.001))
@@ -139,6 +142,7 @@ def test_where_no_delta_is_left_for_tails_a_sample_costs_what_it_does_without() 
     assert spent.charge(event)._clock == spent._clock - CLOCK_UNITS // 4
 
 
+@pytest.mark.slow
 def test_a_plan_pays_for_its_samples_as_they_would_one_by_one() -> None:
     event = Sampled(GaussianNoise(2.0), 0.05)
     left, spare = CLOCK_UNITS // 3, Spare(CLOCK_UNITS // 10**8, CLOCK_UNITS // 3, CLOCK_UNITS // 10**8)

