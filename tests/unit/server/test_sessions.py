@@ -180,7 +180,7 @@ def test_the_ledger_shows_curators_that_a_session_exists_and_what_it_cost(served
 
 def test_an_opening_beyond_the_grant_is_refused_and_nothing_is_spent(served: Served, analyst: TestClient) -> None:
     before = spent(served, "bob")
-    assert code(opened(analyst, "too-much", epsilon=0.99)) == (409, "budget_exceeded")
+    assert code(opened(analyst, "too-much", epsilon=1.01)) == (409, "budget_exceeded")
     assert code(opened(analyst, "dearer", confirmed_epsilon=0.01)) == (409, "conflict")
     assert code(opened(analyst, "nowhere", dataset="nothing")) == (404, "not_found")
     assert spent(served, "bob") == before
