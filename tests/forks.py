@@ -151,8 +151,9 @@ class Forks:
 def batches(items: list[pytest.Item]) -> list[Batch]:
     """Tests that stand one after the other in one file.
 
-    Those with slow tests come first, for they must not be the last, and in an order that mixes folders: tests of one
-    server are neighbours, and would all wait for it.
+    Files with slow tests come first, for they must not be the last, and in an order that mixes folders: tests of one
+    server are neighbours, and would all wait for it. Batches of one file keep its order: a worker that takes two of
+    them may keep what their tests share, such as a budget, and no test meets what later ones left of it.
     """
     made: list[Batch] = []
     slow: list[int] = []
@@ -163,9 +164,12 @@ def batches(items: list[pytest.Item]) -> list[Batch]:
             slow.append(0)
         made[-1].append(number)
         slow[-1] += item.get_closest_marker("slow") is not None
-    first = [batch for batch, many in zip(made, slow, strict=True) if many]
-    random.Random(0).shuffle(first)
-    return first + [batch for batch, many in zip(made, slow, strict=True) if not many]
+    with_slow = {items[batch[0]].path for batch, many in zip(made, slow, strict=True) if many}
+    first = [batch for batch in made if items[batch[0]].path in with_slow]
+    files = [items[batch[0]].path for batch in first]
+    random.Random(0).shuffle(files)
+    of_file = {path: iter([batch for batch in first if items[batch[0]].path == path]) for path in with_slow}
+    return [next(of_file[path]) for path in files] + [batch for batch in made if items[batch[0]].path not in with_slow]
 
 
 def _stop_if_told(session: pytest.Session) -> None:

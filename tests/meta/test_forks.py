@@ -8,8 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+import forks
 
 TESTS = Path(__file__).parents[1]
 MANY = """
@@ -95,3 +99,19 @@ def test_linear_algebra_has_one_thread_however_numpy_was_first_imported() -> Non
         if hasattr(ctypes.CDLL(library), f"scipy_openblas_get_num_threads{suffix}")
     ]
     assert threads and set(threads) == {1}
+
+
+def test_batches_of_one_file_are_handed_out_in_the_order_of_the_file() -> None:
+    """Whatever is slow: a test meets only what earlier ones left of what they share."""
+
+    def item(path: str, number: int) -> Any:
+        return SimpleNamespace(path=path, get_closest_marker=lambda name: number % 40 == 39 or None)
+
+    items = [item(f"file {file}", number) for file in range(30) for number in range(100)]
+    order = [number for batch in forks.batches(items) for number in batch]
+    assert sorted(order) == list(range(3_000))
+    assert all(
+        numbers == sorted(numbers)
+        for file in range(30)
+        if (numbers := [number for number in order if number // 100 == file])
+    )
