@@ -424,13 +424,15 @@ class Curator:
         paying = self.accounts(dataset, terms.name, terms.sampling_rate)
         self._refuse_second_sample(terms, None)
         if paying.part is not None:
-            self._refuse_other_part(question, dataset, paying.part)
+            self._refuse_other_spender(question, paying.part)
         digest = digest_of(question, dataset)
         with _turn_of(self.ledger, terms.request_id):
             table, marks = "", list[list[str]]()
             if self.ledger.stored(terms.request_id) is None:  # what was answered needs no file any more
                 dataset.prepare()
                 table, marks = fingerprint_of(dataset) or "", table_marks(self.ledger, dataset)
+                if paying.part is not None:  # which reads one table alone
+                    self._refuse_changed_part(dataset, paying.part, table)
             if paying.sources:
                 paying = self.attach(dataset, terms.name, terms.sampling_rate)
             charge = self._charge(question, terms, digest, paying, table)
@@ -454,16 +456,15 @@ class Curator:
             self._refuse_second_sample(terms, charge)  # again, because another process may have been quicker
             return _finished(question, self._run(question, dataset, charge, marks, terms.timeout, progress))
 
-    def _refuse_other_part(self, question: Question, dataset: Dataset, part: Part) -> None:
-        """A part is one of the table as it was divided: in another one, somebody may have come into another part.
-
-        Whether the table has changed depends on private rows, so that only its curator may spend from a part.
-        """
+    def _refuse_other_spender(self, question: Question, part: Part) -> None:
+        """Whether its table has changed depends on private rows, so that only its curator may spend from a part."""
         if self.ledger.role == "analyst" or self.analyst is not None:
             raise InvalidValue("account", part.name, "can be spent by its curator only", "spend from the whole account")
         if not isinstance(question, PlanQuestion | Single):
             raise InvalidValue("account", part.name, "pays for plans only", "pay for sessions from the whole account")
-        table = fingerprint_of(dataset, first=True) or ""
+
+    def _refuse_changed_part(self, dataset: Dataset, part: Part, table: str) -> None:
+        """A part is one of the table as it was divided: in another one, somebody may have come into another part."""
         if self.ledger.table_changed(part.request_id, table) is not False:
             raise InvalidValue(
                 "dataset",

@@ -33,10 +33,8 @@ _END = 2**20
 _BLOCK = 2**20
 
 
-def fingerprint_of(dataset: Dataset, *, first: bool = False) -> str | None:
+def fingerprint_of(dataset: Dataset) -> str | None:
     """A text that differs when the rows do; None where only reading a server's table could show that.
-
-    With `first` it is that of the first table alone, whatever is joined to it.
 
     Where a file lies, what it is called and when it was written do not matter, nor does the order of a list of files.
 
@@ -47,7 +45,7 @@ def fingerprint_of(dataset: Dataset, *, first: bool = False) -> str | None:
     >>> of(30, 41) == of(30, 41), of(30) == of(31)
     (True, False)
     """
-    parts = [_part(source) for source in (dataset.sources()[:1] if first else dataset.sources())]
+    parts = [_part(source) for source in dataset.sources()]
     if any(part is None for part in parts):
         return None
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
