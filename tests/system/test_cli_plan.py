@@ -88,13 +88,13 @@ def test_a_plan_of_a_spent_ledger_says_that_an_older_version_released_it(
 ) -> None:
     """It kept no words with its answers; `farthing release` returns them by the text of the file."""
     asked = read_study(study)
-    predicted = release._predicted
+    predicted = release.predicted
 
     def of_old(plan: Any) -> dict[str, Any]:
         return {key: value for key, value in predicted(plan).items() if key not in ("asked", "made")}
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "_predicted", of_old)
+        patch.setattr(release, "predicted", of_old)
         opened = asked.study()
         asked.plan(opened).release(asked.request_id)
         opened.close()

@@ -6,6 +6,8 @@ import secrets
 from collections import defaultdict
 from typing import Any
 
+import requests
+
 from farthing.server.auth.api_tokens import SCOPES_OF_ROLE, new_secret, secret_hash
 from farthing.server.store import draft_rows, now
 from system.server.fuzzing.people import HOUR, People
@@ -49,6 +51,8 @@ class Known:
         elif kind == "token":
             scopes = SCOPES_OF_ROLE.get(owner, frozenset({"read"}))
             name = self.people.token_row(owner, scopes, secret_hash(new_secret()), now() + HOUR)
+        elif kind == "request":
+            name = self._requested(len(known))
         elif kind == "study":
             name = draft_rows.make_study(self.people.store, owner, "people", "to be forgotten").id
         else:
@@ -57,6 +61,16 @@ class Known:
         if kind != "token":
             self.note(kind, owner, name)
         return name
+
+    def _requested(self, waiting: int) -> str:
+        """The number of a request of the analyst that waits for a curator."""
+        count = {"kind": "count", "by": "sex"}
+        body = {
+            "draft": {"dataset": "people", "statistics": [count], "epsilon": (1 + secrets.randbelow(10**6)) / 10**8},
+            "purpose": f"the {waiting}.",
+        }
+        header = self.people.header("analyst token", "POST", "/api/v1/requests")
+        return str(requests.post(f"{self.people.here}/api/v1/requests", json=body, headers=header).json()["id"])
 
     def forget(self, kind: str, owner: str, name: str) -> None:
         """What was removed is known no more."""
@@ -83,6 +97,12 @@ class Known:
         elif (method, address) == ("POST", "/sessions"):
             self.note("session", user, body["id"])
             self.asked[body["id"]] = sent
+        elif (method, address) == ("POST", "/requests"):
+            for owner in (user, ""):
+                self.note("request", owner, str(body["id"]))
+        elif address.endswith(("/approve", "/decline", "/withdraw", "/change")):
+            for owner in (user, body["analyst"], ""):
+                self.forget("request", owner, str(body["id"]))
         elif (method, address) == ("POST", "/tokens"):
             self.note("token", user, body["id"])
             self.people.canaries.secret("token that was made", body["token"])

@@ -213,6 +213,34 @@ def _play(mind: Mind) -> Wish:
     return Wish(body={"charges": charges, "seed": mind.draw.randrange(100), "finished": mind.draw.random() < 0.5})
 
 
+def _new_request(mind: Mind) -> Wish:
+    purpose = mind.draw.choice(("a talk", "table 4, für das Jahrbuch"))
+    return Wish(body={"draft": mind.draft("people" if mind.plain else None), "purpose": purpose})
+
+
+def _decided(body: dict[str, Any] | None, *, own: bool = False) -> Callable[[Mind], Wish]:
+    """About the newest request that waits: one's own, or anybody's."""
+
+    def wish(mind: Mind) -> Wish:
+        owner = mind.user if own else ""
+        if not mind.known.all("request", owner):
+            mind.known.dispensable("request", owner)
+        known = mind.plain or mind.draw.random() < 0.7
+        return Wish({"id": mind.known.all("request", owner)[-1] if known else "999999"}, body=body)
+
+    return wish
+
+
+def _changed_request(mind: Mind) -> Wish:
+    return _decided({"draft": {**mind.draft(), "dataset": "people"}, "reason": "less will do"})(mind)
+
+
+def _policy(mind: Mind) -> Wish:
+    user = "expendable" if mind.plain or mind.draw.random() < 0.5 else mind.one("person", "")
+    body = {**mind.amount(), "per": mind.draw.choice(("week", "quarter")), "statistics": ["count"], "columns": ["sex"]}
+    return Wish({"name": "people" if mind.plain else mind.loose_dataset(), "user": user}, body=body)
+
+
 def _goes(kind: str) -> Callable[[Mind], Wish]:
     return lambda mind: Wish({"id": mind.dispensable(kind)})
 
@@ -269,6 +297,15 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/sessions"): _session,
     ("GET", f"{V}/sessions/{{id}}"): lambda mind: Wish({"id": mind.one("session")}, {"limit": 3}),
     ("POST", f"{V}/sessions/{{id}}/ask"): _ask,
+    ("GET", f"{V}/requests"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}, {"state": "open"}))),
+    ("POST", f"{V}/requests"): _new_request,
+    ("GET", f"{V}/requests/{{id}}"): _decided(None),
+    ("POST", f"{V}/requests/{{id}}/approve"): _decided({"version": 1, "expires": "2035-12-31"}),
+    ("POST", f"{V}/requests/{{id}}/change"): _changed_request,
+    ("POST", f"{V}/requests/{{id}}/decline"): _decided({"reason": "not this year"}),
+    ("POST", f"{V}/requests/{{id}}/withdraw"): _decided(None, own=True),
+    ("GET", f"{V}/policies"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
+    ("PUT", f"{V}/datasets/{{name}}/policies/{{user}}"): _policy,
     ("GET", f"{V}/ledger"): _nothing,
     ("GET", f"{V}/ledger/entries"): _entries,
     ("POST", f"{V}/ledger/verify"): lambda mind: Wish(body={"receipt": mind.draw.choice(mind.known.receipts)}),

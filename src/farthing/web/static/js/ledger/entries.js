@@ -32,7 +32,14 @@ const KINDS = {
   withdrawn: "withdrawn",
   policy: "policy",
 };
-const TONES = { charge: "accent", released: "good", refused: "bad", forfeited: "warn", approved: "good", declined: "bad" };
+const TONES = {
+  charge: "accent",
+  released: "good",
+  refused: "bad",
+  forfeited: "warn",
+  approved: "good",
+  declined: "bad",
+};
 
 export function EntriesCard({ dataset, round }) {
   const [entries, setEntries] = useState(null);

@@ -10,7 +10,16 @@ import { toast } from "../components/toast.js";
 import { useAction, useLoaded } from "../server_data.js";
 
 const PERIODS = ["week", "month", "quarter", "year"].map((one) => [one, `per ${one}`]);
-const EMPTY = { dataset: "", analyst: "", epsilon: null, delta: null, per: "quarter", statistics: "", columns: "", cell: null };
+const EMPTY = {
+  dataset: "",
+  analyst: "",
+  epsilon: null,
+  delta: null,
+  per: "quarter",
+  statistics: "",
+  columns: "",
+  cell: null,
+};
 const listed = (text) =>
   text
     .split(",")

@@ -27,7 +27,12 @@ export function RequestDetails({ request, me, onChanged }) {
       <${Table} caption="The statistics, and the errors that were shown" rows=${request.statistics} rowKey=${(one) => one.name} columns=${[
         { key: "name", title: "Statistic", head: true },
         { key: "cells", title: "Numbers", right: true },
-        { key: "error", title: "Error (95%)", right: true, cell: (one) => html`<span class="number">${one.shown_error}</span>` },
+        {
+          key: "error",
+          title: "Error (95%)",
+          right: true,
+          cell: (one) => html`<span class="number">${one.shown_error}</span>`,
+        },
       ]} />
       ${request.assumptions.length ? html`<ul class="small muted">${request.assumptions.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
     </div><//>
@@ -41,7 +46,8 @@ export function RequestDetails({ request, me, onChanged }) {
     ${mine ? html`<${OwnRequest} request=${request} onChanged=${onChanged} />` : null}
     <${Card} title="Steps">
       <ol class="steps-list">${request.steps.map(
-        (step) => html`<li key=${step.sequence}>${moment(step.when)}: ${step.actor} ${STEPS[step.kind] ?? step.kind}${step.reason ? ` (${step.reason})` : ""}</li>`,
+        (step) =>
+          html`<li key=${step.sequence}>${moment(step.when)}: ${step.actor} ${STEPS[step.kind] ?? step.kind}${step.reason ? ` (${step.reason})` : ""}</li>`,
       )}</ol>
       <p class="small muted">${plural(request.steps.length, "entry", "entries")} of the ledger.</p>
     <//>`;

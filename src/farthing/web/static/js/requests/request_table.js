@@ -20,7 +20,12 @@ export function RequestTable({ caption, requests }) {
     },
     { key: "analyst", title: "Who" },
     { key: "dataset", title: "Dataset" },
-    { key: "epsilon", title: "Cost", right: true, cell: (one) => html`<span class="number">${charged(one.epsilon)}</span>` },
+    {
+      key: "epsilon",
+      title: "Cost",
+      right: true,
+      cell: (one) => html`<span class="number">${charged(one.epsilon)}</span>`,
+    },
     { key: "state", title: "State", cell: (one) => html`<${RequestState} state=${one.state} />` },
     { key: "created", title: "Asked", cell: (one) => html`<span class="nowrap">${moment(one.created)}</span>` },
   ]} />`;

@@ -90,7 +90,8 @@ const mustAsk = (about) => about.budget.analyst !== null && !(about.budget.total
 function Planner({ about, saved: loaded, me, title }) {
   const [first] = useState(() => {
     const start = beginning(about, loaded, me);
-    if (mustAsk(about)) return { ...start, draft: { ...start.draft, epsilon: start.draft.epsilon ?? 0.1 }, wanted: null };
+    if (mustAsk(about))
+      return { ...start, draft: { ...start.draft, epsilon: start.draft.epsilon ?? 0.1 }, wanted: null };
     const draft = fitting(start.draft, about.budget.room.epsilon);
     return { ...start, draft, wanted: draft === start.draft ? null : start.draft.epsilon };
   });
