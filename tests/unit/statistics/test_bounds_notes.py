@@ -33,7 +33,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ft.Study]:
     )
     schema = {"height": (1.0, 2.5), "hours": (0, 45), "sex": ["F", "M"], "smoker": bool}
     opened = ft.Study(
-        ft.dataset(table, schema=schema), epsilon=100.0, ledger=str(tmp_path_factory.mktemp("s") / "s.db")
+        ft.dataset(table, schema=schema, name="people"),
+        epsilon=100.0,
+        ledger=str(tmp_path_factory.mktemp("s") / "s.db"),
     )
     yield opened
     opened.close()

@@ -91,8 +91,8 @@ def test_plans_hold_weigh_and_require_them(make_study: Callable[..., ft.Study]) 
     plan = make_study(2.0, 1e-9).plan(*ASKED, expected={"rows": 400})
     assert plan.weight(PAIRS, 50)[PAIRS].standard_error < plan[PAIRS].standard_error
     held = plan.hold(RANGES).weight("count by sex", 30)
-    # Its own measurement keeps its noise; what it reads of others may change a little.
-    assert held[RANGES].standard_error == pytest.approx(plan[RANGES].standard_error, rel=0.02)
+    # What it reads of others may say less, and then its own measurement gets a little less noise than it needs.
+    assert 0.9 < held[RANGES].standard_error / plan[RANGES].standard_error <= 1 + 1e-6
     exact = plan.require(PAIRS, within=0.8 * plan[PAIRS].worst_error())
     assert 0.998 < exact[PAIRS].worst_error() / (0.8 * plan[PAIRS].worst_error()) <= 1
     assert "a cell  " in str(plan).split(RANGES)[1].splitlines()[0] and "a cell" not in str(plan).split(PAIRS)[1]
