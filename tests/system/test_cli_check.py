@@ -202,4 +202,5 @@ def test_check_and_release_say_whose_people_a_copy_holds(tmp_path: Path) -> None
     assert (told["account"], told["share"]) == ("visits.parquet", 1.0)
     released = run(main, ["release", copy, "--yes"])
     assert released.exit_code == 0 and "account='visits.parquet'" in released.stderr
+    assert "this release opens the account 'copy.csv' (protects who, add-remove" in released.stderr
     assert "visits.parquet" not in released.stdout

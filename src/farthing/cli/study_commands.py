@@ -267,6 +267,8 @@ def _released(
             confirm_spending(study, plan.cost.upper, "Release?", err=as_json, file=file)
     elif countable and plan.opening is not None:
         click.echo(f"note: {plan.opening}", err=True)
+    if spends and agreed and study.account_news is not None:  # whoever is asked reads it in the plan
+        click.echo(f"note: this release {study.account_news}", err=True)
     if spends and agreed and study.analyst is None and study.budget.count == 0:
         remind_to_check(shlex.quote(str(asked.path)))
     with stages(Console(stderr=True)) as work:
