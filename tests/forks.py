@@ -38,17 +38,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forks", type=int, default=0, help="run the tests in so many forked processes")
 
 
-_RUN_ID = pytest.StashKey[str]()
+RUN_ID = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
 def run_id(pytestconfig: pytest.Config) -> str:
     """A name that all workers of this run know, and no other run."""
-    return pytestconfig.stash[_RUN_ID]
+    return pytestconfig.stash[RUN_ID]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_RUN_ID] = uuid.uuid4().hex
+    config.stash[RUN_ID] = uuid.uuid4().hex
     if config.getoption("--forks") and not config.getoption("--collect-only"):
         config.pluginmanager.register(Forks(config.getoption("--forks")), "forked-workers")
 

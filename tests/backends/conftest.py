@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,29 @@ import pytest
 
 from backends.engine_under_test import DuckDBUnderTest, EngineUnderTest, PostgresUnderTest, SparkUnderTest
 from backends.keeper import CannotStart, kept
+from forks import RUN_ID
+
+
+def _place(module: str, run: str) -> Path:
+    # Not in pytest's own directory, which only this user may enter: PostgreSQL runs under another name.
+    return Path(tempfile.gettempdir()) / f"farthing-{module}-{run}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure on Spark comes with what its driver logged, because our own message, rightly, does not show that."""
+    report = yield
+    if report.failed and "spark" in item.nodeid.lower():
+        log = _place("spark_cluster", item.config.stash[RUN_ID]) / "connect.log"
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        telling = [line[:300] for line in lines if "ERROR" in line or "Exception" in line or "OutOfMemory" in line]
+        report.sections.append(("Spark's driver", "\n".join(telling[-20:])))
+    return report
 
 
 def _server(module: str, run: str) -> Iterator[dict[str, Any]]:
-    # Not in pytest's own directory, which only this user may enter: PostgreSQL runs under another name.
-    place = Path(tempfile.gettempdir()) / f"farthing-{module}-{run}"
     try:
-        with kept(f"backends.{module}", place) as facts:
+        with kept(f"backends.{module}", _place(module, run)) as facts:
             yield facts
     except CannotStart as reason:
         pytest.skip(f"{module}: {reason}")

@@ -13,15 +13,19 @@ from backends.keeper import CannotStart
 from backends.processes import answers, end, free_port, installed, wait_for
 
 WORKERS = 2
-# Small heaps, the quick compiler only, and Spark's own classes taken as they are: a test run lives for minutes and
-# shares the machine.
-_SMALL = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss512k -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+# The quick compiler only, and Spark's own classes taken as they are: a test run lives for minutes and shares the
+# machine. Room for classes from the start: every step towards it would be a collection of the whole heap.
+_QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=192m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
+# The driver plans hundreds of large queries. With 640 MB it was full after half of a run: collections of two seconds
+# each, and now and then an OutOfMemoryError, which its clients see as a query that failed for an unknown reason.
+_DRIVER_MEMORY = "2g"
 _SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
-    "spark.executor.extraJavaOptions": _SMALL,
+    "spark.executor.extraJavaOptions": _QUICK,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -33,6 +37,14 @@ _SETTINGS = {
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",
     "spark.task.maxFailures": "4",
+    # Nobody looks at the queries that are over; by default the driver keeps the plans of the last thousand.
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "100",
+    "spark.connect.ui.retainedSessions": "1",
+    "spark.connect.ui.retainedStatements": "1",
+    "spark.connect.session.planCache.maxSize": "0",
 }
 
 
@@ -91,7 +103,7 @@ class SparkCluster:
         self._connect = self._launch("connect", [
             "bin/spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
             "--name", "connect", "--master", f"spark://127.0.0.1:{self._master_port}",
-            "--driver-memory", "640m", "--driver-java-options", _SMALL,
+            "--driver-memory", _DRIVER_MEMORY, "--driver-java-options", f"{_QUICK} -Xms1g",
             *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
             "spark-internal",
         ])  # fmt: skip
@@ -140,7 +152,7 @@ class SparkCluster:
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
-            "SPARK_DAEMON_JAVA_OPTS": _SMALL,
+            "SPARK_DAEMON_JAVA_OPTS": _QUICK,
         }
         if name != "connect":  # the Connect server counts as a daemon as well, and needs its driver's memory
             environment["SPARK_DAEMON_MEMORY"] = "160m"

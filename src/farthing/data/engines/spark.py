@@ -27,7 +27,7 @@ _TIMEOUT_KEY = "spark.farthing.timeout"  # kept in the Spark session, so that it
 
 _DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
-# By the beginning of Spark's error condition, a word from a fixed catalogue; the text of an error is never read.
+# By the first word of Spark's error condition, from a fixed catalogue; the text of an error is never read.
 _WAY_OUT = {
     "OPERATION_CANCELED": "the query was stopped: by Ctrl-C, by its timeout, or by somebody at the cluster",
     "TABLE_OR_VIEW_NOT_FOUND": "the table is not there any more: check its name",
@@ -36,6 +36,8 @@ _WAY_OUT = {
     "INVALID_HANDLE": "the server was started again, or it closed the session: open the table again",
     "UNAVAILABLE": "the Spark Connect server is gone: start it, and open the table again",
     "RETRIES_EXCEEDED": "the Spark Connect server does not answer: check that it runs, and open the table again",
+    # What the server says when its own Java fails, not the query: no condition, and the transport's word for that.
+    "UNKNOWN": "the cluster's driver gave up, most often for want of memory (spark.driver.memory); its log says why",
     "FAILED_READ_FILE": "a worker cannot read a file of the table: every worker needs the same path",
 }
 _MISSING = ("TableNotFound", "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
@@ -305,10 +307,7 @@ def _with_safe_errors(call: Callable[[], T]) -> T:
 
 def _failure(error: Exception) -> EngineError:
     kind = _condition(error)
-    for beginning, way_out in _WAY_OUT.items():
-        if kind.startswith(beginning):
-            return EngineError("spark", kind, way_out)
-    return EngineError("spark", kind, _UNKNOWN)
+    return EngineError("spark", kind, _WAY_OUT.get(kind.split(".")[0], _UNKNOWN))
 
 
 def _condition(error: Exception) -> str:
