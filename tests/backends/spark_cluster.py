@@ -103,7 +103,7 @@ class SparkCluster:
         self._connect = self._launch("connect", [
             "bin/spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
             "--name", "connect", "--master", f"spark://127.0.0.1:{self._master_port}",
-            "--driver-memory", _DRIVER_MEMORY, "--driver-java-options", f"{_QUICK} -Xms1g",
+            "--driver-memory", _DRIVER_MEMORY, "--driver-java-options", f"{_QUICK} -Xms1g -Xss4m",
             *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
             "spark-internal",
         ])  # fmt: skip
