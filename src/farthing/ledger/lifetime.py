@@ -36,11 +36,14 @@ def lifetime(epsilon: float, delta: float, periods: int, at: float | None = None
         whoever chooses them adaptively, each part by its own account. Then all releases of all parts, chosen in any
         order and each after seeing all earlier answers, are (epsilon', delta')-DP for the rows of one unit in all
         parts together, wherever the K-fold composition of (epsilon, delta)-DP mechanisms is, by its exact region.
-    Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Theorem 3.3, for the region; Lyu, arXiv:2207.09397v2, Theorem 1,
-        and Vadhan & Zhang, arXiv:2207.08335v3, Theorem 1.5: mechanisms that answer adaptively (an account and all that
+    Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Theorem 3.3, for the region; Lyu, arXiv:2207.09397v2,
+        and Vadhan & Zhang, arXiv:2207.08335v3: mechanisms that answer adaptively (an account and all that
         it admits) compose concurrently as those that answer once. A unit in K parts is K steps from a table without
         it, and step k changes part k alone.
-    Assumes: epsilon, delta and periods are fixed in advance for all periods; a row keeps its date.
+    Assumes: epsilon, delta and periods are fixed in advance for all periods; a row keeps its date. The protection of
+        one period alone also assumes, for delta > 0, that no answer decides in which period somebody has rows
+        (Henzinger, Safavi & Vadhan, arXiv:2411.03299v4, where that breaks parallel composition). The bound over all
+        periods does not need it: concurrent composition holds while tables change (the same paper).
     Direction: the upper end of a proven interval.
     Checked by: tests/theorems/test_lifetime.py
 

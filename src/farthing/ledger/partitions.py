@@ -25,10 +25,11 @@ def reserved_for_parts(epsilon: float, delta: float, reach: int) -> ApproxDP:
         in any order and each question depending on all answers, is (reach * epsilon, reach * delta)-DP.
     Source: The M_i of parts in which the two tables agree are the same mechanism on both, so that whoever attacks can
         play them alone; at most `reach` are left, and interactive mechanisms run side by side compose like others
-        (Vadhan & Zhang 2022, arXiv:2207.08335v2, Theorem 1.8; Lyu 2022, arXiv:2207.10609v1, Theorem 3), here by plain
-        sums.
+        (Vadhan & Zhang, arXiv:2207.08335v3, for f-DP; Lyu, arXiv:2207.09397v2, for (epsilon, delta)-DP), here by
+        plain sums.
     Assumes: The table and its parts do not depend on any answer: parallel composition fails for delta > 0 if they do
-        (arXiv:2411.03299v2). So the partition is of one version of the table, and another version needs a new one.
+        (Henzinger, Safavi & Vadhan, arXiv:2411.03299v4). So the partition is of one version of the table, and another
+        version needs a new one.
     Direction: Charged as it stands, rounded up; the parts' budgets are rounded down.
     Checked by: tests/theorems/test_disjoint_parts.py
 
