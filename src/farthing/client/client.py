@@ -234,6 +234,48 @@ class Client:
         self._connection.post("/datasets", {**about, **facts, **drawn, "columns": columns, "account": account})
         return RemoteStudy(self._connection, name)
 
+    def correct(
+        self,
+        dataset: str,
+        reason: str,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_rows: int | None = None,
+        rows: int | None = None,
+    ) -> Mapping[str, tuple[str, str]]:
+        """Correct a declaration that was wrong; the account keeps its budget, and the ledger what changed (curators).
+
+        Later plans read the table as it is declared from now on. Releases that were made keep their answers, and are
+        not free under the new declaration. Unit and neighbours cannot be corrected.
+
+        Args:
+            dataset: The name of the dataset.
+            reason: Why, in a few words that are not computed from rows.
+            schema: The columns that change, as for `register`.
+            max_rows: How many rows of each unit are kept; by default as it was declared.
+            rows: The number of rows, where that is public; by default as it was declared.
+
+        Returns:
+            What changed: by column, how it stood and how it stands now.
+
+        Raises:
+            InvalidValue: If nothing changes, or an argument is wrong.
+            RequestRefused: If there is no such dataset, or the token may not correct it.
+
+        >>> import httpx
+        >>> age = {"what": "age", "before": "0 to 110", "after": "0 to 120"}
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(201, json={"changes": [age]}))
+        >>> client = Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server)
+        >>> client.correct("survey", "some are older", schema={"age": (0, 120)})
+        {'age': ('0 to 110', '0 to 120')}
+        """
+        columns = {column: _column(column, values) for column, values in (schema or {}).items()}
+        numbers = {"max_rows": max_rows, "rows": rows}
+        body = {"reason": reason, "columns": columns, **{k: v for k, v in numbers.items() if v is not None}}
+        path = f"/datasets/{part(_text(dataset, 'dataset'))}/corrections"
+        view = self._connection.post(path, body, repeatable=False)
+        return {str(one["what"]): (str(one["before"]), str(one["after"])) for one in view["changes"]}
+
     def grant(self, dataset: str, analyst: str, epsilon: float, delta: float | None = None) -> Budget:
         """Let an analyst spend at most so much of a dataset in all (curators).
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from farthing.curator.payers import unit_of
-from farthing.data import Dataset
+from farthing.data import Categories, Dataset, Flags
+from farthing.data.schema import Domain
 from farthing.errors import InvalidValue
+from farthing.numerics.bounds import number_text
 
 Changes = Mapping[str, tuple[str, str]]
 """By what was declared, how it stood and how it stands now, in words."""
@@ -21,7 +24,7 @@ def changes_of(before: Dataset, after: Dataset) -> dict[str, tuple[str, str]]:
     >>> from farthing.data import dataset
     >>> table = pyarrow.table({"age": [30, 41]})
     >>> changes_of(dataset(table, schema={"age": (0, 110)}), dataset(table, schema={"age": (0, 120)}))
-    {'age': ('Integers(lower=0, upper=110)', 'Integers(lower=0, upper=120)')}
+    {'age': ('0 to 110', '0 to 120')}
     """
     if unit_of(before) != unit_of(after):
         raise InvalidValue(
@@ -31,18 +34,47 @@ def changes_of(before: Dataset, after: Dataset) -> dict[str, tuple[str, str]]:
             "open an account of its own for another unit, in another ledger; the two budgets then add up",
         )
     one, other = _facts(before), _facts(after)
-    names = [*one, *(name for name in other if name not in one)]
-    return {
-        name: (_short(one.get(name, "not declared")), _short(other.get(name, "not declared")))
-        for name in names
-        if one.get(name) != other.get(name)
-    }
+    changes = {}
+    for name in [*one, *(name for name in other if name not in one)]:
+        was, now = one.get(name, _Fact()), other.get(name, _Fact())
+        if was.exact != now.exact:
+            differ = was.words != now.words
+            changes[name] = _short(was.words if differ else was.exact), _short(now.words if differ else now.exact)
+    return changes
 
 
-def _facts(dataset: Dataset) -> dict[str, str]:
+class _Fact(NamedTuple):
+    """A declared fact, in words and exactly: the words of two domains may be the same."""
+
+    words: str = "not declared"
+    exact: str = "not declared"
+
+
+def _facts(dataset: Dataset) -> dict[str, _Fact]:
     """What was declared besides the unit: the domain of each column, and public numbers."""
     _, _, most, _, rows, columns, *_ = dataset.definition
-    return {**dict(columns), "max_rows": repr(most), "rows": repr(rows)}
+    facts = {name: _Fact(exact, exact) for name, exact in columns}
+    for name in dataset.schema:
+        if name in facts and repr(dataset.schema[name]) == facts[name].exact:
+            facts[name] = facts[name]._replace(words=_words(dataset.schema[name]))
+    numbers = {"max_rows": most, "rows": rows}
+    return facts | {name: _Fact(_counted(value), repr(value)) for name, value in numbers.items()}
+
+
+def _words(domain: Domain) -> str:
+    if isinstance(domain, Categories):
+        return ", ".join(map(str, domain.values))
+    if isinstance(domain, Flags):
+        return "yes or no"
+    return f"{_bound(domain.lower)} to {_bound(domain.upper)}"
+
+
+def _bound(value: Any) -> str:
+    return number_text(value, 15) if isinstance(value, int | float) else str(value)
+
+
+def _counted(value: int | None) -> str:
+    return "not said" if value is None else str(value)
 
 
 def _short(text: str) -> str:

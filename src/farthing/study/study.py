@@ -829,7 +829,7 @@ class Study:
         ...     study = ft.Study(new, epsilon=1.0, ledger=folder + "/study.db")
         ...     print(study.correct(old, "some are older"))
         ...     study.close()
-        {'age': ('Integers(lower=0, upper=110)', 'Integers(lower=0, upper=120)')}
+        {'age': ('0 to 110', '0 to 120')}
         """
         changes = changes_of(before, self.dataset)
         self.ledger.correct(self.name, changes, reason, self.dataset.name)

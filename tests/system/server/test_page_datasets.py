@@ -66,6 +66,7 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     page.get_by_label("place: Ignore blanks before and after").check()
     page.get_by_label("place: Ignore case").check()
     press_next(page)
+    page.get_by_label("What should the account be called?").fill("patients")
     page.get_by_role("slider").press("ArrowRight")
     expect(page.get_by_text(re.compile("can be at most 7[3-5].* sure"))).to_be_visible()
     page.get_by_label("Epsilon").fill("2")
@@ -74,17 +75,30 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     screenshot(page, "wizard-budget")
     press_next(page)
     expect(page.get_by_text("The declaration is valid")).to_be_visible()
+    expect(page.get_by_text("Opens the account 'patients' (protects person, add-remove")).to_be_visible()
     assert faults_of_all_looks(page) == {}
     screenshot(page, "wizard-check")
+    told = page.evaluate("sessionStorage.getItem('farthing-wizard')")
     page.get_by_role("button", name="Declare this dataset").press("Enter")
     page.get_by_role("heading", level=1, name="visits 2024 is declared").wait_for()
-    assert site.state.ledger(site.caller("ada")).budget("visits 2024").total.epsilon == 2.0
+    assert site.state.ledger(site.caller("ada")).budget("patients").total.epsilon == 2.0
     declared = declaration_of(site.state.store, "visits 2024")
     assert declared is not None
     place = {"categories": ["ward", "clinic"], "trim": True, "lower": True}
     assert {key: value for key, value in declared.facts["columns"]["place"].items() if value is not None} == place
     page.get_by_role("link", name="Plan a release").press("Enter")
     page.wait_for_url("**/#/plan/visits%202024")
+    expect(page.get_by_role("heading", name="visits 2024 is declared")).to_have_count(0)
+    again = told.replace("visits 2024", "visits again").replace('"accountName":"patients"', '"accountName":""')
+    page.evaluate("text => sessionStorage.setItem('farthing-wizard', text)", again)
+    go(page, site, "#/wizard?step=4", "Declare a dataset")  # a file has one account, and no second budget
+    expect(page.get_by_label("Which account protects these people?")).to_have_value("patients")
+    expect(page.get_by_text("The account patients pays")).to_be_visible()
+    expect(page.get_by_label("Epsilon")).to_have_count(0)
+    assert faults_of_all_looks(page) == {}
+    press_next(page)
+    expect(page.get_by_text("Pays from the account 'patients', to which the table belongs.")).to_be_visible()
+    expect(page.get_by_text("The declaration is valid")).to_be_visible()
 
 
 def test_the_wizard_says_what_is_missing_and_a_reload_loses_nothing(new_page: NewPage, site: Site) -> None:
@@ -152,6 +166,7 @@ def test_what_the_server_objects_to_is_told_with_the_way_back(new_page: NewPage,
     page.get_by_label("What should it be called?").fill("everybody")
     for _ in range(3):
         press_next(page)
+    expect(page.get_by_label("Which account protects these people?")).to_have_value("")
     page.get_by_label("Epsilon").fill("100")
     page.get_by_label("Delta").fill("0,5")
     expect(page.get_by_text("Write it without a comma.")).to_be_visible()
@@ -213,8 +228,24 @@ def test_a_curator_divides_a_budget(new_page: NewPage, site: Site) -> None:
     page.get_by_role("button", name="Set it aside").click()
     expect(page.get_by_role("img", name="Budget: 0 spent, 0.25 set aside, 2.75 free, of 3 in all")).to_be_visible()
     page.evaluate("for (const one of document.querySelectorAll('details.more')) one.open = true")
+    page.get_by_label("What was declared wrongly?").select_option(label="age")
+    expect(page.get_by_label("Highest")).to_have_value("110")
+    page.get_by_label("Highest").fill("120")
+    page.get_by_role("button", name="See what it changes").click()
+    expect(page.get_by_role("group", name="One entry is missing or wrong")).to_be_focused()
+    page.get_by_label("Why?").fill("some are older than 110")
+    page.get_by_role("button", name="See what it changes").click()
+    expect(page.get_by_role("row", name="age 0 to 110 0 to 120")).to_be_visible()
     assert faults_of_all_looks(page) == {}
     screenshot(page, "dataset")
+    page.get_by_role("button", name="Correct it").click()
+    expect(page.get_by_role("row", name="age whole numbers 0 to 120")).to_be_visible()
+    page.get_by_label("What was declared wrongly?").select_option(label="age")
+    page.get_by_label("Highest").fill("110")
+    page.get_by_label("Why?").fill("nobody is")
+    page.get_by_role("button", name="See what it changes").click()
+    page.get_by_role("button", name="Correct it").click()
+    expect(page.get_by_role("row", name="age whole numbers 0 to 110")).to_be_visible()
     page.get_by_label("For what?").fill("next wave")
     page.locator("#reserve-epsilon").fill("0")
     page.get_by_role("button", name="Set it aside").click()
@@ -226,7 +257,13 @@ def test_others_see_a_dataset_without_what_is_not_theirs(new_page: NewPage, site
     page = new_page("bob")
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
     expect(page.get_by_role("row", name="age whole numbers 0 to 110")).to_be_visible()
-    for hidden in ("people.csv", "Grants of analysts", "Change the budget", "Set aside for later"):
+    for hidden in (
+        "people.csv",
+        "Grants of analysts",
+        "Change the budget",
+        "Set aside for later",
+        "Correct the declaration",
+    ):
         expect(page.get_by_text(hidden)).to_have_count(0)
     page = new_page("eve")
     go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")

@@ -94,10 +94,13 @@ def test_a_table_has_one_account_under_whatever_names_it_is_declared(curator: Te
 
     new = with_file(served, "clinic")
     opens = "Opens the account 'patients' (protects row, add-remove; epsilon 1, delta 1e-06) for clinic.csv."
-    assert opens in check(**new, account="patients")["notes"]
+    assert check(**new, account="patients")["account_sentence"] == opens
+    assert not check(**new, account="patients")["account_open"]
     assert curator.post("/api/v1/datasets", json={**new, "account": "patients"}).json()["account"] == "patients"
     twin = {key: value for key, value in new.items() if key not in ("epsilon", "delta")} | {"name": "twin"}
-    assert "Pays from the account 'patients', to which the table belongs." in check(**twin)["notes"]
+    seen = check(**twin)
+    assert seen["account_sentence"] == "Pays from the account 'patients', to which the table belongs."
+    assert (seen["account"], seen["account_open"]) == ("patients", True)
     assert code_of(curator.post("/api/v1/datasets", json={**twin, "epsilon": 2.0})) == (409, "conflict")
     assert curator.post("/api/v1/datasets", json=twin).json()["account"] == "patients"
     elsewhere = {**twin, "name": "third", "account": "others", "epsilon": 1.0}
@@ -105,7 +108,7 @@ def test_a_table_has_one_account_under_whatever_names_it_is_declared(curator: Te
     assert code_of(curator.post("/api/v1/datasets", json=elsewhere)) == (422, "invalid_value")
     visits = {**with_file(served, "visits"), "account": "Patients"} | {"epsilon": None}
     note = "Registers visits.csv to the account 'patients', which pays for it from now on."
-    assert note in check(**visits)["notes"]
+    assert check(**visits)["account_sentence"] == note
     assert curator.post("/api/v1/datasets", json=visits).json()["account"] == "patients"
     curator.put("/api/v1/datasets/twin/grants/bob", json={"epsilon": 0.5})
     for name in ("clinic", "twin", "visits"):

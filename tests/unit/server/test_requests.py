@@ -17,8 +17,8 @@ import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue, NotAllowed
 from farthing.server.auth.permissions import PERMISSIONS
 from farthing.server.jobs.job_worker import Worker
-from farthing.server.services import notifier as notifier_module
-from farthing.server.services.notifier import MOMENT, SIGNATURE, Notifier
+from farthing.server.services import webhook as webhook_module
+from farthing.server.services.webhook import MOMENT, SIGNATURE, Webhook
 from farthing.server.settings import WebhookSettings
 from unit.server.conftest import DATASET, HERE, Served, waited_for
 
@@ -271,14 +271,14 @@ def test_the_webhook_is_told_ids_and_titles_signed_and_retried(
 ) -> None:
     address, kept = inbox
     kept.failures = 2  # one refusal, one redirect, which is not followed
-    told = Notifier(WebhookSettings(address, SECRET), pauses=(0.01, 0.01, 0.01))
-    before = served.state.notifier
-    object.__setattr__(served.state, "notifier", told)
+    told = Webhook(WebhookSettings(address, SECRET), pauses=(0.01, 0.01, 0.01))
+    before = served.state.webhook
+    object.__setattr__(served.state, "webhook", told)
     try:
         request = asked(zoe, epsilon=0.011, title="a title")
         assert kept.arrived.wait(60)
     finally:
-        object.__setattr__(served.state, "notifier", before)
+        object.__setattr__(served.state, "webhook", before)
         told.close()
     ((headers, body),) = kept.received
     facts = json.loads(body)
@@ -293,10 +293,10 @@ def test_the_webhook_is_told_ids_and_titles_signed_and_retried(
 
 def test_an_address_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     stuck = threading.Event()
-    monkeypatch.setattr(Notifier, "_sent", lambda self, body: "no answer" if stuck.wait(30) else None)
-    monkeypatch.setattr(notifier_module, "TIMEOUT", 0.01)
-    told = Notifier(WebhookSettings("http://127.0.0.1:1/", SECRET), pauses=())
-    for number in range(3 * notifier_module.MOST_WAITING):
+    monkeypatch.setattr(Webhook, "_sent", lambda self, body: "no answer" if stuck.wait(30) else None)
+    monkeypatch.setattr(webhook_module, "TIMEOUT", 0.01)
+    told = Webhook(WebhookSettings("http://127.0.0.1:1/", SECRET), pauses=())
+    for number in range(3 * webhook_module.MOST_WAITING):
         told.tell("request.submitted", request=number)  # the queue is full long before, and nobody waits
     told.close()
     stuck.set()

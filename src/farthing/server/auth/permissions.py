@@ -102,6 +102,8 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/datasets/{{name}}/budget"): Rule(ALL, "read"),
     ("POST", f"{_V}/datasets/{{name}}/rows"): Rule(SPENDERS, "spend"),
     ("PUT", f"{_V}/datasets/{{name}}/budget"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/datasets/{{name}}/corrections/check"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/datasets/{{name}}/corrections"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/grants/{{user}}"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/reserves/{{label}}"): Rule(CURATOR, "manage"),
     # Studies and plans.

@@ -11,14 +11,17 @@ from farthing.server.http.error_envelope import refusals
 from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
 from farthing.server.schemas.dataset_schema import (
     BudgetWords,
+    CheckedCorrection,
     CheckedDeclaration,
     CheckView,
+    Correction,
+    CorrectionView,
     DatasetsView,
     DatasetView,
     Declaration,
     SourcesView,
 )
-from farthing.server.services import dataset_registry
+from farthing.server.services import dataset_corrections, dataset_registry
 from farthing.server.services.app_state import TheState
 
 router = guarded("datasets")
@@ -98,6 +101,29 @@ def budget(name: Name, state: TheState, who: Who, odometer: bool = False) -> Bud
 def set_budget(name: Name, body: BudgetWords, state: TheState, who: Who) -> BudgetView:
     """What was spent stays spent; a raise is an entry of the ledger forever."""
     return dataset_registry.set_budget(state, who, name, body)
+
+
+@router.post(
+    "/datasets/{name}/corrections/check",
+    response_model=CorrectionView,
+    responses=refusals("not_found", "engine_error"),
+    summary="What a correction of a declaration would change",
+)
+def check_correction(name: Name, body: CheckedCorrection, state: TheState, who: Who) -> CorrectionView:
+    """Before and after, and what later releases notice of it. Nothing is written, no row is read."""
+    return dataset_corrections.checked(state, who, name, body)
+
+
+@router.post(
+    "/datasets/{name}/corrections",
+    status_code=201,
+    response_model=CorrectionView,
+    responses=refusals("not_found", "conflict", "engine_error"),
+    summary="Correct a declaration that was wrong",
+)
+def correct(name: Name, body: Correction, state: TheState, who: Who) -> CorrectionView:
+    """An entry of the ledger says what changed and why; the budget, the unit and the neighbours stay as they are."""
+    return dataset_corrections.correct(state, who, name, body)
 
 
 @router.put(

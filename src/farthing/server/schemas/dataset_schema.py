@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from farthing.server.schemas.budget_schema import BudgetView, View
 from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Number, Whole, Words
+from farthing.server.schemas.request_schema import Sentence
 
 MOST_COLUMNS = 500
 
@@ -83,6 +84,26 @@ class Declaration(CheckedDeclaration):
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] = 0.0
 
 
+class CheckedCorrection(Words):
+    """What was declared wrongly, as it should be; whom it protects and which table it reads are not corrected."""
+
+    columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(
+        default_factory=dict, description="those that change, and new ones"
+    )
+    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = Field(
+        None, description="left out: as it is declared"
+    )
+    rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
+        None, description="left out: as it is declared; null: the number is not public"
+    )
+
+
+class Correction(CheckedCorrection):
+    """A correction, with the reason for it: the ledger keeps both."""
+
+    reason: Sentence
+
+
 class BudgetWords(Words):
     """An epsilon and a delta to be set; a delta that is left out stays as it is, and is 0 for what is new."""
 
@@ -136,6 +157,27 @@ class CheckView(View):
     budget_sentence: str
     problems: list[Problem]
     notes: list[str]
+    account: str | None = Field(description="the account that would pay; null while the columns are not right")
+    account_open: bool = Field(description="whether it is open: it keeps its budget, and none may be given")
+    account_sentence: str = Field(description="what registering the dataset does in the ledger")
+
+
+class ChangeView(View):
+    """One declared fact, before and after."""
+
+    what: str
+    before: str
+    after: str
+
+
+class CorrectionView(View):
+    """Before and after, and the consequences for later releases."""
+
+    dataset: str
+    account: str = Field(description="the account that pays, before and after")
+    changes: list[ChangeView]
+    later: list[str] = Field(description="what later releases notice of it")
+    entry: int | None = Field(description="the entry of the ledger; null where it was only checked")
 
 
 class DatasetLine(View):

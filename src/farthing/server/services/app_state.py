@@ -22,8 +22,8 @@ from farthing.server.auth.permissions import Caller, RequestSlots
 from farthing.server.http.access_log import Metrics
 from farthing.server.services.accountant_process import AccountantProcess
 from farthing.server.services.ledger_history import LedgerHistory
-from farthing.server.services.notifier import Notifier
 from farthing.server.services.open_sessions import OpenSessions
+from farthing.server.services.webhook import Webhook
 from farthing.server.settings import ACTOR, Settings
 from farthing.server.store import Store
 from farthing.study import Plan
@@ -109,7 +109,7 @@ class State:
     plans: PlanCache
     history: LedgerHistory
     sessions: OpenSessions
-    notifier: Notifier
+    webhook: Webhook
     slots: RequestSlots = field(default_factory=RequestSlots)
     metrics: Metrics = field(default_factory=Metrics)
     stopping: threading.Event = field(default_factory=threading.Event)  # streams of events end when it is set
@@ -134,7 +134,7 @@ class State:
             plans=PlanCache(settings.data),
             history=LedgerHistory(root),
             sessions=OpenSessions(),
-            notifier=Notifier(settings.webhook),
+            webhook=Webhook(settings.webhook),
         )
 
     def ledger(self, who: Caller) -> Ledger:
@@ -149,7 +149,7 @@ class State:
 
     def close(self) -> None:
         """Close the store and the ledger."""
-        self.notifier.close()
+        self.webhook.close()
         self.accountant.close()
         self.store.close()
         self.root.close()

@@ -66,8 +66,8 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
     """What a declaration comes to: a sentence for every column and for the unit, and what is still wrong."""
     problems: list[tuple[str, str]] = []
     columns: dict[str, str] = {}
-    unit = ""
-    news: list[str] = []
+    unit, news = "", ""
+    account: str | None = None
     facts = body.plain()
     try:
         source = state.plans.folder.opened(body.source)
@@ -76,7 +76,8 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
         if body.columns and not problems:
             dataset = declared_dataset(body.name, facts, source)
             facts = _with_account(state.root, body, dataset)
-            news = _account_note(state.root, dataset, str(facts.get("account") or body.name), body)
+            account = str(facts.get("account") or body.name)
+            news = _account_note(state.root, dataset, account, body)
     except InvalidValue as problem:
         where = "account" if problem.name in ("account", "unit") else "source"
         problems.append((where, f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
@@ -92,7 +93,10 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
         "unit_sentence": unit,
         "budget_sentence": budget,
         "problems": [{"where": where, "message": message} for where, message in problems],
-        "notes": [*budget_cautions(body.epsilon, body.delta, body.rows), *news],
+        "notes": budget_cautions(body.epsilon, body.delta, body.rows),
+        "account": account,
+        "account_open": account in state.root.datasets(),
+        "account_sentence": news,
     }
 
 
@@ -103,11 +107,11 @@ def _with_account(ledger: Ledger, body: CheckedDeclaration, dataset: Any) -> dic
     return facts if account == body.name else {**facts, "account": account}
 
 
-def _account_note(ledger: Ledger, dataset: Any, account: str, body: CheckedDeclaration) -> list[str]:
+def _account_note(ledger: Ledger, dataset: Any, account: str, body: CheckedDeclaration) -> str:
     """What registering it does in the ledger: open an account, or use one that is open."""
     if account not in ledger.datasets() and body.epsilon is None:
-        return []
-    return [account_note(ledger, dataset, account, body.epsilon or 0.0, body.delta or 0.0)]
+        return ""
+    return account_note(ledger, dataset, account, body.epsilon or 0.0, body.delta or 0.0)
 
 
 def dataset_list(state: State, who: Caller) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def grant_policy(state: State, who: Caller, dataset: str, analyst: str, body: Po
     facts = body.model_dump()
     facts["statistics"] = _kinds(body.statistics)
     policy = state.ledger(who).requests.grant_policy(dataset, analyst, **facts)
-    state.notifier.tell("policy.granted", dataset=dataset, analyst=analyst, actor=who.name)
+    state.webhook.tell("policy.granted", dataset=dataset, analyst=analyst, actor=who.name)
     return _policy_view(policy)
 
 
@@ -138,7 +138,7 @@ def _request(state: State, who: Caller, number: int) -> PlanRequest:
 
 def _notified(state: State, who: Caller, event: str, request: PlanRequest) -> RequestView:
     """The view of a request after a step, of which the operator's address is told: no plan and no purpose."""
-    state.notifier.tell(
+    state.webhook.tell(
         event,
         request=request.id,
         title=request.title,

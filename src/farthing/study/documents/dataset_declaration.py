@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from farthing.curator import Curator
+from farthing.curator.corrections import changes_of
 from farthing.curator.payers import account_name, account_news, accounts_of, refuse_other_unit, unit_of
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.declaration_file import domain_of_entry
@@ -192,6 +193,11 @@ def account_note(ledger: Ledger, dataset: Dataset, account: str, epsilon: float,
     budget = ledger.budget(account) if accounts.is_open else untouched_budget(account, epsilon, delta, unit_of(dataset))
     news = account_news(accounts, budget) or f"pays from the account {account!r}, to which the table belongs"
     return f"{news[0].upper()}{news[1:]}."
+
+
+def declaration_changes(before: Dataset, after: Dataset) -> dict[str, tuple[str, str]]:
+    """What another declaration of one table changes, by what was declared; refused if it changes whom it protects."""
+    return changes_of(before, after)
 
 
 def fits_budget(dataset: Dataset, budget: Budget) -> bool:

@@ -137,6 +137,17 @@ def _grant(mind: Mind) -> Wish:
     return Wish({"name": mind.loose_dataset(), "user": user}, body=mind.amount())
 
 
+def _correction(*, check: bool) -> Callable[[Mind], Wish]:
+    """A higher bound than anybody asked for, of a dataset that other cases do not need as it is."""
+
+    def wish(mind: Mind) -> Wish:
+        age = {"range": [0, mind.draw.choice((112, 115, 120, 125))]}
+        words: dict[str, Any] = {"columns": {"age": age}} | ({} if check else {"reason": "some are older, über 110"})
+        return Wish({"name": "spare" if mind.plain else mind.loose_dataset()}, body=words)
+
+    return wish
+
+
 def _reserve(mind: Mind) -> Wish:
     label = mind.draw.choice(("next year", "x"))
     if mind.plain:
@@ -272,6 +283,8 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.dataset()}),
     ("PUT", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.loose_dataset()}, body=mind.amount()),
     ("POST", f"{V}/datasets/{{name}}/rows"): _row_count,
+    ("POST", f"{V}/datasets/{{name}}/corrections/check"): _correction(check=True),
+    ("POST", f"{V}/datasets/{{name}}/corrections"): _correction(check=False),
     ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): _grant,
     ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): _reserve,
     ("GET", f"{V}/studies"): _nothing,

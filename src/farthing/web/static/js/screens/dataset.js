@@ -8,6 +8,7 @@ import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
+import { CorrectionForm } from "../dataset/correction.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
 import { amount, listText, privacy } from "../format.js";
 import { may } from "../login_session.js";
@@ -35,7 +36,8 @@ export default function Dataset({ params, me }) {
       <${PromiseCard} data=${data} />
       <${Columns} columns=${data.schema} />
       ${data.grants && html`<${Grants} data=${data} me=${me} path=${path} reload=${reload} />`}
-      ${me.role === "curator" && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}`
+      ${me.role === "curator" && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}
+      ${me.role === "curator" && html`<${CorrectionForm} data=${data} path=${path} reload=${reload} />`}`
     }
   <//>`;
 }

@@ -1,8 +1,14 @@
-// Step 4: how much may be told about a person in all, with epsilon explained as odds.
-import { html } from "../../vendor/preact.js";
-import { NumberField, SliderField } from "../components/field.js";
+// Step 4: which account pays, and how much may be told about a person in all, with epsilon explained as odds.
+import { html, useEffect } from "../../vendor/preact.js";
+import { BudgetBar, barOf } from "../components/budget_bar.js";
+import { ErrorBox } from "../components/error.js";
+import { NumberField, SelectField, SliderField, TextField } from "../components/field.js";
+import { Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { percentAtMost, privacy } from "../format.js";
+import { useLoaded } from "../server_data.js";
+import { useCheck } from "./declaration_check.js";
+import { bodyOf } from "./declaration_draft.js";
 
 const PRIORS = [
   [0.01, "1 in 100"],
@@ -17,10 +23,39 @@ export function sureAfter(prior, epsilon) {
 
 export function BudgetStep({ draft, change, problemAt }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
+  const { data, error, reload } = useLoaded("/datasets");
+  const { data: checked } = useCheck(bodyOf(draft), 350);
+  const accounts = new Map((data?.datasets ?? []).map(({ account, budget }) => [account, budget]));
+  if (draft.account && !accounts.has(draft.account)) accounts.set(draft.account, null);
+  useEffect(() => {
+    // A file has one account: where it has one already, that pays, whatever was going to be opened.
+    if (checked?.account_open && !draft.account) set({ account: checked.account });
+  }, [checked]);
+  const options = [
+    ["", "A new account, with a budget of its own"],
+    ...[...accounts.keys()].sort().map((name) => [name, name]),
+  ];
+  return html`
+    <${ErrorBox} error=${error} onRetry=${reload} />
+    <${SelectField} id="wizard-account" label="Which account protects these people?" value=${draft.account} onValue=${(account) => set({ account })} options=${options} error=${problemAt("wizard-account")}
+      hint="An account stands for people, not for a file. Choose an open one if the same people are in its files: otherwise they would have two budgets, and less protection than either promises." />
+    ${draft.account ? html`<${OpenAccount} budget=${accounts.get(draft.account)} name=${draft.account} />` : html`<${NewAccount} draft=${draft} set=${set} problemAt=${problemAt} />`}`;
+}
+
+/** An account that is open keeps its budget. */
+function OpenAccount({ budget, name }) {
+  return html`<${Notice} title=${`The account ${name} pays`}>
+    ${budget && html`<${BudgetBar} bar=${barOf(budget)} label=${`Budget of ${name}`} /><p>${budget.sentence}</p>`}
+    <p>Its budget stays as it is, and is shared by all its files. You can raise it later, under About.</p>
+  <//>`;
+}
+
+function NewAccount({ draft, set, problemAt }) {
   const usable = draft.epsilon > 0 && draft.epsilon <= 1000;
   const place = usable ? Math.min(10, Math.max(0.05, draft.epsilon)) : 1;
   return html`
-    <p>The budget is shared by everything that is ever published about this dataset, by everybody. You can raise it later, but what is spent never comes back.</p>
+    <${TextField} id="wizard-account-name" label="What should the account be called?" optional hint="By the people it protects, such as patients. Left empty, it is called like the dataset." value=${draft.accountName} onValue=${(accountName) => set({ accountName })} error=${problemAt("wizard-account-name")} maxlength="64" autocomplete="off" />
+    <p>The budget is shared by everything that is ever published about these people, by everybody. You can raise it later, but what is spent never comes back.</p>
     <${SliderField} id="wizard-epsilon-slider" label="How much may be learned about a person in all?" min=${0.05} max=${10} log value=${place} valueText=${usable ? `ε ${privacy(draft.epsilon)}` : "—"} onValue=${(value) => set({ epsilon: Number(value.toPrecision(2)) })} />
     <div aria-live="polite"><p><strong>${usable ? odds(draft.epsilon) : "Choose an epsilon above 0."}</strong></p></div>
     ${

@@ -14,6 +14,7 @@ import { promise } from "./unit_step.js";
 const MENDED_IN = {
   name: [0, "the name"],
   source: [0, "the file"],
+  account: [3, "the account"],
   epsilon: [3, "the budget"],
   delta: [3, "the budget"],
   unit: [1, "the person"],
@@ -35,7 +36,8 @@ export function CheckStep({ draft, refusal, onChecked, to }) {
       <dt>Promise</dt><dd>${data?.unit_sentence || promise(draft)}</dd>
       <dt>Columns</dt><dd><ul class="plain">${used.map((name) => html`<li key=${name}>${sentenceAbout(data, name) ?? html`<code>${name}</code>`}</li>`)}</ul>
         ${left.length > 0 && html`<p class="muted small">Left out: ${left.join(", ")}.</p>`}</dd>
-      <dt>Budget</dt><dd>ε ${privacy(draft.epsilon)}, δ ${privacy(draft.delta)}. ${data?.budget_sentence || odds(draft.epsilon)}</dd>
+      ${data?.account_sentence && html`<dt>Account</dt><dd>${data.account_sentence}</dd>`}
+      <dt>Budget</dt><dd>${draft.account ? "That of the account, which stays as it is." : html`ε ${privacy(draft.epsilon)}, δ ${privacy(draft.delta)}. ${data?.budget_sentence || odds(draft.epsilon)}`}</dd>
     </dl>
     ${!data && !error && html`<${Loading} label="The server is checking it" lines=${2} />`}
     ${

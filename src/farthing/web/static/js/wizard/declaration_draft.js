@@ -15,6 +15,8 @@ export const EMPTY = {
   rows: null,
   sample: null,
   columns: {},
+  account: "", // one that is open; empty for a new one
+  accountName: "", // of the new one; empty for the name of the dataset
   epsilon: 1,
   delta: 1e-6,
 };
@@ -70,7 +72,7 @@ export function withSource(draft, file) {
     .replace(/[^A-Za-z0-9 ._-]+/g, "-")
     .replace(/^[^A-Za-z0-9]+/, "")
     .slice(0, 64);
-  return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", name };
+  return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", account: "", name };
 }
 
 const NAMING =
@@ -99,6 +101,8 @@ export function missing(draft, step) {
   return CHECKS[step]?.(draft).filter(Boolean) ?? [];
 }
 
+const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/;
+
 const CHECKS = [
   (draft) => [
     !draft.source && { id: "wizard-source", text: "Choose a file." },
@@ -107,7 +111,7 @@ const CHECKS = [
         id: "wizard-source",
         text: "The columns of this file cannot be read; choose another file, or fix its first line.",
       },
-    !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(draft.name) && {
+    !NAME.test(draft.name) && {
       id: "wizard-name",
       text: "Give it a name: letters, digits, spaces, dots and dashes, at most 64, starting with a letter or digit.",
     },
@@ -142,14 +146,22 @@ const CHECKS = [
     ];
   },
   (draft) => [
-    !(draft.epsilon > 0 && draft.epsilon <= 1000) && {
-      id: "wizard-epsilon",
-      text: "Epsilon is a number above 0, at most 1,000.",
-    },
-    !(draft.delta !== null && draft.delta >= 0 && draft.delta < 1) && {
-      id: "wizard-delta",
-      text: "Delta is a number from 0 to below 1.",
-    },
+    !draft.account &&
+      draft.accountName.trim() !== "" &&
+      !NAME.test(draft.accountName.trim()) && {
+        id: "wizard-account-name",
+        text: "The account's name has letters, digits, spaces, dots and dashes, at most 64.",
+      },
+    !draft.account &&
+      !(draft.epsilon > 0 && draft.epsilon <= 1000) && {
+        id: "wizard-epsilon",
+        text: "Epsilon is a number above 0, at most 1,000.",
+      },
+    !draft.account &&
+      !(draft.delta !== null && draft.delta >= 0 && draft.delta < 1) && {
+        id: "wizard-delta",
+        text: "Delta is a number from 0 to below 1.",
+      },
   ],
 ];
 
@@ -200,8 +212,8 @@ export function bodyOf(draft) {
     rows: draft.neighbours === "replace" ? draft.rows : null,
     sample: draft.neighbours === "replace" ? null : draft.sample,
     columns,
-    epsilon: draft.epsilon,
-    delta: draft.delta,
+    account: draft.account || draft.accountName.trim() || null,
+    ...(draft.account ? { epsilon: null } : { epsilon: draft.epsilon, delta: draft.delta }), // an open one has its own
   };
 }
 

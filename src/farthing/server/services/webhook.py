@@ -37,10 +37,10 @@ def signature(secret: str, moment: str, body: bytes) -> str:
     return f"sha256={hmac.new(secret.encode(), moment.encode() + b'.' + body, hashlib.sha256).hexdigest()}"
 
 
-class Notifier:
+class Webhook:
     """Tells the operator's address what happened; does nothing where there is none.
 
-    >>> Notifier(None).tell("request.submitted", request=7)
+    >>> Webhook(None).tell("request.submitted", request=7)
     """
 
     def __init__(self, settings: WebhookSettings | None, pauses: Sequence[float] = PAUSES) -> None:
