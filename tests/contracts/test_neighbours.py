@@ -34,6 +34,7 @@ from farthing.data import (
 )
 from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import quiet
+from farthing.data.engines.engine import columns_of_rows
 from farthing.data.stability import Sensitivity, sensitivity_of_rows
 
 CHAINS = int(os.environ.get("FARTHING_CHAINS", "40"))  # a fault in one of 8 is missed by one run in 150
@@ -278,7 +279,9 @@ def answers(tables: Any, queries: list[Any], world: int) -> dict[str, Any]:
     tables.execute(f"update present set world = {world}")
     found: dict[str, Any] = {}
     for number, (gathering, _) in enumerate(queries):
-        found.update(gathering.answers(tables.execute(f"execute query_{number}").fetchall()))
+        found.update(
+            gathering.answers(columns_of_rows(tables.execute(f"execute query_{number}").fetchall(), gathering.bits))
+        )
     return found
 
 

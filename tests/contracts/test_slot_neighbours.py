@@ -19,6 +19,7 @@ import farthing as ft
 from farthing.data import Sensitivity, connection
 from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import quiet
+from farthing.data.engines.engine import columns_of_rows
 from farthing.statistics.constructors import marginals, ranges
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import QuantileSlot
@@ -88,7 +89,7 @@ def exact(design: Design, queries: list[Any], rows: list[dict[str, Any]]) -> dic
     _put(rows)
     found: dict[str, Any] = {}
     for gathering, sql in queries:
-        found.update(gathering.answers(CONNECTION.con.execute(sql).fetchall()))
+        found.update(gathering.answers(columns_of_rows(CONNECTION.con.execute(sql).fetchall(), gathering.bits)))
     return numbers_of(design, found)
 
 

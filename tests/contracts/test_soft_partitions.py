@@ -17,6 +17,7 @@ from farthing.data import Dataset, Sensitivity, connection, dataset
 from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.aggregates.soft_partitions import SoftPartition, sensitivity_of_shares
 from farthing.data.engines.duckdb import quiet
+from farthing.data.engines.engine import columns_of_rows
 from farthing.errors import InvalidValue
 from farthing.statistics import constructors
 from farthing.statistics.design import Design, design_of
@@ -118,7 +119,7 @@ def exact_of(rows: list[dict[str, Any]], neighbours: str) -> dict[str, Any]:
     put(rows)
     found: dict[str, Any] = {}
     for group, sql in queries:
-        found.update(group.answers(CONNECTION.con.execute(sql).fetchall()))
+        found.update(group.answers(columns_of_rows(CONNECTION.con.execute(sql).fetchall(), group.bits)))
     return found
 
 

@@ -21,7 +21,7 @@ from farthing.data.aggregates.aggregate import (
     names_of,
 )
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
-from farthing.data.engines.engine import Progress, rows_of
+from farthing.data.engines.engine import Progress, columns_of
 from farthing.data.expressions import read
 from farthing.data.schema import (
     Categories,
@@ -725,7 +725,7 @@ class Dataset:
         for number, query in enumerate(parts):
             sql = self._sql(query, key if one_sample else fresh_key())
             share = None if progress is None else _part_of(progress, number, len(parts))
-            answers.update(query.answers(rows_of(self._base.source.engine, sql, share)))
+            answers.update(query.answers(columns_of(self._base.source.engine, sql, query.bits, share)))
         self.confirm()
         return {name: answers[name] for name in aggregates}
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from farthing.inference.noise_terms import Floats, Parts, Term, parts_of, varian
 from farthing.inference.normal_quantiles import normal_quantiles
 
 _ROUNDS = 3
+_SETTLED = 1e-12  # of an error: an end that is off by less is left there
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,18 +232,25 @@ class Ratio:
         return list(zip(lower.reshape(count, cells), upper.reshape(count, cells), strict=True))
 
 
+class Levels(Protocol):
+    """An interval that is found at several confidences at once."""
+
+    def at_levels(self, levels: Sequence[float]) -> list[tuple[Floats, Floats]]:
+        """Lower and upper ends at each of several confidences."""
+
+
 @dataclass(frozen=True, eq=False)
-class RatioInterval:
-    """The interval of a ratio that was taken about a middle; what was found is kept.
+class KeptInterval:
+    """An interval about a middle; what was found is kept.
 
     >>> ratio = Ratio(Measured(50.0, [Term("normal", 5.0)]), Measured(100.0), -1.0, 1.0)
-    >>> low, high = RatioInterval(ratio, 7.0)(0.95)
+    >>> low, high = KeptInterval(ratio, 7.0)(0.95)
     >>> low.round(3), high.round(3)
     (array([7.402]), array([7.598]))
     """
 
-    ratio: Ratio
-    middle: float
+    interval: Levels
+    middle: float = 0.0
     _ends: dict[float, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
@@ -252,7 +261,7 @@ class RatioInterval:
         """Lower and upper ends at each of several confidences."""
         new = [level for level in dict.fromkeys(levels) if level not in self._ends]
         if new:
-            for level, (low, high) in zip(new, self.ratio.at_levels(new), strict=True):
+            for level, (low, high) in zip(new, self.interval.at_levels(new), strict=True):
                 self._ends[level] = low + self.middle, high + self.middle
         return [self._ends[level] for level in levels]
 
@@ -276,11 +285,11 @@ def fieller_ends(
     cells = len(top)
     s, n, side = np.tile(top, 2), np.tile(bottom, 2), np.repeat([-1.0, 1.0], cells)
     variance_n = noise.products(below, below)
-    alone = noise.errors(below, confidence)
     ends = np.clip(s / np.where(n > 0, n, 1.0), least, most)
-    lost = ~(n > np.maximum(alone, 0.0))
     over = above(ends)
-    error = noise.errors(over - ends * below, confidence)
+    levels = np.tile(np.broadcast_to(confidence, 2 * cells), 2)
+    alone, error = np.split(noise.repeated().errors(np.hstack([below, over - ends * below]), levels), 2)
+    lost = ~(n > np.maximum(alone, 0.0))
     for _ in range(_ROUNDS):
         # e(r) is k times the deviation of the noise, with k nearly constant: a quadratic for r, then a better k.
         left = over - np.where(lost, 0.0, ends) * below
@@ -295,8 +304,11 @@ def fieller_ends(
         ends = np.clip(ends, least, most)
         over = above(ends)
         error = noise.errors(over - ends * below, confidence)
+        gap = error - side * (ends * n - s)
+        if np.all(lost | (np.abs(gap) <= _SETTLED * error) | (ends <= least) | (ends >= most)):
+            break
     # What the last round left open is closed outward; the slope of the gap is at least n minus k deviations of N.
-    gap = np.maximum(error - side * (ends * n - s), 0.0)
+    gap = np.maximum(gap, 0.0)
     slope = np.where(lost, 1.0, n - k * np.sqrt(variance_n))
     ends = ends + side * 2 * np.where(slope > 0, gap / np.where(slope > 0, slope, 1.0), math.inf)
     ends = np.clip(np.where(lost, side * math.inf, ends), least, most)
@@ -639,10 +651,24 @@ def noise_at(kind: str, scale: float, shares: Floats) -> Floats:
     >>> noise_at("laplace", 10.0, np.array([0.025, 0.5, 0.975]))
     array([-30.,   0.,  30.])
     """
+    return np.asarray(np.rint(scale * _standard_noise(kind, shares)))
+
+
+def _standard_noise(kind: str, shares: Floats) -> Floats:
     if kind == "laplace":
         away = shares - 0.5
-        return np.asarray(np.rint(-scale * np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12))))
-    return np.asarray(np.rint(scale * normal_quantiles(shares)))
+        return np.asarray(-np.sign(away) * np.log1p(-2 * np.minimum(np.abs(away), 0.5 - 1e-12)))
+    return normal_quantiles(shares)
+
+
+@cache
+def noise_in_cases(kind: str, dimensions: int, *, tails: bool) -> Floats:
+    """Noise of scale 1 at every coordinate of `tail_cases`, or of `even_cases`: many statistics are tried on the same.
+
+    >>> noise_in_cases("gaussian", 2, tails=False)[:2].round(2)
+    array([[-0.66, -1.48], [-2.34,  0.36]])
+    """
+    return _standard_noise(kind, tail_cases(dimensions)[0] if tails else even_cases(dimensions))
 
 
 class SampledDistribution(StatedDistribution):

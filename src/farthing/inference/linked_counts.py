@@ -285,16 +285,22 @@ class LinkedEstimate:
         variances = np.broadcast_to(self.variances[vector], len(crossed))
         return np.asarray(variances[:, None] * (crossed @ self.inverse))
 
-    def square_weights(self, vector: int | Places, crossed: Floats, squares: Floats) -> Floats:
+    def square_weights(
+        self, vector: int | Places, crossed: Floats, squares: Floats, taken: Floats | None = None
+    ) -> Floats:
         """The sum of squared weights on every vector, one column for each; `squares` is the diagonal of F V_v F'.
+
+        `taken` are the `multipliers`, where they are known.
 
         With a covariance: the variance that the noise of the vector brings, per unit of its own variance.
         """
-        return np.maximum(self.signed_square_weights(vector, crossed, squares), 0.0)
+        return np.maximum(self.signed_square_weights(vector, crossed, squares, taken), 0.0)
 
-    def signed_square_weights(self, vector: int | Places, crossed: Floats, squares: Floats) -> Floats:
+    def signed_square_weights(
+        self, vector: int | Places, crossed: Floats, squares: Floats, taken: Floats | None = None
+    ) -> Floats:
         """The same without a floor: parts of one sum, each of which may fall below zero."""
-        taken = self.multipliers(vector, crossed)
+        taken = self.multipliers(vector, crossed) if taken is None else taken
         sums = np.empty((len(taken), len(self.variances)))
         for other, (rows, matrix) in enumerate(self.linked.squares):
             own = taken[:, rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -95,12 +96,14 @@ class Variance:
         """What every noise is multiplied by where the variance is 0: q - 2 m s + (m^2 + h^2 / 2) b."""
         return np.asarray(second - 2 * mean * first + (mean**2 + self.half_width**2 / 2) * number)
 
-    def _mean_within(self, confidence: float) -> tuple[Floats, Floats]:
-        """The interval of the mean that an interval at this confidence rests on."""
-        if confidence not in self._means:
-            h, missed = self.half_width, 1 - checked_confidence(confidence)
-            self._means[confidence] = Ratio(self.first, self.count, -h, h)(1 - _SHARE_FOR_THE_MEAN * missed)
-        return self._means[confidence]
+    def _mean_within(self, levels: Sequence[float]) -> tuple[Floats, Floats]:
+        """The intervals of the mean that intervals at these confidences rest on, one level after the other."""
+        new = [level for level in dict.fromkeys(levels) if level not in self._means]
+        if new:
+            h, asked = self.half_width, [1 - _SHARE_FOR_THE_MEAN * (1 - checked_confidence(level)) for level in new]
+            self._means.update(zip(new, Ratio(self.first, self.count, -h, h).at_levels(asked), strict=True))
+        low, high = zip(*(self._means[level] for level in levels), strict=True)
+        return np.concatenate(low), np.concatenate(high)
 
     def room(self, confidence: float) -> Floats:
         """How much farther up each interval reaches for the sake of the mean's error at its worst.
@@ -111,15 +114,39 @@ class Variance:
         Returns:
             The distance, for each variance.
         """
-        low, high = self._mean_within(confidence)
-        return np.square(np.maximum(np.maximum(self._mean - low, high - self._mean), 0.0))
+        return self._room([confidence])
+
+    def _room(self, levels: Sequence[float]) -> Floats:
+        low, high = self._mean_within(levels)
+        mean = np.tile(self._mean, len(levels))
+        return np.square(np.maximum(np.maximum(mean - low, high - mean), 0.0))
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        h, missed = self.half_width, 1 - checked_confidence(confidence)
-        low, high = self._mean_within(confidence)
-        mean = self._mean
-        noise = self.noise.repeated()
+        return self.at_levels([confidence])[0]
+
+    def at_levels(self, levels: Sequence[float]) -> list[tuple[Floats, Floats]]:
+        """Lower and upper ends at each of several confidences, found together.
+
+        Args:
+            levels: The confidences.
+
+        Returns:
+            The lower and the upper ends at each of them.
+
+        Raises:
+            InvalidValue: If a confidence is not between 0 and 1.
+
+        >>> from farthing.inference import Term
+        >>> noise = Term("normal", 10.0)
+        >>> parts = Measured(1000, [noise]), Measured(50.0, [noise]), Measured(-200.0, [noise])
+        >>> [float(high[0].round(3)) for low, high in Variance(*parts, half_width=1.0).at_levels([0.5, 0.95])]
+        [0.305, 0.319]
+        """
+        h, count, cells = self.half_width, len(levels), len(self.values)
+        low, high = self._mean_within(levels)
+        mean, number_of_rows = np.tile(self._mean, count), np.tile(self.count.values, count)
+        noise = self.noise.repeated(2 * count)
         number, first, second = noise.coefficients
         ends = np.tile(low, 2), np.tile(high, 2)
         # A quadratic in m is largest, or smallest, at an end or where its slope is 0.
@@ -131,17 +158,19 @@ class Variance:
             place = np.argmax(np.abs(choices - variance * number), axis=0)
             return np.asarray(np.take_along_axis(choices, place[None], axis=0)[0])
 
+        missed = 1 - np.repeat([checked_confidence(level) for level in levels], cells)
         lower, upper = fieller_ends(
-            self.second.values + (h**2 / 2 - mean**2) * self.count.values,
-            self.count.values,
+            np.tile(self.second.values, count) + (h**2 / 2 - mean**2) * number_of_rows,
+            number_of_rows,
             noise,
             above,
             number,
-            1 - (1 - _SHARE_FOR_THE_MEAN) * missed,
+            np.tile(1 - (1 - _SHARE_FOR_THE_MEAN) * missed, 2),
             0.0,
             h**2,
         )
-        return lower, np.minimum(upper + self.room(confidence), h**2)
+        upper = np.minimum(upper + self._room(levels), h**2)
+        return list(zip(lower.reshape(count, cells), upper.reshape(count, cells), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,5 +203,18 @@ class StandardDeviation:
 
     def __call__(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper ends at a confidence."""
-        low, high = self.variance(confidence)
-        return np.sqrt(low), np.sqrt(high)
+        return self.at_levels([confidence])[0]
+
+    def at_levels(self, levels: Sequence[float]) -> list[tuple[Floats, Floats]]:
+        """Lower and upper ends at each of several confidences.
+
+        Args:
+            levels: The confidences.
+
+        Returns:
+            The lower and the upper ends at each of them.
+
+        Raises:
+            InvalidValue: If a confidence is not between 0 and 1.
+        """
+        return [(np.sqrt(low), np.sqrt(high)) for low, high in self.variance.at_levels(levels)]

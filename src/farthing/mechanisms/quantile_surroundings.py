@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,16 @@ CHOICE_SHARE = Fraction(4, 5)
 
 GROWTH = Fraction(5, 2)
 """How much farther each cell reaches than the one before: fewer cells add less noise to a rank, but are coarser."""
+
+
+@lru_cache(maxsize=64)
+def _steps(points: int) -> NDArray[np.int64]:
+    """How far from a chosen point cells end, on a grid of so many points."""
+    reach, steps = Fraction(1), [0]
+    while reach < points:
+        steps.append(int(reach))
+        reach *= GROWTH
+    return np.array(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +99,7 @@ class QuantileSurroundings(Mechanism):
 
         Between two chosen points they grow up to the middle.
         """
-        reach, steps = Fraction(1), [0]
-        while reach < self.points:
-            steps.append(int(reach))
-            reach *= GROWTH
-        away, points = np.array(steps), np.sort(chosen)
+        away, points = _steps(self.points), np.sort(chosen)
         middles = (points[1:] + points[:-1]) // 2
         ends = []
         for point, first, last in zip(points, [0, *middles], [*middles, self.points - 2], strict=True):

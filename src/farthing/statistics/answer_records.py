@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from farthing.data import Integers, Reals
 from farthing.data.schema import Dates, Schema
 from farthing.inference import Answer
-from farthing.inference.error_distributions import RatioInterval
+from farthing.inference.error_distributions import KeptInterval
 from farthing.statistics.marginals.marginal_queries import restored_queries
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.ranges.cell_conditions import Between
@@ -131,7 +131,7 @@ def stored_form(answer: Answer, levels: Sequence[float] = ()) -> dict[str, Any]:
     form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
     intervals = {}
     kept, interval = list(dict.fromkeys((*LEVELS, *levels))), answer.interval_at
-    ends = interval.at_levels(kept) if isinstance(interval, RatioInterval) else map(interval, kept)
+    ends = interval.at_levels(kept) if isinstance(interval, KeptInterval) else map(interval, kept)
     for level, (lower, upper) in zip(kept, ends, strict=True):
         intervals[str(level)] = [_numbers(lower), _numbers(upper)]
     return {**form, "intervals": intervals}

@@ -176,30 +176,45 @@ class AggregateQuery:
         sums = {f"s{place}": narrow[f"f{place}"].sum() for place in range(len(self.features))}
         return narrow.aggregate(by=[f"a{place}" for place in range(len(self.axes))], **sums)
 
-    def answers(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Each aggregate's integers; a cell that no row fell into is 0."""
-        table = list(rows)
+    @property
+    def bits(self) -> dict[str, int | None]:
+        """The columns of the query, and how many bits their sums take at most, whatever the rows."""
+        axes: dict[str, int | None] = {f"a{place}": None for place in range(len(self.axes))}
+        return {**axes, **{f"s{place}": 128 if part.wide else 64 for place, part in enumerate(self.features)}}
+
+    def answers(self, columns: Sequence[Sequence[Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        """Each aggregate's integers from the columns of the query; a cell that no row fell into is 0."""
         width = len(self.axes)
-        places = [[axis.places.get(row[number]) for row in table] for number, axis in enumerate(self.axes)]
-        sums = [[int(row[width + number] or 0) for row in table] for number in range(len(self.features))]
-        return {name: self._answer(aggregate, places, sums) for name, aggregate in self.aggregates.items()}
+        places = {
+            axis.key: np.array([axis.places.get(value, -1) for value in column], dtype=np.int64)
+            for axis, column in zip(self.axes, columns[:width], strict=True)
+        }
+        sums = dict(zip(self.features, columns[width:], strict=True))
+        groups: dict[tuple[Any, ...], np.ndarray[Any, Any]] = {}
+        return {name: self._answer(own, places, sums, groups) for name, own in self.aggregates.items()}
 
     def _answer(
-        self, aggregate: Aggregate, places: list[list[int | None]], sums: list[list[int]]
+        self,
+        aggregate: Aggregate,
+        places: Mapping[tuple[Any, ...], np.ndarray[Any, Any]],
+        sums: Mapping[Feature, Sequence[Any]],
+        groups: dict[tuple[Any, ...], np.ndarray[Any, Any]],
     ) -> np.ndarray[Any, Any]:
-        own_axes = aggregate.axes(self.schema)
-        own = [places[self.axes.index(axis)] for axis in own_axes]
-        shape = tuple(len(axis) for axis in own_axes)
-        features = features_of(aggregate, self.schema)
+        axes, features = aggregate.axes(self.schema), features_of(aggregate, self.schema)
+        shape = tuple(len(axis) for axis in axes)
         # Which of the two it is depends on public facts alone, never on how large a sum came out.
         kind = object if any(feature.wide for feature in features) else np.int64
         result = np.zeros((*shape, len(features)), dtype=kind)
         flat = result.reshape(-1, len(features))
-        index = _flat_index(own, shape, len(sums[0]) if sums else 0)
+        keys = tuple(axis.key for axis in axes)
+        if keys not in groups:
+            groups[keys] = _flat_index([places[key] for key in keys], shape, len(sums[features[0]]))
+        index = groups[keys]
         inside = index >= 0
         for number, feature in enumerate(features):
-            column = np.array(sums[self.features.index(feature)], dtype=kind)
-            np.add.at(flat[:, number], index[inside], column[inside])
+            # By way of Python's own integers, which no sum overflows.
+            own = np.array(list(map(int, sums[feature])) if kind is object else sums[feature], dtype=kind)
+            np.add.at(flat[:, number], index[inside], own[inside])
         return aggregate.finished(result)
 
 
@@ -255,12 +270,11 @@ def _aggregate_query(group: dict[str, Aggregate], schema: Schema) -> AggregateQu
     return AggregateQuery(group, tuple(axes), tuple(features), schema)
 
 
-def _flat_index(places: list[list[int | None]], shape: tuple[int, ...], rows: int) -> np.ndarray[Any, Any]:
+def _flat_index(places: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], rows: int) -> np.ndarray[Any, Any]:
     """The place of every group in the flattened answer; -1 where a cell is missing."""
     index = np.zeros(rows, dtype=np.int64)
     known = np.ones(rows, dtype=bool)
-    for own, size in zip(places, shape, strict=True):
-        codes = np.array([-1 if place is None else place for place in own], dtype=np.int64)
+    for codes, size in zip(places, shape, strict=True):
         known &= codes >= 0
         index = index * size + codes
     return np.where(known, index, -1)

@@ -8,11 +8,11 @@ import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from farthing.data.engines.engine import PART, BytesAsKeys, function
+from farthing.data.engines.engine import PART, Bits, BytesAsKeys, function
 from farthing.data.schema import LONGEST_CATEGORY
 from farthing.errors import EngineError
 
@@ -64,6 +64,21 @@ class DuckDBEngine(BytesAsKeys):
         with self._turn:
             self._refuse_collation()
             return list(self.backend.con.execute(sql).fetchall())
+
+    def columns(self, sql: str, bits: Bits) -> list[Sequence[Any]]:
+        """Run and fetch as arrays: a third of the time that rows of Python values take.
+
+        A HUGEINT would become a float there, so that it is made what it fits, or text.
+        """
+        parts = [
+            f'"{name}"' if size is None else f'CAST("{name}" AS {"BIGINT" if size <= 64 else "VARCHAR"}) AS "{name}"'
+            for name, size in bits.items()
+        ]
+        self._refuse_elsewhere()
+        with self._turn:
+            self._refuse_collation()
+            arrays = self.backend.con.execute(f"SELECT {', '.join(parts)} FROM ({sql}) AS sums").fetchnumpy()
+        return [_listed(arrays[name], size) for name, size in bits.items()]
 
     def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
         """Run and fetch in parts."""
@@ -144,6 +159,18 @@ class DuckDBEngine(BytesAsKeys):
         import ibis
 
         return ibis.uuid().cast("string")
+
+
+def _listed(column: Any, bits: int | None) -> Sequence[Any]:
+    """A column of `fetchnumpy`: 64 bits stay an array, all else becomes Python values."""
+    if bits is not None and bits <= 64:
+        numbers: Sequence[Any] = column.filled(0) if hasattr(column, "filled") else column
+        return numbers
+    if bits is not None:
+        return [int(value or 0) for value in column.tolist()]
+    days = column.dtype.kind == "M"
+    listed: list[Any] = column.astype("datetime64[D]").tolist() if days else column.tolist()
+    return listed
 
 
 def connection(

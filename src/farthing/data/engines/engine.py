@@ -24,7 +24,7 @@ import inspect
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any, Protocol, TypeVar
@@ -65,6 +65,23 @@ def exact_rows(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
     [(9223372036854775822, 'F', None)]
     """
     return [tuple(map(_exact, row)) for row in rows]
+
+
+Bits = Mapping[str, int | None]
+"""The columns of a query, and how many bits the whole numbers of a sum take at most; None for what is no sum."""
+
+
+def columns_of_rows(rows: Sequence[Sequence[Any]], bits: Bits) -> list[Sequence[Any]]:
+    """What `Engine.columns` returns, from rows.
+
+    >>> columns_of_rows([("F", 3), ("M", None)], {"sex": None, "number": 64})
+    [('F', 'M'), [3, 0]]
+    """
+    columns = zip(*rows, strict=True) if rows else [()] * len(bits)
+    return [
+        column if size is None else [int(value or 0) for value in column]
+        for column, size in zip(columns, bits.values(), strict=True)
+    ]
 
 
 def _exact(value: Any) -> Any:
@@ -113,6 +130,10 @@ class Engine(Protocol):
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run `sql` and return its rows as Python values (exact integers stay exact)."""
+        ...
+
+    def columns(self, sql: str, bits: Bits) -> list[Sequence[Any]]:
+        """Run `sql` and return its columns, whose names are those of `bits`; a sum of nothing is 0."""
         ...
 
     def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
@@ -214,6 +235,11 @@ _making = threading.Lock()
 def rows_of(engine: Engine, sql: str, progress: Progress | None = None) -> list[tuple[Any, ...]]:
     """The rows of a query; see `run`."""
     return run(engine, lambda: engine.rows(sql), progress)
+
+
+def columns_of(engine: Engine, sql: str, bits: Bits, progress: Progress | None = None) -> list[Sequence[Any]]:
+    """The columns of a query; see `run`."""
+    return run(engine, lambda: engine.columns(sql, bits), progress)
 
 
 def run(engine: Engine, query: Callable[[], T], progress: Progress | None = None) -> T:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from farthing.data.engines.engine import PART, UNKNOWN_TYPE, exact_rows, function, split_address
+from farthing.data.engines.engine import PART, UNKNOWN_TYPE, Bits, columns_of_rows, exact_rows, function, split_address
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["PostgresEngine", "postgres_table"]
@@ -71,6 +71,9 @@ class PostgresEngine:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch. A sum of integers is a `numeric` here; it comes back as a Python integer, not as a float."""
         return self._fetched(sql, lambda cursor: exact_rows(cursor.fetchall()))
+
+    def columns(self, sql: str, bits: Bits) -> list[Sequence[Any]]:
+        return columns_of_rows(self.rows(sql), bits)
 
     def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
         """Run and turn the server's answer into Python values in parts."""

@@ -12,10 +12,19 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from farthing.data.engines.engine import PART, UNKNOWN_TYPE, BytesAsKeys, exact_rows, function, split_address
+from farthing.data.engines.engine import (
+    PART,
+    UNKNOWN_TYPE,
+    Bits,
+    BytesAsKeys,
+    columns_of_rows,
+    exact_rows,
+    function,
+    split_address,
+)
 from farthing.errors import EngineError, InvalidValue
 
 __all__ = ["SparkEngine", "spark_table"]
@@ -84,6 +93,9 @@ class SparkEngine(BytesAsKeys):
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a sum of decimals comes back as a Python integer."""
         return self._fetched(sql, lambda frame: exact_rows(frame.collect()))
+
+    def columns(self, sql: str, bits: Bits) -> list[Sequence[Any]]:
+        return columns_of_rows(self.rows(sql), bits)
 
     def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
         """Run, fetch as Arrow, and turn that into Python values in parts."""

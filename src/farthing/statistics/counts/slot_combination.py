@@ -90,6 +90,7 @@ class Combination:
     _estimates: dict[tuple[Any, ...], LinkedEstimate] = field(default_factory=dict, repr=False)
     _linked: dict[tuple[Any, ...], LinkedCounts] = field(default_factory=dict, repr=False)
     _stacks: dict[tuple[int, ...], _Stacked] = field(default_factory=dict, repr=False)
+    _last: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, slots: Sequence[Slot], schema: Schema) -> Combination | None:
@@ -191,15 +192,23 @@ class Combination:
         return tuple(vectors), np.maximum(slopes, 0.0)
 
     def under(self, noises: Mapping[str, Noise]) -> tuple[dict[str, int], LinkedEstimate]:
-        """The same under these noises."""
-        kinds = {slot.name: noises[slot.name].kind for slot in self.slots}
-        return self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots}, kinds)
+        """The same under these noises. All outputs ask for it, so that what was found last is kept."""
+        kept = self._last.get("under")
+        if kept is None or kept[0] is not noises:
+            kinds = {slot.name: noises[slot.name].kind for slot in self.slots}
+            found = self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots}, kinds)
+            self._last["under"] = kept = noises, found
+        return kept[1]
 
     def estimates(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> dict[str, Floats]:
-        """The numbers of every slot, with all sums that they have in common brought to agree."""
-        vectors, estimate = self.under(noises)
-        numbers = {slot.name: slot.numbers(measured[slot.name], noises[slot.name].kind) for slot in self.slots}
-        return numbers | dict(zip(vectors, estimate.estimate([numbers[name] for name in vectors]), strict=True))
+        """The numbers of every slot, with all sums that they have in common brought to agree; found last is kept."""
+        kept = self._last.get("estimates")
+        if kept is None or kept[0] is not noises or kept[1] is not measured:
+            vectors, estimate = self.under(noises)
+            numbers = {slot.name: slot.numbers(measured[slot.name], noises[slot.name].kind) for slot in self.slots}
+            agreed = dict(zip(vectors, estimate.estimate([numbers[name] for name in vectors]), strict=True))
+            self._last["estimates"] = kept = noises, measured, numbers | agreed
+        return kept[2]
 
 
 def _stacked(
@@ -266,6 +275,7 @@ class CombinedOutput(CountOutput):
 
     combination: Combination = field(kw_only=True)
     _crossings: dict[int, Crossed] = field(default_factory=dict, kw_only=True, repr=False)
+    _known: dict[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
     @classmethod
     def of(cls, output: CountOutput, combination: Combination) -> CombinedOutput:
@@ -302,10 +312,13 @@ class CombinedOutput(CountOutput):
         vectors, estimate = self.combination.under(noises)
         if self.slots[0].name not in vectors:
             return super()._distribution(noises, counts)
-        crossed = self.crossed(vectors, estimate.linked).relations
-        slots = {name: self.combination.slots[self.combination.places[name]] for name in vectors}
-        terms = _terms(vectors, slots, noises, estimate, self.slots[0].name, crossed, self.parts)
-        return ErrorDistribution([*terms, *self._sampling(counts)], len(self.reference))
+        kept = self._known.get("terms")
+        if kept is None or kept[0] is not noises:  # a release asks for what its plan has found
+            crossed = self.crossed(vectors, estimate.linked).relations
+            slots = {name: self.combination.slots[self.combination.places[name]] for name in vectors}
+            terms = _terms(vectors, slots, noises, estimate, self.slots[0].name, crossed, self.parts)
+            self._known["terms"] = kept = noises, terms
+        return ErrorDistribution([*kept[1], *self._sampling(counts)], len(self.reference))
 
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The estimates, made into counts; whole where that was asked for. The interval is that of the estimates."""
@@ -354,7 +367,7 @@ def _terms(
     kept = np.maximum(parts, 1)
     weight = 1.0 - np.einsum("ij,ij->i", taken, crossed) / kept
     variances = np.array([slots[each].variance(noises[each]) for each in vectors])
-    sums = estimate.square_weights(own, crossed, parts.astype(np.float64))
+    sums = estimate.square_weights(own, crossed, parts.astype(np.float64), taken)
     sums[:, own] = np.maximum(sums[:, own] - parts * weight**2, 0.0)
     total = np.maximum(sums @ variances + parts * weight**2 * variances[own], 1e-300)
     terms = [_term(slots[name], noises[name], weight, parts)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorDistribution, Term
-from farthing.inference.answers import SymmetricInterval
+from farthing.inference.answers import IntervalAt, SymmetricInterval
 from farthing.inference.error_distributions import (
+    CASES,
+    KeptInterval,
     Measured,
     Ratio,
-    RatioInterval,
     SampledDistribution,
     StatedDistribution,
     WorstDistribution,
-    even_cases,
-    noise_at,
+    noise_in_cases,
     tail_cases,
 )
+from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.answer_records import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
 from farthing.statistics.measurements import Integers, Noise, Output
@@ -37,7 +38,14 @@ _STRATA = 64  # of releases, from the likely widest to the likely narrowest
 _ROOM = 1.02  # for what so few cases do not show
 _WIDER = 0.001  # of releases that may have a cell with a wider interval than was required
 _MOST_COORDINATES = 12  # of the points that cases are made from
-Estimate = tuple[Floats, Floats, Callable[[float], tuple[Floats, Floats]]]
+Estimate = tuple[Floats, Floats, IntervalAt]
+
+
+def _kept(interval: IntervalAt) -> IntervalAt:
+    """The same, found once at each confidence; where possible at several of them together."""
+    if isinstance(interval, Variance | StandardDeviation):
+        return KeptInterval(interval)
+    return interval if isinstance(interval, KeptInterval) else cache(interval)
 
 
 @dataclass(frozen=True)
@@ -248,7 +256,7 @@ class MomentOutput(Output):
         away = mean - shared.centred.middle
         truths = shared.truths(rows, away, variance - half**2 / 2 + away**2)
         counts = shared.counts[cells]
-        noise, weights = self._noise_in_cases(noises, counts, tail_cases)
+        noise, weights = self._noise_in_cases(noises, counts, tails=True)
         measured = [truth + own for truth, own in zip(truths, noise, strict=True)]
         shape = (len(weights), len(rows))
         likely = self._likely_reach(self._released(measured, noises, rows, counts, shape)).reshape(shape)
@@ -300,10 +308,7 @@ class MomentOutput(Output):
         return replace(self, shared=own).estimate_of([numbers.reshape(-1) for numbers in measured], noises)
 
     def _noise_in_cases(
-        self,
-        noises: Mapping[str, Noise],
-        counts: NDArray[np.int64],
-        cases_of: Callable[[int], tuple[Floats, Floats]],
+        self, noises: Mapping[str, Noise], counts: NDArray[np.int64], *, tails: bool
     ) -> tuple[list[Floats], Floats]:
         """The noise of every part in cells of so many groups, one case a row, and the probability of each case.
 
@@ -312,18 +317,18 @@ class MomentOutput(Output):
         parts = self.shared.parts
         most = int(counts.max(initial=1))
         each = most if most * len(parts) <= _MOST_COORDINATES else 1
-        cases, weights = cases_of(max(1, each * len(parts)))
+        dimensions = max(1, each * len(parts))
         noise_of_parts = []
         for number, part in enumerate(parts):
-            noise = noises[part.slot.name]
-            columns = cases[:, number * each : (number + 1) * each]
+            noise, own = noises[part.slot.name], slice(number * each, (number + 1) * each)
             if each == most:
-                own = noise_at(noise.kind, part.slot.scale(noise), columns)
-                noise_of_parts.append(np.cumsum(own, axis=1)[:, counts - 1])
+                steps = np.rint(part.slot.scale(noise) * noise_in_cases(noise.kind, dimensions, tails=tails)[:, own])
+                noise_of_parts.append(np.cumsum(steps, axis=1)[:, counts - 1])
             else:
                 deviations = np.sqrt(counts * part.slot.variance(noise))
-                noise_of_parts.append(noise_at("gaussian", 1e6, columns) / 1e6 * deviations)
-        return noise_of_parts, weights
+                normal = noise_in_cases("gaussian", dimensions, tails=tails)[:, own]
+                noise_of_parts.append(np.rint(1e6 * normal) / 1e6 * deviations)
+        return noise_of_parts, tail_cases(dimensions)[1] if tails else np.full(CASES, 1 / CASES)
 
     def _linear(self, noises: Mapping[str, Noise], rows: Floats, mean: Floats, variance: Floats) -> ErrorDistribution:
         terms = self.terms(self.weights(rows, mean, variance), noises)
@@ -375,7 +380,7 @@ class MomentOutput(Output):
     ) -> ErrorDistribution:
         assert self._distinct is not None
         first, place = self._distinct
-        noise, _ = self._noise_in_cases(noises, self.shared.counts[first], lambda number: (even_cases(number), rows))
+        noise, _ = self._noise_in_cases(noises, self.shared.counts[first], tails=False)
         errors = self.errors_in(self.sums(noise), rows[first], mean[first], variance[first])
         return SampledDistribution(errors[:, place], plain, self.most)
 
@@ -408,7 +413,7 @@ class MomentOutput(Output):
         values, errors, interval = self.estimate(measured, noises)
         # A sum before it was cut at its bounds.
         raw = interval.centre if isinstance(interval, SymmetricInterval) else None
-        exact, interval = interval, interval if isinstance(interval, RatioInterval) else cache(interval)
+        exact, interval = interval, _kept(interval)
         low, high = interval(confidence)
         whole = int(np.sum(high - low >= self.most * (1 - 1e-9)))
         notes = [too_few_rows(self.statistic, whole, max(1, len(self.labels)))] if whole else []
@@ -510,7 +515,7 @@ class MeanOutput(MomentOutput):
             spread = Term("normal", 1.0, rows * np.sqrt(self.sampling(rows, first.values, variance)))
             first = Measured(first.values, [*first.terms, spread])
         ratio = Ratio(first, number, -half, half)
-        return ratio.values + middle, ratio.standard_errors, RatioInterval(ratio, middle)
+        return ratio.values + middle, ratio.standard_errors, KeptInterval(ratio, middle)
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The variance over the number of rows; where the variance is not measured, the most it can be."""

@@ -13,6 +13,7 @@ import pytest
 from farthing.data import Dataset, connection, dataset
 from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import quiet
+from farthing.data.engines.engine import columns_of_rows
 from farthing.statistics import constructors as st
 from farthing.statistics.constructors import Statistic
 from farthing.statistics.counts.slot_combination import CombinedOutput
@@ -85,7 +86,7 @@ def _cells_of_atoms(design: Design) -> dict[str, np.ndarray]:
         engine.con.register("people", _table([atom]))
         numbers: dict[str, Any] = {}
         for group, sql in queries:
-            numbers |= group.answers(engine.con.execute(sql).fetchall())
+            numbers |= group.answers(columns_of_rows(engine.con.execute(sql).fetchall(), group.bits))
         exact.append({slot.name: slot.merged(numbers[slot.name]) for slot in design.slots})
     return {slot.name: np.array([each[slot.name] for each in exact]).T for slot in design.slots}
 
