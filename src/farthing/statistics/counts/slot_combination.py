@@ -196,8 +196,8 @@ class Combination:
         kept = self._last.get("under")
         if kept is None or kept[0] is not noises:
             kinds = {slot.name: noises[slot.name].kind for slot in self.slots}
-            found = self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots}, kinds)
-            self._last["under"] = kept = noises, found
+            estimate = self.at({slot.name: slot.variance(noises[slot.name]) for slot in self.slots}, kinds)
+            self._last["under"] = kept = noises, estimate
         return kept[1]
 
     def estimates(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> dict[str, Floats]:
