@@ -4,11 +4,12 @@ Twelve thousand tests and all they import take 15 seconds of processor time to c
 those of pytest-xdist do, must be few, and on a machine with other work the share of the processor goes by the head.
 Here a worker is a copy of the process that has collected: it costs nothing, and there may be many.
 
-The first process hands out tests in batches of one file, those with slow tests first, and reports what comes back. A
-worker asks for its next batch before it runs the last test of the present one, so that pytest knows which fixtures are
-still needed. If a worker dies, the test that it ran has failed, the rest of its batch is handed out again, and another
-worker takes its place. What a module holds open when it is imported (a connection, a thread) does not survive a fork:
-tests open such things in fixtures.
+The first process hands out tests in batches of one file, those with slow tests first, and reports what comes back.
+Tests marked `together("spark")` need something that is costly to meet: only `_MOST_TOGETHER` workers run those of one
+name, and before anything else. A worker asks for its next batch before it runs the last test of the present one, so
+that pytest knows which fixtures are still needed. If a worker dies, the test that it ran has failed, the rest of its
+batch is handed out again, and another worker takes its place. What a module holds open when it is imported (a
+connection, a thread) does not survive a fork: tests open such things in fixtures.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import uuid
 import weakref
 from collections import deque
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
@@ -31,6 +32,7 @@ import pytest
 Batch = list[int]
 """The numbers of tests, in the order of their collection."""
 
+_MOST_TOGETHER = 2  # workers: one waits while the other's query runs
 _MOST_TESTS, _MOST_SLOW_TESTS = 32, 12  # of a batch: what the tests of a file share is made anew in each of its batches
 
 
@@ -49,6 +51,7 @@ def run_id(pytestconfig: pytest.Config) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[RUN_ID] = uuid.uuid4().hex
+    config.addinivalue_line("markers", "together(name): few processes run the tests of one name; see tests/forks.py")
     if config.getoption("--forks") and not config.getoption("--collect-only"):
         config.pluginmanager.register(Forks(config.getoption("--forks")), "forked-workers")
 
@@ -62,6 +65,7 @@ class _Worker:
     line: Connection
     given: deque[int]
     runs: int | None = None
+    met: set[str] = field(default_factory=set)
 
 
 class Forks:
@@ -114,7 +118,7 @@ class Forks:
             self._bury(session, worker, waiting)
             return
         if kind == "more":
-            batch = waiting.popleft() if waiting else []
+            batch = self._next(session.items, worker, waiting)
             worker.given.extend(batch)
             worker.line.send(batch)
         elif kind == "runs":
@@ -127,6 +131,20 @@ class Forks:
             item = session.items[content]
             worker.runs = None
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _next(self, items: list[pytest.Item], worker: _Worker, waiting: deque[Batch]) -> Batch:
+        """What is best run by this worker: of what it has met, or the first of what it may meet."""
+        names = [together(items[batch[0]]) for batch in waiting]
+        full = {name for name in names if sum(name in one.met for one in self._workers) >= _MOST_TOGETHER} - worker.met
+        fit = [place for place, name in enumerate(names) if name not in full]
+        if not fit:
+            return []
+        place = next((place for place in fit if names[place] in worker.met), fit[0])
+        if name := names[place]:
+            worker.met.add(name)
+        batch = waiting[place]
+        del waiting[place]
+        return batch
 
     def _bury(self, session: pytest.Session, worker: _Worker, waiting: deque[Batch]) -> None:
         """A worker has ended: because there is no more to do, or because a test took it down."""
@@ -148,17 +166,25 @@ class Forks:
             self._fork(session)
 
 
+def together(item: pytest.Item) -> str:
+    """The name of the costly thing that a test needs, or nothing."""
+    mark = item.get_closest_marker("together")
+    return mark.args[0] if mark is not None else ""
+
+
 def batches(items: list[pytest.Item]) -> list[Batch]:
-    """Tests that stand one after the other in one file.
+    """Tests that stand one after the other in one file, and are marked `together` alike.
 
     Files with slow tests come first, for they must not be the last, and in an order that mixes folders: tests of one
     server are neighbours, and would all wait for it. Batches of one file keep its order: a worker that takes two of
-    them may keep what their tests share, such as a budget, and no test meets what later ones left of it.
+    them may keep what their tests share, such as a budget, and no test meets what later ones left of it. What is marked
+    `together` comes before all others.
     """
     made: list[Batch] = []
     slow: list[int] = []
     for number, item in enumerate(items):
-        fits = made and items[made[-1][0]].path == item.path and len(made[-1]) < _MOST_TESTS
+        last = items[made[-1][0]] if made else item
+        fits = made and last.path == item.path and together(last) == together(item) and len(made[-1]) < _MOST_TESTS
         if not fits or slow[-1] >= _MOST_SLOW_TESTS:
             made.append([])
             slow.append(0)
@@ -169,7 +195,8 @@ def batches(items: list[pytest.Item]) -> list[Batch]:
     files = [items[batch[0]].path for batch in first]
     random.Random(0).shuffle(files)
     of_file = {path: iter([batch for batch in first if items[batch[0]].path == path]) for path in with_slow}
-    return [next(of_file[path]) for path in files] + [batch for batch in made if items[batch[0]].path not in with_slow]
+    order = [next(of_file[path]) for path in files] + [batch for batch in made if items[batch[0]].path not in with_slow]
+    return sorted(order, key=lambda batch: not together(items[batch[0]]))
 
 
 def _stop_if_told(session: pytest.Session) -> None:

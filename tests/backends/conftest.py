@@ -32,6 +32,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A process that meets Spark imports its client, opens a session and loads tables: few do."""
+    for item in items:
+        told = getattr(item, "callspec", None)
+        asks = {"spark_cluster", "spark_engine"} & set(getattr(item, "fixturenames", ()))
+        if asks or (told is not None and told.params.get("engine") == "spark"):
+            item.add_marker(pytest.mark.together("spark"))
+
+
 def _server(module: str, run: str) -> Iterator[dict[str, Any]]:
     try:
         with kept(f"backends.{module}", _place(module, run)) as facts:

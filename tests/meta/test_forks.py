@@ -49,15 +49,15 @@ def test_deadly(number):
 """
 
 
-def _run(folder: Path, source: str, *words: str) -> tuple[int, str, list[int]]:
+def _run(folder: Path, source: str, *words: str, workers: int = 3) -> tuple[int, str, list[int]]:
     """The exit code, what was printed, and which tests ran."""
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n", encoding="utf-8")
     (folder / "test_it.py").write_text(source, encoding="utf-8")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(TESTS)}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "forks", "--forks", "3", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120,
+        [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider", "-pforks", "--forks", str(workers), *words],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     return done.returncode, done.stdout, sorted(map(int, (folder / "ran").read_text(encoding="utf-8").split()))
 
@@ -105,7 +105,9 @@ def test_batches_of_one_file_are_handed_out_in_the_order_of_the_file() -> None:
     """Whatever is slow: a test meets only what earlier ones left of what they share."""
 
     def item(path: str, number: int) -> Any:
-        return SimpleNamespace(path=path, get_closest_marker=lambda name: number % 40 == 39 or None)
+        return SimpleNamespace(
+            path=path, get_closest_marker=lambda name: (name == "slow" and number % 40 == 39) or None
+        )
 
     items = [item(f"file {file}", number) for file in range(30) for number in range(100)]
     order = [number for batch in forks.batches(items) for number in batch]
@@ -115,3 +117,27 @@ def test_batches_of_one_file_are_handed_out_in_the_order_of_the_file() -> None:
         for file in range(30)
         if (numbers := [number for number in order if number // 100 == file])
     )
+
+
+TOGETHER = """
+import os, pytest, time
+
+together = [pytest.param(number, marks=pytest.mark.together("it")) for number in range(40, 120)]
+
+@pytest.mark.parametrize("number", [*range(40), *together])
+def test_some(number):
+    with open("ran", "a") as file:
+        file.write(f"{number}\\n")
+    with open("ran in", "a") as file:
+        file.write(f"{number} {os.getpid()}\\n")
+    time.sleep(0.005)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+def test_few_processes_run_what_is_marked_together(tmp_path: Path) -> None:
+    code, _, ran = _run(tmp_path, TOGETHER, workers=5)
+    assert code == 0 and ran == list(range(120))
+    lines = [tuple(map(int, line.split())) for line in (tmp_path / "ran in").read_text(encoding="utf-8").splitlines()]
+    assert len({process for number, process in lines if number >= 40}) <= forks._MOST_TOGETHER
