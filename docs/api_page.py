@@ -45,7 +45,9 @@ def _section(name: str, value: object) -> str:
 
 def _members(cls: type) -> list[str]:
     lines = []
-    for name, member in vars(cls).items():
+    halves = [each for each in cls.__mro__[1:] if each.__module__.startswith("farthing.") and not _is_public(each)]
+    members = {name: member for each in (*reversed(halves), cls) for name, member in vars(each).items()}
+    for name, member in members.items():
         is_value = isinstance(member, property | cached_property)
         if name.startswith("_") or not (is_value or inspect.isroutine(member)):
             continue
@@ -54,6 +56,12 @@ def _members(cls: type) -> list[str]:
         shown = f"`.{name}`" if is_value else f"`.{name}{_signature(function)}`"
         lines.append(textwrap.shorten(f"- {shown}: {summary}", 2000))
     return ["\n".join(lines)] if lines else []
+
+
+def _is_public(cls: type) -> bool:
+    """Whether a class has a section of its own."""
+    package = importlib.import_module(".".join(cls.__module__.split(".")[:2]))
+    return cls.__name__ in getattr(package, "__all__", ())
 
 
 def _signature(value: object) -> str:

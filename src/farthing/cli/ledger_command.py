@@ -17,7 +17,7 @@ from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
 
 if TYPE_CHECKING:
     from farthing.ledger import Entry, Ledger, Receipt, Verification
-    from farthing.ledger.holding import Holding
+    from farthing.ledger.account_state import Holding
     from farthing.plots import Moment
 
 

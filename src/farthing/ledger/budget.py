@@ -14,7 +14,7 @@ from farthing.accounting.event_price import Charge, delta_down, epsilon_down, ep
 from farthing.accounting.filters import Odometer
 from farthing.errors import FarthingError
 from farthing.ledger.account import Account
-from farthing.ledger.holding import Holding
+from farthing.ledger.account_state import Holding
 from farthing.ledger.larger_totals import total_for
 from farthing.ledger.lifetime import lifetime
 from farthing.numerics import Bounds

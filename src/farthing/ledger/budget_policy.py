@@ -10,8 +10,8 @@ from typing import Any
 from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
 from farthing.errors import InvalidValue
 from farthing.ledger.account import Account
+from farthing.ledger.account_state import Holding
 from farthing.ledger.entries import Entry, checked_name
-from farthing.ledger.holding import Holding
 from farthing.ledger.ledger_change import Transaction, known
 from farthing.ledger.partitions import Part
 from farthing.ledger.tamper_evidence import canonical

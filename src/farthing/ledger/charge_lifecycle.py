@@ -16,10 +16,10 @@ from typing import Any
 from farthing.accounting.event_price import delta_up, epsilon_up
 from farthing.errors import BudgetExceeded, InvalidValue, LedgerTampered, NotAllowed
 from farthing.ledger.account import Account, Withheld
+from farthing.ledger.account_state import Holding, checked_reserve
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.charge_quotes import Others, Quote, Request, body_text, quoted, written
 from farthing.ledger.entries import FORFEITED, RELEASED, RESERVED, Charge, Entry, clock, epsilon_of, event_of
-from farthing.ledger.holding import Holding, checked_reserve
 from farthing.ledger.larger_totals import first_total, used
 from farthing.ledger.ledger_change import Reader, Transaction, Whose, known, registered
 from farthing.ledger.tamper_evidence import canonical

@@ -8,8 +8,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from farthing.ledger.account_state import Holding
 from farthing.ledger.charge_prices import ChargePrice
-from farthing.ledger.holding import Holding
 from farthing.ledger.rights import Contents, mark_of
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy.events import Event

@@ -16,7 +16,7 @@ from unicodedata import normalize
 from farthing.accounting.charges import check_range, read_charges
 from farthing.accounting.event_price import delta_up, epsilon_up
 from farthing.errors import InvalidData, InvalidValue
-from farthing.ledger.holding import Holding
+from farthing.ledger.account_state import Holding
 from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 from farthing.ledger.tamper_evidence import canonical, fingerprint
 from farthing.privacy.events import ApproxDP, Event, checked_delta, checked_epsilon

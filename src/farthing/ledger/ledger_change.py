@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from farthing.errors import FarthingError, InvalidValue, LedgerTampered
+from farthing.ledger.account_state import Holding
 from farthing.ledger.entries import AccountRow, Change, Entry, clock, label_of, totals_of
-from farthing.ledger.holding import Holding
 from farthing.ledger.ledger_tables import ACCOUNTS, ANSWERS, COLUMNS, ENTRIES, HEAD
 from farthing.ledger.tamper_evidence import Chain
 

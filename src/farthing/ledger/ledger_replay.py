@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 from farthing.accounting.event_price import NOTHING
 from farthing.errors import FarthingError, LedgerTampered
 from farthing.ledger.account import Account
+from farthing.ledger.account_state import Holding
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import Entry, _name, label_of
-from farthing.ledger.holding import Holding
 from farthing.ledger.partitions import PARTITION
 from farthing.ledger.tamper_evidence import GENESIS, canonical, fingerprint
 

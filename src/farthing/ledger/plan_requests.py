@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from farthing.accounting.event_price import budget_in_nano, budget_in_units
 from farthing.errors import InvalidValue, NotAllowed
 from farthing.ledger.account import Account
+from farthing.ledger.account_state import Holding
 from farthing.ledger.charge_quotes import Request, quoted
 from farthing.ledger.entries import (
     Entry,
@@ -27,7 +28,6 @@ from farthing.ledger.entries import (
     clock,
     epsilon_of,
 )
-from farthing.ledger.holding import Holding
 from farthing.ledger.ledger_change import Question, Reader, Transaction, entry_of, known, registered
 from farthing.ledger.ledger_store import Store
 from farthing.ledger.ledger_tables import COLUMNS, ENTRIES
