@@ -202,3 +202,14 @@ def test_every_kind_of_statistic_is_named(tmp_path: Path) -> None:
     init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))
     kinds = (tmp_path / "study.toml").read_text(encoding="utf-8").split("# Kinds:")[1].split("[[")[0]
     assert all(kind in re.findall(r"\w+", kinds) for kind in CONSTRUCTORS)
+
+
+def test_an_account_that_renews_is_written_down(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("person,admitted\n")
+    file, out = str(tmp_path / "visits.csv"), str(tmp_path / "study.toml")
+    assert init(file, "--out", out, "--renews", "month")[0] == 2
+    assert init(file, "--out", out, "--renews", "month", "--date", "day")[0] == 2
+    assert init(file, "--out", out, "--renews", "moon", "--date", "admitted")[0] == 2
+    assert init(file, "--out", out, "--renews", "month", "--date", "admitted")[0] == 0
+    text = (tmp_path / "study.toml").read_text(encoding="utf-8")
+    assert '\nrenews = "month"\ndate = "admitted"\n' in text

@@ -297,3 +297,28 @@ def test_another_key_does_not_open_it(kept: Path, tmp_path: Path) -> None:
 def test_a_password_in_an_address_is_not_shown() -> None:
     code, out, said = run("show", "postgresql://ada:hunter2@127.0.0.1:1/registry")
     assert code == 1 and "hunter2" not in out + said
+
+
+def test_files_are_registered_to_an_account_and_listed_with_it(tmp_path: Path) -> None:
+    place = tmp_path / "study.db"
+    unit = ("--unit", "person, add-remove")
+    assert run("budget", "set", place, "patients", "--epsilon", "1", "--new", *unit)[0] == 0
+    assert run("budget", "set", place, "others", "--epsilon", "1", "--new", *unit)[0] == 0
+    for name in ("visits-1.csv", "visits-2.csv", "export.csv"):
+        (tmp_path / name).write_text("person,cost\n" + "".join(f"{n},1\n" for n in range(400)))
+    code, out, err = run("register", place, "patients", tmp_path / "visits-*.csv")
+    assert code == 0 and "visits-*.csv" in out and "units" not in err
+    code, _, err = run("register", place, "others", tmp_path / "export.csv")
+    assert code == 0 and "are in the account 'patients'" in err  # for the steward, on standard error
+    code, _, err = run("register", place, "others", tmp_path / "visits-2.csv")
+    assert code == 2 and "must be 'patients'" in err and "a table belongs to one account" in err
+    (tmp_path / "names.csv").write_text("name\nada\n")
+    assert run("register", place, "patients", tmp_path / "names.csv")[0] == 2  # which has no such unit
+    listed = json.loads(run("accounts", place, "--json")[1])
+    assert [(one["dataset"], [Path(file).name for file in one["sources"]]) for one in listed] == [
+        ("others", ["export.csv"]),
+        ("patients", ["visits-*.csv"]),
+    ]
+    code, out, _ = run("accounts", place)
+    assert code == 0 and "patients: protects person, add-remove" in out and "epsilon 1, delta 0; spent 0, left 1" in out
+    assert run("register", place, "patients")[0] == 2 and run("register", place, "nobody", "x.csv")[0] == 2

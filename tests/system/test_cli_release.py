@@ -256,8 +256,23 @@ def test_a_table_that_was_replaced_is_told_with_both_ways_on(study: Path) -> Non
     assert "has changed since" in again.stderr and f"farthing release {study} --fresh" in again.stderr
     assert json.loads(again.stdout)["answers"] == json.loads(first.stdout)["answers"]
     assert "changed" not in again.stdout and spent(study)[0] == 1
-    fresh = run(study, "--fresh", "--yes")
+    report = study.parent / "report.html"
+    fresh = run(study, "--fresh", "--yes", "--title", "of May", "--report", str(report), "--with-version")
     assert fresh.exit_code == 0 and "Note" not in fresh.stderr and spent(study)[0] == 2
+    assert "version 1 of people.parquet" in again.stderr and "version" not in again.stdout + fresh.stdout
+    assert "computed from version 2 of people.parquet" in fresh.stderr + report.read_text(encoding="utf-8")
+    # The new answers by the same command, the old ones by their name.
+    assert "Note" not in run(study).stderr
+    old = json.loads(run(study, "--json", "--request-id", json.loads(first.stdout)["request_id"]).stdout)
+    assert old["answers"] == json.loads(first.stdout)["answers"] and spent(study)[0] == 2
+    place = str(study.parent / "study.db")
+    shown = CliRunner(env={"COLUMNS": "140"}).invoke(main, ["ledger", "show", place]).stdout
+    assert re.search(r"of May +count by sex, mean of age +row, add-remove +2 of people.parquet", shown)
+    listed = json.loads(CliRunner().invoke(main, ["ledger", "show", place, "--json"]).stdout)["releases"]
+    assert [(one["title"], one["version"]["number"]) for one in listed] == [
+        ("count by sex, mean of age", 1),
+        ("of May", 2),
+    ]
 
 
 UNKNOWN = STUDY.replace("[expected]\nrows = 400\n", "").replace("plan_epsilon = 0.5\n", "")

@@ -73,3 +73,21 @@ def test_a_study_file_of_an_account_that_renews_studies_one_month(study: Path) -
         assert ledger.budget("visits, 2025-02").spent_upper > 0.9
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["ledger", "show", str(study.parent / "study.db")])
     assert "visits: somebody in all 12 months of a year is protected by epsilon 12 at delta" in shown.output
+
+
+def test_a_month_of_an_account_that_renews_is_one_word_and_no_series(study: Path) -> None:
+    renews = STUDY.replace('name = "visits"', 'account = "visits"\nrenews = "month"\ndate = "day"')
+    study.write_text(renews + '[[statistics]]\nkind = "count"\n', encoding="utf-8")
+    refused = run(study, *WORDS, "--plan")
+    assert refused.exit_code == 2 and "farthing release --period" in refused.output
+    report = study.parent / "report.html"
+    for period in ("2025-01", "2025-02"):
+        words = ["release", str(study), "--period", period, "--yes", "--report", str(report)]
+        released = CliRunner().invoke(main, words)
+        assert released.exit_code == 0, released.output
+        assert f"'visits, {period}'" in released.stderr
+    assert "somebody in all 12 months of a year" in report.read_text(encoding="utf-8")
+    with open_ledger(study.parent / "study.db") as ledger:
+        assert ledger.datasets() == ["visits", "visits, 2025-01", "visits, 2025-02"]
+        other = CliRunner().invoke(main, ["plan", str(study), "--account", "elsewhere"])
+    assert other.exit_code == 2 and "must be 'visits'" in other.output

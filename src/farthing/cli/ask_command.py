@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, somebody_is_there, study_to_spend, warn_of_budget
+from farthing.cli.terminal import (
+    confirm_spending,
+    declared_study,
+    somebody_is_there,
+    study_options,
+    study_to_spend,
+    warn_of_budget,
+)
 from farthing.errors import FarthingError, InvalidExpression, InvalidValue, SessionEnded
 
 if TYPE_CHECKING:
@@ -94,6 +101,7 @@ _AT_THE_END = (
     is_flag=True,
     help="One JSON object per question; asks on a terminal before spending, else needs --yes.",
 )
+@study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def ask_command(
     file: str,
@@ -114,10 +122,9 @@ def ask_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, ask."""
-    from farthing.study.documents.study_file import read_study
     from farthing.study.sessions.query_sessions import QuerySessionOptions
 
-    study_file = read_study(file, statistics=False)
+    study_file = declared_study(file, statistics=False)
     guess = study_file.expected.get("rows") if rows is None else whole_number(rows, "rows")
     asked = QuerySessionOptions(
         decimal_number(alpha, "alpha"),

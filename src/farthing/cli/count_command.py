@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from farthing.cli.charge_grammar import decimal_number
-from farthing.cli.terminal import confirm_spending, say_if_changed, study_to_spend
+from farthing.cli.terminal import confirm_spending, declared_study, say_if_changed, study_options, study_to_spend
 
 if TYPE_CHECKING:
     from farthing.study import Study
@@ -61,13 +61,13 @@ class CountFirst:
     help="Print the count as JSON; asks on a terminal before spending, else needs --yes.",
 )
 @click.option("--fresh", is_flag=True, help="Count again and pay again, even if the rows were counted before.")
+@study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) -> None:
     """Look for a stored count, else confirm and count."""
-    from farthing.study.documents.study_file import read_study
     from farthing.study.study_account import stored_count
 
-    study = study_to_spend(read_study(file, statistics=False), yes)
+    study = study_to_spend(declared_study(file, statistics=False), yes)
     before = stored_count(study)
     if before.answer is not None and not fresh:
         assert before.receipt is not None

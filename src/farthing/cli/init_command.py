@@ -39,6 +39,11 @@ _STUDY = """
 ledger = "study.db"
 # The account that pays: it protects people, in however many tables they are. By default the table's own.
 ACCOUNT
+# A table that grows: with `renews`, each month (or week, quarter, year) has a budget of its own, for the rows of that
+# month by a column of dates. Somebody in all months is protected by less, and no bound holds for ever; plans say it.
+RENEWS
+# What people will find the release by; by default the names of its statistics.
+# title = "table 4 of the yearbook"
 
 [expected]
 # What is known from elsewhere. It makes the predicted errors accurate and costs nothing; it is never read from a row.
@@ -80,15 +85,18 @@ kind = "count"
 @click.argument("file")
 @click.option("--out", default=STUDY, show_default=True, metavar="FILE", help="Where to write.")
 @click.option("--account", metavar="NAME", help="The account that protects the people in FILE (default: FILE's own).")
-def init_command(file: str, out: str, account: str | None) -> None:
+@click.option("--renews", metavar="PERIOD", help="Each day, week, month, quarter or year has a budget; with --date.")
+@click.option("--date", metavar="COLUMN", help="With --renews: the column of dates that says in which period a row is.")
+def init_command(file: str, out: str, account: str | None, renews: str | None, date: str | None) -> None:
     """Read names and types, write the file."""
     from farthing.data.declaration_file import columns_of
 
     target = Path(out)
     columns = columns_of(file)
+    _check_renewal(renews, date, [name for name, _ in columns])
     source = os.path.relpath(file, target.parent)
     try:
-        text = study_text(source, columns, account).encode()
+        text = study_text(source, columns, account, None if renews is None or date is None else (renews, date)).encode()
     except UnicodeEncodeError:
         raise InvalidValue("source", file, "must have a name that is text", "rename the file") from None
     try:
@@ -104,8 +112,30 @@ def init_command(file: str, out: str, account: str | None) -> None:
     click.echo(f"To see what does not fit (reads the rows; not private): farthing check {shlex.quote(out)}")
 
 
-def study_text(source: str, columns: list[tuple[str, str | None]], account: str | None = None) -> str:
-    """The text of a study.toml for a table, with comments where something must be declared."""
+def _check_renewal(renews: str | None, date: str | None, names: list[str]) -> None:
+    from farthing.privacy.periods import EVERY
+
+    if (renews is None) != (date is None):
+        raise InvalidValue("renews", renews, "must be given with --date", "such as --renews month --date admitted")
+    if renews is not None and renews not in EVERY:
+        raise InvalidValue("renews", renews, f"must be one of {', '.join(EVERY)}")
+    if date is not None and date not in names:
+        raise InvalidValue("date", date, "must be a column of the file", f"there are: {', '.join(names[:20])}")
+
+
+def study_text(
+    source: str,
+    columns: list[tuple[str, str | None]],
+    account: str | None = None,
+    renewal: tuple[str, str] | None = None,
+) -> str:
+    """The text of a study.toml for a table, with comments where something must be declared.
+
+    `renewal` are the period after which the budget renews, and the column of dates.
+    """
+    every, date = renewal or ("month", "admitted")
+    mark = "# " if renewal is None else ""
+    renews = f"{mark}renews = {_quoted(every)}\n{mark}date = {_quoted(date)}"
     pays = '# account = "patients"' if account is None else f"account = {_quoted(account)}"
     lines = [
         "# Public facts about a private table. Nothing here was read from a row, and nothing here may be:",
@@ -129,7 +159,7 @@ def study_text(source: str, columns: list[tuple[str, str | None]], account: str 
         "# [2000-01-01, 2025-12-31] for dates; flags are true or false, yes or no, 1 or 0.",
     ]
     lines.extend(_line(name, kind) for name, kind in columns)
-    return "\n".join(lines) + "\n" + _STUDY.replace("ACCOUNT", pays)
+    return "\n".join(lines) + "\n" + _STUDY.replace("ACCOUNT", pays).replace("RENEWS", renews)
 
 
 def _unit_lines(names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,7 @@ from farthing.errors import BudgetExceeded, InvalidValue, LedgerError
 if TYPE_CHECKING:
     from farthing.ledger import Entry, Ledger, Receipt, Verification
     from farthing.ledger.account_state import Holding
+    from farthing.ledger.partitions import Part
     from farthing.plots import Moment
 
 
@@ -70,6 +71,8 @@ LEDGER is a file such as study.db or an address such as postgresql://user@host/n
 
 \b
   farthing ledger show study.db
+  farthing ledger accounts study.db
+  farthing ledger register study.db patients 'visits-*.csv'
   farthing ledger verify study.db --receipt receipt.json
   farthing ledger budget set study.db census --epsilon 1 --delta 1e-9
 
@@ -166,6 +169,58 @@ def show_command(
             print_ledger(view, Console())
     if plot is not None:
         click.echo(f"Picture: {plot}", err=as_json)
+
+
+@ledger_command.command("accounts", help="Accounts: whom each protects, what is left, which tables it pays for.")
+@click.argument("words", nargs=-1, metavar="[LEDGER]")
+@_common
+def accounts_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool) -> None:
+    """Print accounts with their sources."""
+    from farthing.cli.ledger_table import account_lines, json_of_budget
+
+    place, _ = _places(words, url)
+    with _opened(place, key, "auditor") as ledger:
+        accounts, parts = ledger.accounts(), ledger.parts()
+        if as_json:
+            _print_json([{**json_of_budget(each), "part_of": _whole(parts, each.dataset)} for each in accounts])
+            return
+        for line in [line for each in accounts for line in account_lines(each, _whole(parts, each.dataset))]:
+            click.echo(line)
+    if not accounts:
+        click.echo("no account is open yet")
+
+
+def _whole(parts: Mapping[str, Part], account: str) -> str | None:
+    return parts[account].account if account in parts else None
+
+
+@ledger_command.command(
+    "register",
+    help="Register files to an account, which pays for all that is computed from them. Quote patterns: 'visits-*.csv'.",
+    short_help="Register files to an account that is open.",
+)
+@click.argument("words", nargs=-1, metavar="[LEDGER] ACCOUNT FILE...")
+@_common
+@click.option("--as", "actor", metavar="NAME", help="Who makes the change (default: your login name).")
+def register_command(
+    words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, actor: str | None
+) -> None:
+    """Let an account stand for further tables; the steward hears whose people they hold already."""
+    from farthing.cli.ledger_table import account_lines, json_of_budget
+    from farthing.curator.registration import register_source
+
+    place, (account, *files) = _places(words, url, ("ACCOUNT", "FILE"), several=True)
+    with _opened(place, key, "curator", actor) as ledger:
+        _checked_dataset(ledger, account)
+        for file in files:
+            _, overlaps = register_source(ledger, account, file)
+            for overlap in overlaps[:1]:
+                click.echo(f"Note: {overlap.advice}", err=True)
+        budget = ledger.budget(account)
+        if as_json:
+            _print_json(json_of_budget(budget))
+        else:
+            click.echo("\n".join(account_lines(budget, None)))
 
 
 @ledger_command.command(
@@ -339,13 +394,18 @@ def correct_command(
 
 
 def _places(
-    words: tuple[str, ...], url: str | None, needed: tuple[str, ...] = (), more: tuple[str, ...] = ()
+    words: tuple[str, ...],
+    url: str | None,
+    needed: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
+    *,
+    several: bool = False,
 ) -> tuple[str, list[str]]:
-    """The ledger and the other words; it is the first of them unless --ledger names it."""
-    usage = " ".join(["LEDGER"] * (url is None) + [*needed, *(f"[{word}]" for word in more)])
+    """The ledger and the other words; it is the first of them unless --ledger names it. The last may be `several`."""
+    usage = " ".join(["LEDGER"] * (url is None) + [*needed, *(f"[{word}]" for word in more)]) + "..." * several
     rest = list(words)
     place = rest.pop(0) if url is None and rest else url
-    if place is None or not len(needed) <= len(rest) <= len(needed) + len(more):
+    if place is None or not len(needed) <= len(rest) or (len(rest) > len(needed) + len(more) and not several):
         raise click.UsageError(f"write {usage or 'nothing'} after the command, not {' '.join(words) or 'nothing'}")
     return place, rest
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from farthing.ledger import Budget, Entry, Ledger, Verification
+    from farthing.ledger.partitions import Part
+    from farthing.study.release_list import ReleaseRecord
 
 
 _LONGEST = 200  # letters about what was released
@@ -31,10 +33,14 @@ class LedgerView:
     budgets: tuple[Budget, ...]
     last: tuple[Entry, ...]
     subjects: Mapping[str, str]  # what the answers among these entries are about, by request id
+    releases: tuple[ReleaseRecord, ...] = ()  # the last ones
+    partitions: tuple[str, ...] = ()  # in words
 
     @classmethod
     def of(cls, ledger: Ledger, place: str, datasets: Sequence[str], most: int) -> LedgerView:
-        """Read it in one pass: budgets of these datasets, grants in them, their last entries."""
+        """Budgets of these datasets, grants in them, their last releases and entries."""
+        from farthing.study.release_list import release_list
+
         wanted, head, count = set(datasets), "", 0
         grants: dict[tuple[str, str], None] = {}
         last: deque[Entry] = deque(maxlen=most)
@@ -47,7 +53,11 @@ class LedgerView:
         budgets = [ledger.budget(name) for name in datasets]
         budgets += [ledger.budget(name, analyst) for name, analyst in sorted(grants)]
         subjects = {each.request_id: _subject(ledger, each) for each in last if each.kind == "released"}
-        return cls(place, ledger.id, head, count, tuple(budgets), tuple(last), subjects)
+        releases = [each for each in release_list(ledger) if wanted.intersection(each.accounts)][-most:] if most else []
+        partitions = [words for account, words in partition_lines(ledger) if account in wanted]
+        return cls(
+            place, ledger.id, head, count, tuple(budgets), tuple(last), subjects, tuple(releases), tuple(partitions)
+        )
 
 
 def print_ledger(state: LedgerView, console: Console) -> None:
@@ -70,6 +80,10 @@ def print_ledger(state: LedgerView, console: Console) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     for line in filter(None, map(would_fit_line, state.budgets)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for line in state.partitions:
+        console.print(f" {line}", highlight=False, markup=False, soft_wrap=True)
+    if state.releases:
+        console.print(_releases(state.releases, narrow))
     if state.last:
         console.print(_entries_in_brief(state) if narrow else _entries(state))
 
@@ -82,6 +96,8 @@ def ledger_json(state: LedgerView) -> dict[str, Any]:
         "head": state.head,
         "entries": state.count,
         "budgets": [json_of_budget(budget) for budget in state.budgets],
+        "partitions": list(state.partitions),
+        "releases": [release.to_dict() for release in state.releases],
         "last": [
             {
                 **entry.to_dict(),
@@ -127,6 +143,27 @@ def budget_line(budget: Budget) -> str:
     return f"{total}; spent {spent}{kept}, left {left}"
 
 
+def account_lines(budget: Budget, whole: str | None) -> list[str]:
+    """An account in lines: whom it protects, how it stands, its tables; `whole` is the one that it is a part of.
+
+    >>> from farthing.ledger import Budget
+    >>> from farthing.privacy import ApproxDP
+    >>> files = ("people.csv", "visits-*.csv")
+    >>> one = Budget("patients", "", ApproxDP(1.0), 0.0, 0.0, {}, ApproxDP(1.0), 0, "person, add-remove", sources=files)
+    >>> print(*account_lines(one, None), sep="\\n")
+    patients: protects person, add-remove
+      epsilon 1, delta 0; spent 0, left 1
+      people.csv
+      visits-*.csv
+    """
+    lines = [f"{budget.dataset}: protects {budget.unit or 'an unstated unit'}", f"  {budget_line(budget)}"]
+    if whole is not None:
+        lines.append(f"  a part of {whole}, which has paid for it")
+    lifelong = lifetime_line(budget).strip().removeprefix(f"{budget.dataset}: ")
+    lines += [f"  {lifelong}"] if lifelong else []
+    return lines + [f"  {source}" for source in budget.sources if whole is None]
+
+
 def sources_line(budget: Budget) -> str:
     """The tables of an account where its name does not say it all; else nothing.
 
@@ -157,6 +194,33 @@ def lifetime_line(budget: Budget) -> str:
     if budget.analyst or renewal is None or renewal.period is not None:  # said once, of all periods
         return ""
     return f" {_name(budget)}: {lifetime_words(budget.protects, budget.total)}"
+
+
+def partition_lines(ledger: Ledger) -> list[tuple[str, str]]:
+    """The account of every partition of the ledger, and in words how it was divided and what that cost.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]}, name="people")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db")
+    ...     _ = study.split("sex", epsilon=0.5)
+    ...     print(partition_lines(study.ledger)[0][1])
+    ...     study.close()
+    people: divided by sex into 2 disjoint parts of epsilon 0.5; for all of them together epsilon 0.5 was charged
+    """
+    groups: dict[str, list[Part]] = {}
+    for part in ledger.parts().values():
+        groups.setdefault(part.request_id, []).append(part)
+    lines = []
+    for request_id, parts in groups.items():
+        each, receipt = ledger.budget(parts[0].name).total.epsilon, ledger.receipt(request_id)
+        paid = "" if receipt is None else f"; for all of them together epsilon {rounded_up_text(receipt.epsilon)}"
+        words = (
+            f"{parts[0].account}: divided by {parts[0].by} into {len(parts):,} disjoint parts of epsilon "
+            f"{rounded_text(each)}{paid} was charged"
+        )
+        lines.append((parts[0].account, words))
+    return lines
 
 
 def would_fit_line(budget: Budget) -> str:
@@ -269,6 +333,30 @@ def _name(budget: Budget) -> str:
     return budget.dataset + (f" / {budget.analyst}" if budget.analyst else "")
 
 
+def _releases(releases: Sequence[ReleaseRecord], narrow: bool) -> Any:
+    """What was released: each with its title, its statistics where the title does not say them, and its version."""
+    columns: dict[str, list[str]] = {
+        "released (UTC)": [each.when.strftime("%Y-%m-%d" if narrow else "%Y-%m-%d %H:%M") for each in releases],
+        "title": [_shortened(each.title) for each in releases],
+        "statistics": [_shortened(", ".join(each.statistics)) for each in releases],
+        "unit": [each.unit for each in releases],
+        "version": [
+            "" if each.version is None else f"{each.version.number} of {each.version.source}" for each in releases
+        ],
+        "who": [each.who for each in releases],
+    }
+    if narrow:
+        del columns["unit"]
+    titled = [each.title != ", ".join(each.statistics) for each in releases]
+    if not any(titled):  # then the titles are the statistics
+        del columns["statistics"]
+    return _table(columns, words=tuple(columns), whole=("released (UTC)",))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
 def _entries(state: LedgerView) -> Any:
     entries = state.last
     columns: dict[str, list[str]] = {
@@ -316,10 +404,10 @@ def _request(state: LedgerView, entry: Entry) -> str:
 
 
 def _subject(ledger: Ledger, entry: Entry) -> str:
-    from farthing.study.release import answer_subject
+    from farthing.study.release import answer_facts, answer_subject
 
-    subject = answer_subject(ledger, entry.request_id)
-    return subject if len(subject) <= _LONGEST else f"{subject[: _LONGEST - 3]}..."
+    subject = answer_subject(answer_facts(ledger, entry.request_id), entry.request_id)
+    return _shortened(subject)
 
 
 def _table(columns: dict[str, list[str]], words: Sequence[str], whole: Sequence[str] = ("time (UTC)",)) -> Any:

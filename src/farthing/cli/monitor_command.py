@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, study_to_spend, warn_of_budget
+from farthing.cli.terminal import confirm_spending, declared_study, study_options, study_to_spend, warn_of_budget
 from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ interrupted.
     is_flag=True,
     help="One JSON object per look; asks on a terminal before spending, else needs --yes.",
 )
+@study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def monitor_command(
     file: str,
@@ -94,7 +95,6 @@ def monitor_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, look."""
-    from farthing.study.documents.study_file import read_study
     from farthing.study.sessions.monitor_sessions import MonitorOptions
 
     asked = MonitorOptions(
@@ -108,7 +108,7 @@ def monitor_command(
         decimal_number(confidence, "confidence"),
     )
     pause, most = _pace(watch, looks)
-    study_file = read_study(file, statistics=False)
+    study_file = declared_study(file, statistics=False)
     if plan_only:
         with study_file.looked_at() as study:
             if as_json:  # a plan in words says it itself

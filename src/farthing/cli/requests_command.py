@@ -15,6 +15,7 @@ from farthing.cli.ledger_command import (
     _places,
     _print_json,
 )
+from farthing.cli.terminal import declared_study, study_options
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -95,12 +96,11 @@ def show_command(words: tuple[str, ...], url: str | None, key: str | None, as_js
 @click.argument("file", default="study.toml")
 @click.option("--purpose", metavar="TEXT", required=True, help="What the answers are for; the curator reads it.")
 @click.option("--title", metavar="TEXT", default="", help="A few words to call it by (default: its statistics).")
+@study_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def submit_command(file: str, purpose: str, title: str, as_json: bool) -> None:
     """Plan the file, which says analyst = and plan_epsilon =, and write the request; nothing is spent."""
-    from farthing.study.documents.study_file import read_study
-
-    asked = read_study(file)
+    asked = declared_study(file)
     analyst = asked.facts["study"].get("analyst")
     if not analyst:
         raise InvalidValue("analyst", None, f"must stand under [study] in {file}: who asks", 'write analyst = "bob"')
@@ -114,13 +114,14 @@ def submit_command(file: str, purpose: str, title: str, as_json: bool) -> None:
 @click.option("--reason", metavar="TEXT", required=True, help="Why; the analyst reads it.")
 @_EXPIRES
 @_ACTOR
+@study_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def change_command(file: str, number: str, reason: str, expires: str | None, actor: str | None, as_json: bool) -> None:
     """Plan the file for its analyst, and approve that as a new version."""
-    from farthing.study.documents.study_file import read_study
-
     wanted = whole_number(number, "request")
-    request = _planned(read_study(file), "curator", actor, lambda plan: plan.change_request(wanted, reason, expires))
+    request = _planned(
+        declared_study(file), "curator", actor, lambda plan: plan.change_request(wanted, reason, expires)
+    )
     _say(request, as_json)
 
 

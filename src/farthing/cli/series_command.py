@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, study_to_spend, warn_of_budget
+from farthing.cli.terminal import confirm_spending, declared_study, study_options, study_to_spend, warn_of_budget
 
 if TYPE_CHECKING:
     from farthing.adaptive.running_series import RunningSeries, SeriesStep
@@ -57,6 +57,7 @@ Exit code: 0 when it was shown; 1 when you declined; 2 when it was refused; 130 
     is_flag=True,
     help="One JSON object per step; asks on a terminal before spending, else needs --yes.",
 )
+@study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def series_command(
     file: str,
@@ -76,7 +77,6 @@ def series_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, release what is over."""
-    from farthing.study.documents.study_file import read_study
     from farthing.study.sessions.series_sessions import SeriesOptions, series_plan
 
     asked = SeriesOptions(
@@ -90,7 +90,7 @@ def series_command(
         append_only,
         decimal_number(confidence, "confidence"),
     )
-    study_file = read_study(file, statistics=False)
+    study_file = declared_study(file, statistics=False)
     if plan_only:
         with study_file.looked_at() as study:
             if as_json:  # a plan in words says it itself

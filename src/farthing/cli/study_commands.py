@@ -6,25 +6,36 @@ import json
 import os
 import shlex
 import warnings
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from farthing.cli.charge_grammar import decimal_number
 from farthing.cli.count_command import CountFirst, count_first, share_option
+from farthing.cli.part_releases import (
+    parts_to_release,
+    planned,
+    print_parts,
+    print_release,
+    show_parts,
+    write_table,
+)
 from farthing.cli.terminal import (
     COUNT,
     confirm_spending,
+    declared_study,
     remind_to_check,
     say_if_changed,
     say_if_same_people,
+    study_options,
     study_to_spend,
 )
 from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidValue, SamePeople
 
 if TYPE_CHECKING:
     from farthing.curator.same_people import Overlap
-    from farthing.study import Plan, Release, Study
+    from farthing.study import Release, Study
     from farthing.study.documents.study_file import StudyFile
 
 
@@ -50,6 +61,7 @@ Exit code: 0 when there is a plan; 2 when it was refused, with the reason and wh
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @click.option("--explain", is_flag=True, help="Also say what is measured and how each statistic comes out of it.")
 @click.option("--plot", metavar="FILE", help="Draw errors and prices (svg, png or html).")
+@study_options
 def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> None:
     """Read the file, divide the budget, print."""
     if plot is not None:
@@ -57,18 +69,14 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
 
         _refuse_undrawable(plot)
 
-    from rich.console import Console
-
-    from farthing.cli.terminal import stages
-    from farthing.study.documents.study_file import read_study
-
-    asked = read_study(file)
+    asked = declared_study(file, split=True)
     with asked.looked_at() as study:
+        if asked.split is not None:
+            show_parts(asked, asked.split, study, as_json=as_json, explain=explain)
+            return
         try:
-            with stages(Console(stderr=True)) as work:
-                work.begin("planning")
-                plan = asked.plan(study)
-                text = plan.to_json() if as_json else f"{plan}\n\n{plan.explain()}" if explain else str(plan)
+            plan = planned(asked, study)
+            text = plan.to_json() if as_json else f"{plan}\n\n{plan.explain()}" if explain else str(plan)
         except (BudgetExceeded, Infeasible):
             if not _was_released(asked, study):
                 raise
@@ -123,6 +131,7 @@ Exit code: 0 if the table can be read; 1 if a file would be refused; 2 if the de
 )
 @click.argument("file", default="study.toml")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@study_options
 def check_command(file: str, as_json: bool) -> None:
     """Read the declaration, look at the rows, print."""
     from farthing.data import check
@@ -146,10 +155,8 @@ def check_command(file: str, as_json: bool) -> None:
 
 def _overlaps(file: str) -> list[Overlap]:
     """Which accounts of the study's ledger have the people of its table; nothing where there is no ledger yet."""
-    from farthing.study.documents.study_file import read_study
-
     try:
-        asked = read_study(file, statistics=False)
+        asked = declared_study(file, statistics=False, split=True)
         if not asked.has_ledger:
             return []
         study = asked.study()
@@ -170,7 +177,10 @@ budget: answer c, or pass --count-first. The plan is then shown again, for what 
 the rest is spent. With --yes nothing is counted unless --count-first is given, and then both are spent without asking.
 The same study is released once: run it again and the answers come from the ledger, without spending anything. If the
 table has changed since, a note says so. --fresh draws new noise and is charged again. --request-id names a release of
-your own, which is answered once too.
+your own, which is answered once too: with the id of an earlier release it returns those answers.
+
+With split = { by = "region", epsilon = 0.5 } under [study] it releases each of the disjoint parts, or the one that
+part = "north" names: all of them together cost what one of them may.
 
 Exit code: 0 when it was released; 1 when you declined; 2 when it was refused; 130 when interrupted. The message says
 whether anything was charged: what was charged before Ctrl-C stays spent.
@@ -196,6 +206,15 @@ whether anything was charged: what was charged before Ctrl-C stays spent.
     help="Where the number of rows is not known, count them first and plan again with what is left.",
 )
 @share_option
+@click.option(
+    "--title", metavar="TEXT", help="What it will be found by (default: title of the file, or its statistics)."
+)
+@click.option(
+    "--with-version",
+    is_flag=True,
+    help="Say in the report which version of the table was read: that it has changed is then public.",
+)
+@study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def release_command(
     file: str,
@@ -207,24 +226,41 @@ def release_command(
     fresh: bool,
     count_first: bool,
     share: str,
+    title: str | None,
+    with_version: bool,
     yes: bool,
 ) -> None:
     """Look for a stored answer, else plan, count if that is wanted, confirm and run."""
-    from farthing.study.documents.study_file import read_study
-
-    asked = read_study(file)
+    asked = declared_study(file, split=True)
     for name, path in (("report", report), ("csv", table), ("receipt", receipt)):
         if path is not None:
             refuse_unwritable(name, path)
     first = CountFirst(decimal_number(share, "share"), count_first)
-    release = _released(asked, request_id, fresh, first, yes, as_json)
+    order = _Order(request_id, fresh, first, asked.title if title is None else title, as_json)
+    study, agreed = study_to_spend(asked, yes), yes
+    if asked.split is not None:
+        single = {"report": report, "receipt": receipt, "request-id": request_id, "count-first": count_first or None}
+        parts, agreed = parts_to_release(asked.split, study, agreed=yes, as_json=as_json, single=single)
+        if len(parts) > 1:
+            quiet = replace(order, is_first=False)
+            releases = {
+                value: _released(asked, part, quiet if place else order, agreed)
+                for place, (value, part) in enumerate(parts.items())
+            }
+            print_parts(asked.split, releases, as_json, table)
+            return
+        (study,) = parts.values()
+    release = _released(asked, study, order, agreed)
+    version = study.version(release.request_id)
     if as_json:
         click.echo(release.to_json())
     else:
-        _print(release)
+        print_release(release)
+    if version is not None:  # for the steward: that a table has changed depends on its rows
+        click.echo(f"note: computed from {version}", err=True)
     for path, write in (
-        (report, release.report),
-        (table, lambda where: _write_table(release, where)),
+        (report, lambda where: release.report(where, version if with_version else None)),
+        (table, lambda where: write_table(release.records(), where)),
         (receipt, release.receipt.save),
     ):
         if path is not None:
@@ -232,26 +268,36 @@ def release_command(
             click.echo(f"Written: {path}", err=as_json)
 
 
-def _released(
-    asked: StudyFile, request_id: str | None, fresh: bool, first: CountFirst, agreed: bool, as_json: bool
-) -> Release:
+@dataclass(frozen=True)
+class _Order:
+    """How a release is wanted."""
+
+    request_id: str | None
+    fresh: bool
+    first: CountFirst
+    title: str
+    as_json: bool
+    is_first: bool = True  # of several, with notes that are about all of them
+
+
+def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Release:
     from rich.console import Console
 
     from farthing.cli.terminal import stages
     from farthing.study.study_account import can_be_counted
 
-    study = study_to_spend(asked, agreed)
+    request_id, fresh, first, as_json = order.request_id, order.fresh, order.first, order.as_json
     known = request_id or asked.request_id  # the second is what earlier versions called it
     if not fresh and study.ledger.stored(known) is not None:
         return _with_warning(study, study.released(known), asked)
-    plan = _planned(asked, study)
+    plan = planned(asked, study)
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # refused before anybody is asked
     countable = spends and plan.earlier is None and plan.assumed_rows is not None and can_be_counted(study)
     if countable and first.wanted:
         count_first(study, first.share, agreed=agreed, err=as_json)
-        plan, countable = _planned(asked, study), False
+        plan, countable = planned(asked, study), False
         if agreed:
             click.echo(str(plan), err=as_json)
     if spends:
@@ -262,59 +308,27 @@ def _released(
         answer = confirm_spending(study, plan.cost.upper, "Release?", err=as_json, counting=price, file=file, plan=True)
         if answer == COUNT:
             count_first(study, first.share, agreed=True, err=as_json)
-            plan = _planned(asked, study)
+            plan = planned(asked, study)
             click.echo(str(plan), err=as_json)
             confirm_spending(study, plan.cost.upper, "Release?", err=as_json, file=file)
     elif countable and plan.opening is not None:
         click.echo(f"note: {plan.opening}", err=True)
-    if spends and agreed and study.account_news is not None:  # whoever is asked reads it in the plan
+    if spends and agreed and order.is_first and study.account_news is not None:  # whoever is asked reads it in the plan
         click.echo(f"note: this release {study.account_news}", err=True)
-    if spends and agreed and study.analyst is None and study.budget.count == 0:
+    if spends and agreed and order.is_first and study.analyst is None and study.budget.count == 0:
         remind_to_check(shlex.quote(str(asked.path)))
     with stages(Console(stderr=True)) as work:
         work.begin("running on the engine", measured=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SamePeople)  # it was said above
-            release = plan.release(request_id, progress=work.share, fresh=fresh)
+            release = plan.release(request_id, progress=work.share, fresh=fresh, title=order.title)
     return _with_warning(study, release, asked)
-
-
-def _planned(asked: StudyFile, study: Study) -> Plan:
-    from rich.console import Console
-
-    from farthing.cli.terminal import stages
-
-    with stages(Console(stderr=True)) as work:
-        work.begin("planning")
-        plan = asked.plan(study)
-        _ = plan.cost
-    return plan
 
 
 def _with_warning(study: Study, release: Release, asked: StudyFile) -> Release:
     if release.repeated:
         say_if_changed(study, release.receipt, f"farthing release {shlex.quote(str(asked.path))} --fresh")
     return release
-
-
-def _print(release: Release) -> None:
-    from farthing.numerics.bounds import number_text
-
-    if release.repeated:
-        click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
-    click.echo(str(release))
-    paid = "paid before" if release.repeated else "spent"
-    click.echo(f"\n{paid}: epsilon {number_text(release.cost, 6)}; request {release.request_id}")
-
-
-def _write_table(release: Release, path: str) -> None:
-    import csv
-
-    records = release.records()
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
-        writer.writeheader()
-        writer.writerows(records)
 
 
 def refuse_unwritable(name: str, path: str) -> None:

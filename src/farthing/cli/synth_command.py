@@ -10,7 +10,14 @@ import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.cli.study_commands import refuse_unwritable
-from farthing.cli.terminal import confirm_spending, say_if_changed, study_to_spend, warn_of_budget
+from farthing.cli.terminal import (
+    confirm_spending,
+    declared_study,
+    say_if_changed,
+    study_options,
+    study_to_spend,
+    warn_of_budget,
+)
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -66,6 +73,7 @@ _MOST_SHOWN = 20
     is_flag=True,
     help="Print quality and receipt as JSON; asks on a terminal before spending, else needs --yes.",
 )
+@study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def synth_command(
     file: str,
@@ -83,12 +91,11 @@ def synth_command(
     yes: bool,
 ) -> None:
     """Look for a stored table, else plan, confirm and run; then write."""
-    from farthing.study.documents.study_file import read_study
     from farthing.study.synthesis.synthetic_table import checked_target
 
     if output is None and not plan_only:
         raise InvalidValue("output", None, "must be given", "say where the rows go: -o synthetic.parquet")
-    asked = read_study(file, statistics=False)
+    asked = declared_study(file, statistics=False)
     options: dict[str, Any] = {
         "epsilon": None if epsilon is None else decimal_number(epsilon, "epsilon"),
         "columns": None if columns is None else [name.strip() for name in columns.split(",")],

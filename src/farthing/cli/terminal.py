@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -98,6 +98,37 @@ def _show_check(file: str) -> None:
     from farthing.data.declaration_file import read_declaration
 
     click.echo(f"\n{check(read_declaration(file))}\n", err=True)
+
+
+_CHANGES = "farthing.study"  # in the context of a command: what its options change in a study.toml
+
+
+def _noted(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta.setdefault(_CHANGES, {})[option.name] = value
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def study_options(command: _Command) -> _Command:
+    """The options of every command that opens the study of a study.toml: they count instead of the file's words."""
+    period = "The period that is asked about, of an account that renews, such as 2026-03 (default: the file's)."
+    for name, metavar, text in (
+        ("--period", "PERIOD", period),
+        ("--account", "NAME", "The account that pays (default: the file's, or the table's own)."),
+    ):
+        option = click.option(name, metavar=metavar, help=text, expose_value=False, callback=_noted)
+        command = option(command)
+    return command
+
+
+def declared_study(file: str, *, statistics: bool = True, split: bool = False) -> StudyFile:
+    """The study of a file, with what the options of this command change in it."""
+    from farthing.study.documents.study_file import read_study
+
+    changes = click.get_current_context().meta.get(_CHANGES, {})
+    return read_study(file, statistics=statistics, split=split, changes=changes)
 
 
 def study_to_spend(asked: StudyFile, agreed: bool) -> Study:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
@@ -19,10 +18,9 @@ from farthing.curator.payers import (
     accounts_of,
     are_other_tables,
     drawn_rate,
-    partition_facts,
-    reach_of,
     table_marks,
     unit_of,
+    versioned_source,
 )
 from farthing.curator.questions import (
     Answers,
@@ -45,7 +43,8 @@ from farthing.data.table_identity import fingerprint_of
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.ledger.budget import as_stored
 from farthing.ledger.entries import checked_name
-from farthing.ledger.partitions import Part, partition_digest, partition_id, reserved_for_parts
+from farthing.ledger.partitions import Part
+from farthing.ledger.table_versions import Version
 from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_real
 from farthing.privacy.units import Renewal
@@ -199,61 +198,6 @@ class Curator:
             # Again, because another process may have opened an account for the same table: one of the two sees it.
             accounts = self.accounts(dataset, ledger_name, sampling_rate)
         return accounts
-
-    def divide(self, dataset: Dataset, by: str, ledger_name: str, epsilon: float, delta: float = 0.0) -> dict[Any, str]:
-        """Divide a table into disjoint parts, once and for all; what all of them may cost is charged now.
-
-        Args:
-            dataset: The table with its public facts; nothing was done to it, except that columns were cut into bins.
-            by: A column of categories or flags, which divides it.
-            ledger_name: The account that pays.
-            epsilon: The epsilon of each part.
-            delta: The delta of each part.
-
-        Returns:
-            The account of each part, by the value of `by`.
-
-        Raises:
-            InvalidValue: If rows of one unit may be in several parts, or changes of the table cannot be detected.
-            BudgetExceeded: If the account does not have what the parts may cost.
-            NotAllowed: If the ledger was not opened by a curator.
-        """
-        parts, reach, table = dataset.split(by), reach_of(dataset, by), fingerprint_of(dataset)
-        accounts = self.attach(dataset, ledger_name)
-        if not dataset.is_divisible() or accounts.others or accounts.part is not None:
-            raise InvalidValue("dataset", dataset.name, "must be a table of one account, as it is", "split it first")
-        if table is None or self.analyst is not None:
-            rule = "must be a file or a frame, divided by its curator: a part is one of a table that does not change"
-            raise InvalidValue("dataset", dataset.name, rule, "ask for statistics by the column in one plan")
-        dataset.prepare()
-        budget = as_stored(epsilon, delta)
-        digest = partition_digest(partition_facts(dataset, by, budget))
-        number = self._partition_number(ledger_name, by, digest, table)
-        charge = self.ledger.charge(
-            ledger_name,
-            reserved_for_parts(budget.epsilon, budget.delta, reach),
-            request_id=partition_id(ledger_name, by, number),
-            digest=digest,
-            table=table,
-        )
-        if charge.state == "reserved":
-            self.ledger.release(charge, json.dumps({"partition": by, "parts": [str(value) for value in parts]}))
-        names = {}
-        for value in parts:
-            part = Part(ledger_name, by, str(value), number, reach, digest)
-            self.ledger.open_part(part, budget.epsilon, budget.delta, unit_of(dataset))
-            names[value] = part.name
-        return names
-
-    def _partition_number(self, name: str, by: str, digest: str, table: str) -> int:
-        """That of the same partition of the same table, or of the next one."""
-        number = 1
-        while (stored := self.ledger.stored(request_id := partition_id(name, by, number))) is not None:
-            same = self.ledger.table_changed(request_id, table) is False
-            if same and stored.charge.dataset == name and self.ledger.digest(request_id) == digest:
-                break
-            number += 1
-        return number
 
     def release(
         self,
@@ -435,7 +379,7 @@ class Curator:
                     self._refuse_changed_part(dataset, paying.part, table)
             if paying.sources:
                 paying = self.attach(dataset, terms.name, terms.sampling_rate)
-            charge = self._charge(question, terms, digest, paying, table)
+            charge = self._charge(question, terms, digest, paying, table, versioned_source(dataset, paying))
             if charge.repeated and charge.state == "reserved" and not terms.give_up:
                 raise InvalidValue(
                     "request_id",
@@ -530,7 +474,35 @@ class Curator:
             return None
         return self.ledger.table_changed(request_id, fingerprint_of(dataset) or "")
 
-    def _charge(self, question: Question, terms: _ChargeTerms, digest: str, paying: Accounts, table: str) -> Charge:
+    def version(self, dataset: Dataset, ledger_name: str, request_id: str | None = None) -> Version | None:
+        """Which version of its table a request was charged for, or the dataset is now; None for analysts.
+
+        Args:
+            dataset: The table with its public facts.
+            ledger_name: The account that pays.
+            request_id: The name of the request; by default the table as it is now.
+
+        Returns:
+            The version; None where farthing cannot tell, or no request was charged for it.
+        """
+        if self.ledger.role == "analyst" or self.analyst is not None:
+            return None
+        accounts = self.accounts(dataset, ledger_name)
+        versions = self.ledger.versions()
+        if request_id is not None:
+            return versions.by_request.get(request_id)
+        table = fingerprint_of(dataset)
+        return None if table is None else versions.of(versioned_source(dataset, accounts)[0], table)
+
+    def _charge(
+        self,
+        question: Question,
+        terms: _ChargeTerms,
+        digest: str,
+        paying: Accounts,
+        table: str,
+        source: tuple[str, str],
+    ) -> Charge:
         try:
             return self.ledger.charge(
                 terms.name,
@@ -543,6 +515,7 @@ class Curator:
                 others=paying.others,
                 table=table,
                 contents=terms.contents,
+                source=source,
             )
         except KeyboardInterrupt as problem:  # which may have come when the charge was durable already
             with suppress(Exception):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.data import Dataset
 from farthing.data.file_paths import Pattern
 from farthing.data.sources import Source
-from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_of
+from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_of, source_name
 from farthing.errors import InvalidValue
 from farthing.ledger.budget import as_stored
 from farthing.ledger.entries import checked_name
@@ -259,6 +259,11 @@ class Accounts:
     def all(self) -> tuple[str, ...]:
         """Everybody who pays, the first one first."""
         return (self.name, *self.others)
+
+    @property
+    def table(self) -> str:
+        """The account that the tables belong to: this one, or the one that it is a period or a part of."""
+        return self.holder or (self.name if self.part is None else self.part.account)
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -506,6 +511,13 @@ def _title(source: Source) -> str:
         called = f"{source.name} (frame)" if source.is_named else f"a frame ({source.name})"
     text = "".join(letter if letter.isprintable() else "?" for letter in called).strip()
     return text[:_LONGEST_TITLE].strip() or "a table"
+
+
+def versioned_source(dataset: Dataset, accounts: Accounts) -> tuple[str, str]:
+    """What the versions of a dataset's tables are numbered under, in the account they belong to, and its title."""
+    names = (source_name(source) for source in dataset.sources())
+    title = " + ".join(map(_title, dataset.sources()))[:_LONGEST_TITLE]
+    return "\n".join((accounts.table, *names)), title
 
 
 def table_marks(ledger: Ledger, dataset: Dataset) -> list[list[str]]:

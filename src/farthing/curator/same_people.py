@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from farthing.data.table_identity import pieces_of
+from farthing.data.table_identity import source_name
 from farthing.data.unit_sketch import Share, UnitSketch
 from farthing.errors import FarthingError, SamePeople
 
@@ -73,7 +73,7 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]
     except FarthingError:  # the next reader will say so
         return []
     if account in ledger.datasets():
-        ledger.people.keep(account, _name(dataset), sketch.to_bytes(), _version(dataset))
+        ledger.people.keep(account, source_name(dataset.sources()[0]), sketch.to_bytes(), _version(dataset))
     overlaps = []
     for other, tables in by_account.items():
         if other != account:
@@ -91,7 +91,7 @@ def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
     return (
         ledger.role != "curator"
         or not is_small(dataset)
-        or ledger.people.has(account, _name(dataset), _version(dataset))
+        or ledger.people.has(account, source_name(dataset.sources()[0]), _version(dataset))
     )
 
 
@@ -108,14 +108,6 @@ def is_small(dataset: Dataset) -> bool:
         return bool(files) and sum(os.stat(path).st_size for path in files) <= MOST_BYTES
     except OSError:
         return False
-
-
-def _name(dataset: Dataset) -> str:
-    """What its sketch is kept under: a new one replaces that of the same table."""
-    source = dataset.sources()[0]
-    patterns = [f"{pattern.folder} {pattern.steps}" for pattern in source.patterns]
-    first = patterns or sorted(piece.known_by[0] for piece in pieces_of(source))
-    return " ".join(first) or f"frame {dataset.name}"
 
 
 def _version(dataset: Dataset) -> str:

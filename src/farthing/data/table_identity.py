@@ -164,6 +164,13 @@ def pieces_of(source: Source) -> list[Piece]:
     return _spark(source)
 
 
+def source_name(source: Source) -> str:
+    """One text for a source, the same whatever a folder or a pattern holds today."""
+    patterns = [f"{pattern.folder} {pattern.steps}" for pattern in source.patterns]
+    first = patterns or sorted(piece.known_by[0] for piece in pieces_of(source))
+    return " ".join(first) or f"frame {source.name}"
+
+
 def _file(path: str, inside: str = "") -> Piece:
     real = _as_listed(os.path.realpath(path))
     by_path = f"file {real}{inside}"

@@ -34,6 +34,7 @@ class Request:
     others: tuple[str, ...] = ()  # further datasets that pay, each from its own account
     table: str = ""  # the signature of the table that will be read
     contents: Contents | None = None  # what a policy looks at
+    version: str = ""  # a sealed note of that table
 
     @property
     def mark(self) -> str:
@@ -98,11 +99,12 @@ def body_text(
     if own_price is not None:
         own = f'"own_nano":{written(own_price)},"own_price":{_price_text(own_price)},'
     table = f'"table":{canonical(request.table)},' if request.table else ""
+    version = f'"version":{canonical(request.version)},' if request.version else ""
     by_right = f'"right":{canonical(right)},' if right else ""
     return (
         f'{{"digest":{canonical(request.digest)},"event":{_event_text(request.event)},"nano":{written(price)},'
         f'{paid}{own}"price":{_price_text(price)},"reserve":{canonical(request.reserve or "")},'
-        f'{by_right}{table}"units":{price.delta_units},"world":{canonical(request.world)}}}'
+        f'{by_right}{table}"units":{price.delta_units},{version}"world":{canonical(request.world)}}}'
     )
 
 

@@ -39,6 +39,7 @@ from farthing.ledger.partitions import Part
 from farthing.ledger.people_sketches import PeopleSketches
 from farthing.ledger.plan_requests import PlanRequests
 from farthing.ledger.rights import Contents
+from farthing.ledger.table_versions import sealed_version
 from farthing.privacy.events import Event, checked_delta
 from farthing.privacy.units import Unit
 
@@ -381,6 +382,7 @@ class Ledger(OpenLedger):
         others: Iterable[str] = (),
         table: str = "",
         contents: Contents | None = None,
+        source: tuple[str, str] | None = None,
     ) -> Charge:
         """Charge an event, durably, before anything is computed; the same request id is never charged twice.
 
@@ -396,6 +398,8 @@ class Ledger(OpenLedger):
             others: Further datasets whose people are touched: each pays from its own budget, all of them or none.
             table: A fingerprint of the rows, of which a signature is stored for `table_changed`.
             contents: What a policy looks at in a plan; without it no policy covers the charge.
+            source: A text that names the table, and what people call it: with `table`, a sealed note of both is stored
+                for `versions`.
 
         Returns:
             The charge, durable by now.
@@ -428,6 +432,7 @@ class Ledger(OpenLedger):
             tuple(sorted({checked_name(other, "others") for other in others} - {name})),
             self._chain.table(request_id, table) if table else "",
             contents,
+            sealed_version(self._chain, *source, table) if table and source else "",
         )
         return self._charged(request)
 

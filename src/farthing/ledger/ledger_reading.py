@@ -37,6 +37,7 @@ from farthing.ledger.ledger_change import (
 from farthing.ledger.ledger_store import Store
 from farthing.ledger.ledger_tables import ACCOUNTS
 from farthing.ledger.partitions import Part
+from farthing.ledger.table_versions import TableVersions
 from farthing.ledger.tamper_evidence import Chain, Witness
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
 from farthing.privacy.events import Event, checked_count
@@ -219,6 +220,31 @@ class OpenLedger:
         entry = self._reader(Question(request_id=name)).charge()
         signature = None if entry is None else entry.body.get("table")
         return None if not signature or not table else signature != self._chain.table(name, table)
+
+    def versions(self, dataset: str | None = None) -> TableVersions:
+        """Which version of its table each request was charged for; not for analysts, because it depends on rows.
+
+        Args:
+            dataset: Only requests that this account paid for; by default all.
+
+        Returns:
+            The versions by request id (`by_request`); charges of older versions of farthing have none.
+
+        Raises:
+            NotAllowed: If the role is "analyst".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     _ = ledger.register("survey", 1.0)
+        ...     for rows in ("as in May", "as in June"):
+        ...         _ = ledger.charge("survey", 0.1, request_id=rows, table=rows, source=("survey", "survey.csv"))
+        ...     print(ledger.versions().by_request["as in June"])
+        version 2 of survey.csv
+        """
+        if self.role == "analyst":
+            raise NotAllowed(self.role, "see which version of a table was read")
+        return TableVersions(self._chain).read(self.entries(dataset))
 
     def digest(self, request_id: str) -> str:
         """The fingerprint that a request was charged with; nothing where it was never charged, or had none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -94,6 +95,20 @@ def partition_id(account: str, by: str, number: int) -> str:
     'partition 2 of people by region'
     """
     return normalize("NFC", f"partition {number} of {account} by {by}")
+
+
+def partition_answer(text: str) -> dict[str, Any]:
+    """What was recorded as the answer of a partition: its column and its parts; nothing for other texts.
+
+    >>> partition_answer('{"partition":"sex","parts":["F","M"]}')["parts"], partition_answer("41")
+    (['F', 'M'], {})
+    """
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return {}
+    is_one = isinstance(data, dict) and set(data) == {"partition", "parts"} and isinstance(data["parts"], list)
+    return data if is_one else {}
 
 
 def partition_digest(description: Mapping[str, Any]) -> str:

@@ -743,6 +743,7 @@ class Plan:
         progress: Callable[[float], None] | None = None,
         *,
         fresh: bool = False,
+        title: str = "",
     ) -> Release:
         """Charge the ledger, run once on the engine, add the noise, record, answer.
 
@@ -753,6 +754,7 @@ class Plan:
             request_id: Names a release of your own, which is answered once too.
             progress: Called with a share between 0 and 1 while the engine runs.
             fresh: Draw new noise, which is charged again.
+            title: What people will find it by, such as "table 4 of the yearbook"; the statistics' names by default.
 
         Returns:
             The answers with their errors, and the receipt of the charge.
@@ -771,7 +773,7 @@ class Plan:
         ...     study.close()
         ['count'] False True
         """
-        return release_of_plan(self._as_approved(), request_id, progress, fresh=fresh)
+        return release_of_plan(self._as_approved(), request_id, progress, fresh=fresh, title=title)
 
     def _as_approved(self) -> Plan:
         """The plan as a curator approved it: budgets may have moved since it was asked for, and its noise with them."""

@@ -13,7 +13,10 @@ from farthing.curator import Answered
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, Receipt, Stored
+from farthing.ledger.entries import checked_name
 from farthing.ledger.lifetime import lifetime_words
+from farthing.ledger.partitions import partition_answer
+from farthing.ledger.table_versions import Version
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_contents import contents_of
@@ -79,6 +82,11 @@ class Release(Mapping[str, Answer]):
     def cost(self) -> float:
         """The epsilon that was charged."""
         return float(self.plan["cost"]["upper"])
+
+    @property
+    def title(self) -> str:
+        """What it is called: as somebody said, or the names of its statistics."""
+        return str(self.plan.get("title") or ", ".join(self))
 
     @property
     def about(self) -> str | None:
@@ -211,11 +219,13 @@ class Release(Mapping[str, Answer]):
 
         return release_chart(self.records())
 
-    def report(self, path: str) -> Path:
+    def report(self, path: str, version: Version | None = None) -> Path:
         """A self-contained HTML page: tables, charts, what was spent and what it means.
 
         Args:
             path: The file to write.
+            version: Which version of the table was read (`study.version`), for a page that says it. That a table has
+                changed depends on its rows and is not private, so it stands there only if the steward wants it to.
 
         Returns:
             Its path.
@@ -225,7 +235,7 @@ class Release(Mapping[str, Answer]):
         """
         from farthing.study.reports.release_report import report_page, saved_page
 
-        return saved_page(report_page(self), path)
+        return saved_page(report_page(self, version), path)
 
     def __str__(self) -> str:
         return release_table(self.answers.values(), self.warnings, self.about)
@@ -244,10 +254,17 @@ def quantile_ranks(release: Release, name: str) -> list[tuple[str, float | None]
 
 
 def release_of_plan(
-    plan: PlanFacts, request_id: str | None, progress: Callable[[float], None] | None, *, fresh: bool = False
+    plan: PlanFacts,
+    request_id: str | None,
+    progress: Callable[[float], None] | None,
+    *,
+    fresh: bool = False,
+    title: str = "",
 ) -> Release:
     """Run a plan through the curator, or find what was recorded for the same request."""
     study, name = plan.study, request_id or plan.request_id
+    if title:
+        checked_name(title, "title")  # refused before anything is charged
     if fresh:
         name = request_id or fresh_name(study, plan.request)
     stored = awaited_answer(study, name)
@@ -273,7 +290,7 @@ def release_of_plan(
     if plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # that of another day was enough then
     study.register()
-    kept = predicted(plan)
+    kept = {**predicted(plan), **({"title": title} if title else {})}
     levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
     post_processing = PostProcessing(
         plan.design.outputs, plan.allocation.noises, study.dataset.schema, tuple(levels), kept
@@ -306,7 +323,8 @@ def release_of_plan(
 def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:
     """Say that stored answers are about rows that are others by now; `fresh` is how to ask for new ones."""
     if study.table_changed(receipt.request_id):
-        warnings.warn(changed_sentence(receipt, fresh), TableChanged, stacklevel=stacklevel)
+        words = changed_sentence(receipt, fresh, study.version(receipt.request_id))
+        warnings.warn(words, TableChanged, stacklevel=stacklevel)
 
 
 def changed_note(study: StudyAccount, receipt: Receipt, fresh: str) -> str:
@@ -315,7 +333,7 @@ def changed_note(study: StudyAccount, receipt: Receipt, fresh: str) -> str:
         return ""
     changed = study.table_changed(receipt.request_id)
     if changed:
-        return changed_sentence(receipt, fresh)
+        return changed_sentence(receipt, fresh, study.version(receipt.request_id))
     if changed is None:
         return (
             f"farthing cannot tell whether the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}: "
@@ -324,11 +342,12 @@ def changed_note(study: StudyAccount, receipt: Receipt, fresh: str) -> str:
     return ""
 
 
-def changed_sentence(receipt: Receipt, fresh: str) -> str:
+def changed_sentence(receipt: Receipt, fresh: str, version: Version | None = None) -> str:
     """That a table has changed since a release, and both ways on."""
+    then = "" if version is None else f", {version}"
     return (
         f"the table of {receipt.dataset!r} has changed since {receipt.when:%Y-%m-%d}, when this was released: these "
-        f"answers are about the table as it was. Keep them, or use {fresh} for the table as it is now, which is "
+        f"answers are about the table as it was{then}. Keep them, or use {fresh} for the table as it is now, which is "
         "charged again."
     )
 
@@ -411,29 +430,40 @@ def releases_in(ledger: Ledger, name: str) -> list[str]:
     return [request_id for request_id in paid if _holds_release(ledger, request_id)]
 
 
-def answer_subject(ledger: Ledger, request_id: str) -> str:
-    """What an answer in the ledger is about, in words: the statistics, or the kind of session; nothing of its numbers.
+def answer_facts(ledger: Ledger, request_id: str) -> Mapping[str, Any]:
+    """What is recorded beside the numbers of an answer; nothing where there is none.
 
     >>> import tempfile
     >>> from farthing.ledger import open_ledger
     >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
-    ...     answer_subject(ledger, "never asked")
-    ''
+    ...     answer_facts(ledger, "never asked")
+    {}
     """
     from farthing.curator import stored_answer
 
     try:
-        finished = stored_answer(ledger, request_id).finished
+        return stored_answer(ledger, request_id).finished
     except (InvalidValue, AnswerForfeited):  # there is none, or one of somebody who charged by hand
-        return ""
-    if {"answers", "plan"} <= set(finished):
-        return ", ".join(str(answer["name"]) for answer in finished["answers"])
-    if "session" in finished:
+        stored = ledger.stored(request_id)
+        return partition_answer("" if stored is None else stored.answer or "")
+
+
+def answer_subject(facts: Mapping[str, Any], request_id: str) -> str:
+    """What an answer is about, in words: the statistics, or the kind of session; nothing of its numbers.
+
+    >>> answer_subject({"partition": "sex", "parts": ["F", "M"]}, "partition 1 of people by sex")
+    'disjoint parts by sex: F, M'
+    """
+    if {"answers", "plan"} <= set(facts):
+        return ", ".join(str(answer["name"]) for answer in facts["answers"])
+    if "session" in facts:
         return _SESSIONS.get(request_id.rpartition(":")[2].partition("-")[0], "a session")
-    if "question" in finished:
+    if "question" in facts:
         return "a synthetic table"
-    if "row_count" in finished:
+    if "row_count" in facts:
         return "the number of rows"
+    if "partition" in facts:
+        return f"disjoint parts by {facts['partition']}: {', '.join(map(str, facts['parts']))}"
     return ""
 
 

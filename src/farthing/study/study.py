@@ -12,6 +12,7 @@ from typing import Any
 
 from farthing.curator import Curator, unit_of
 from farthing.curator.corrections import changes_of
+from farthing.curator.division import Division, divide, division_of
 from farthing.curator.payers import (
     account_name,
     account_news,
@@ -19,7 +20,6 @@ from farthing.curator.payers import (
     is_nameless,
     nameless_refusal,
     rate_of,
-    reach_of,
     refuse_other_unit,
     sampling_rate_of,
 )
@@ -29,6 +29,7 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budget import as_stored, untouched_budget
+from farthing.ledger.table_versions import Version
 from farthing.planner import Problem, Requirement
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
@@ -339,6 +340,30 @@ class Study(StudySessions):
         self.ledger.correct(self.name, changes, reason, self.dataset.name)
         return changes
 
+    def split_plan(self, by: str, epsilon: float, delta: float = 0.0) -> Division:
+        """What `split` with the same arguments would cost; nothing is charged.
+
+        Args:
+            by: A column of categories or flags.
+            epsilon: The epsilon of each part.
+            delta: The delta of each part.
+
+        Returns:
+            The parts, their price, and whether it was paid before.
+
+        Raises:
+            InvalidValue: If the rows of one unit may be in several parts, or the table is not a file or a frame.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M"] * 50}), schema={"sex": ["F", "M"]}, name="people")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db")
+        ...     print(study.split_plan("sex", epsilon=0.5))
+        ...     study.close()
+        divides 'people' by sex into 2 disjoint parts, each with epsilon 0.5: all of them together cost epsilon 0.5
+        """
+        return division_of(self.curator, self.dataset, by, self.name, epsilon, delta)
+
     def split(self, by: str, epsilon: float, delta: float = 0.0) -> dict[Any, Study]:
         """Divide the table into disjoint parts, once and for all, each with a budget of its own.
 
@@ -368,9 +393,9 @@ class Study(StudySessions):
         ...     study.close()
         0.5 ['people / sex = F', 'people / sex = M']
         """
-        reach_of(self.dataset, by)  # refused before an account is opened
+        division = self.split_plan(by, epsilon, delta)  # refused before an account is opened
         self.register()
-        names = self.curator.divide(self.dataset, by, self.name, epsilon, delta)
+        names = divide(self.curator, self.dataset, division)
         part, pair = self.dataset.split(by), (epsilon, delta)
         return {value: Study(part[value], *pair, ledger=self.ledger, account=name) for value, name in names.items()}
 
@@ -563,6 +588,8 @@ class Study(StudySessions):
         [] 100.0% (99.2% to 100.0%) of the units of pyarrow.Table are in the account 'patients'
         (None, None)
         """
+        if self.name in self.ledger.parts():  # whose people are those of the whole
+            return []
         return same_people(self.ledger, self.dataset, self._renewing or self.name)
 
     @property
@@ -615,6 +642,29 @@ class Study(StudySessions):
         False
         """
         return self.curator.table_changed(self.dataset, request_id)
+
+    def version(self, request_id: str | None = None) -> Version | None:
+        """Which version of the table a request was charged for, or the table is now: 1 is the first that was read.
+
+        For the steward: that a table has changed depends on private rows, so an analyst always gets None, and nothing
+        that is released says it.
+
+        Args:
+            request_id: The name of the request; by default the table as it is now.
+
+        Returns:
+            The version; None where it cannot be told, or nothing was charged for the table as it is now.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db")
+        ...     release = study.plan(ft.count()).release()
+        ...     print(study.version(release.request_id))
+        ...     study.close()
+        version 1 of people (frame)
+        """
+        return self.curator.version(self.dataset, self.name, request_id)
 
     def releases(self) -> list[str]:
         """The request ids of all releases of statistics that the ledger holds under this name, oldest first.

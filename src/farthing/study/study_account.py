@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from farthing.curator import Curator
     from farthing.data import Dataset
     from farthing.ledger import Ledger, Receipt, Stored
+    from farthing.ledger.table_versions import Version
 
 
 _CRUMB = 1e-5  # of a budget: what a plan of all of it leaves for rounding is not worth another plan
@@ -96,6 +97,9 @@ class StudyAccount(Protocol):
 
     def table_changed(self, request_id: str) -> bool | None:
         """Whether the rows have changed since a request was charged; None if that cannot be detected."""
+
+    def version(self, request_id: str | None = None) -> Version | None:
+        """Which version of the table a request was charged for; None for analysts."""
 
     def problem(
         self,

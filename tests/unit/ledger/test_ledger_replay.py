@@ -9,9 +9,9 @@ import pytest
 from farthing.errors import LedgerTampered
 from farthing.ledger import Entry, open_ledger
 from farthing.ledger.account import Account
+from farthing.ledger.account_state import Holding
 from farthing.ledger.charge_prices import ChargePrice
 from farthing.ledger.entries import totals_of
-from farthing.ledger.account_state import Holding
 from farthing.ledger.ledger_replay import Replay, totals_agree
 from farthing.ledger.tamper_evidence import canonical, fingerprint
 from farthing.privacy import GaussianNoise

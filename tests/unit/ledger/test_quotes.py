@@ -9,8 +9,8 @@ import pytest
 
 from farthing.ledger import Ledger, open_ledger
 from farthing.ledger.account import Account
-from farthing.ledger.charge_quotes import Request, quoted, written
 from farthing.ledger.account_state import Holding
+from farthing.ledger.charge_quotes import Request, quoted, written
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy import ApproxDP, Composed, Event, GaussianNoise
 

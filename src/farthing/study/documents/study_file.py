@@ -10,6 +10,8 @@ account = "patients"               # who is protected, and pays; by default the 
 renews = "month"                   # each month has its own budget, for the rows of that month
 date = "admitted"                  # with renews: by this column of dates
 period = "2026-03"                 # with renews: the month that is asked about; by default the last that is over
+split = { by = "region", epsilon = 0.5 }  # disjoint parts, which cost the most that one of them may; part = "north"
+title = "table 4 of the yearbook"  # what the release is found by; the names of its statistics by default
 plan_epsilon = 0.5                 # what this plan may use; by default all that is left
 plan_reserve = 0.1                 # of that, what it leaves unspent
 plan_fit = false                   # true: the least epsilon at which every `within` is met
@@ -34,11 +36,12 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from farthing.curator.division import Division
 from farthing.data import Dataset
 from farthing.data.declaration_file import dataset_of_tables, read_toml, table_of
 from farthing.errors import InvalidValue
@@ -66,6 +69,8 @@ STUDY_KEYS = (
     "renews",
     "date",
     "period",
+    "split",
+    "title",
     "plan_epsilon",
     "plan_reserve",
     "plan_fit",
@@ -83,6 +88,7 @@ class StudyFile:
     text: str
     facts: Mapping[str, Any]
     asked: PlanDescription
+    changes: Mapping[str, Any] = field(default_factory=dict)  # what [study] says otherwise than the text
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -103,7 +109,19 @@ class StudyFile:
     @property
     def request_id(self) -> str:
         """What earlier versions called the release of a file: by its text. Now it is named by what it asks."""
-        return f"{self.path.stem[:40]}-{hashlib.sha256(self.text.encode()).hexdigest()[:24]}"
+        text = f"{self.text}{sorted(self.changes.items())}" if self.changes else self.text
+        return f"{self.path.stem[:40]}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    @property
+    def title(self) -> str:
+        """What the release is to be found by; nothing where the file does not say."""
+        return str(self.facts["study"].get("title", ""))
+
+    @property
+    def split(self) -> Split | None:
+        """How the table is divided, if it is."""
+        about = self.facts["study"].get("split")
+        return None if about is None else Split(**about)
 
     def study(self, ledger: Ledger | str | None = None) -> Study:
         """The study, with its ledger opened."""
@@ -157,12 +175,66 @@ class StudyFile:
         return expected_values(self.facts.get("expected", {}), self.dataset)
 
 
-def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> StudyFile:
+@dataclass(frozen=True)
+class Split:
+    """Disjoint parts of the table: by which column, with which budget each, and which one is asked about (or all)."""
+
+    by: str
+    epsilon: float
+    delta: float = 0.0
+    part: Any = None
+
+    def division(self, study: Study) -> Division:
+        """What dividing the table of a study like this would cost; nothing is charged."""
+        return study.split_plan(self.by, self.epsilon, self.delta)
+
+    def studies(self, study: Study) -> dict[Any, Study]:
+        """The parts that are asked about. The table is divided, and that is charged, unless it was before."""
+        return self._chosen(study.split(self.by, self.epsilon, self.delta))
+
+    @contextmanager
+    def looked_at(self, study: Study) -> Iterator[dict[Any, Study]]:
+        """The same for those who only plan: where the table was not divided, that is done in a ledger thrown away."""
+        division = self.division(study)
+        if division.is_paid:
+            yield self.studies(study)
+            return
+        study.allowance(division.cost.epsilon)  # refused as the release would be
+        with tempfile.TemporaryDirectory() as folder:
+            whole = Study(study.dataset, study.epsilon, study.delta, ledger=f"{folder}/study.db", account=study.name)
+            try:
+                yield self.studies(whole)
+            finally:
+                whole.close()
+
+    def _chosen(self, parts: dict[Any, Study]) -> dict[Any, Study]:
+        if self.part is None:
+            return parts
+        chosen = {value: study for value, study in parts.items() if str(value).lower() == str(self.part).lower()}
+        if not chosen:
+            known = ", ".join(map(str, parts))
+            raise InvalidValue("study.split.part", self.part, f"must be a value of {self.by}", f"there are: {known}")
+        return chosen
+
+
+def read_study(
+    path: str | os.PathLike[str],
+    *,
+    statistics: bool = True,
+    split: bool = False,
+    changes: Mapping[str, Any] | None = None,
+) -> StudyFile:
     """The study that a file describes; what is wrong with it is said with its place.
 
-    `statistics` says that there must be some to release; what asks for other things can do without.
+    `statistics` says that there must be some to release; what asks for other things can do without. `split` says that
+    the file may ask about disjoint parts. `changes` are words of [study] that count instead of those in the file.
     """
     text, facts = read_toml(path)
+    if changes:
+        own = {
+            key: value for key, value in table_of(facts, "study").items() if key != "name" or "account" not in changes
+        }
+        facts = {**facts, "study": {**own, **changes}}
     refuse_unknown(facts, ("dataset", "schema", "study", "expected", "statistics"), "")
     about = table_of(facts, "study")
     refuse_unknown(about, STUDY_KEYS, "study.")
@@ -171,6 +243,9 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
             raise InvalidValue(f"study.{key}", None, "must be given", f"write {hint} under [study]")
     if not isinstance(about["ledger"], str) or not about["ledger"]:
         raise InvalidValue("study.ledger", about["ledger"], "must be a file name or a URL")
+    _check_split(about.get("split"), split)
+    if not isinstance(about.get("title", ""), str):
+        raise InvalidValue("study.title", about["title"], "must be a text")
     if not isinstance(about.get("plan_fit", False), bool):
         raise InvalidValue("study.plan_fit", about["plan_fit"], "must be true or false")
     if "expected" in facts:
@@ -184,4 +259,19 @@ def read_study(path: str | os.PathLike[str], *, statistics: bool = True) -> Stud
             "must be a list of at least one",
             'write [[statistics]] and kind = "count" below it',
         )
-    return StudyFile(Path(path), text, facts, plan_description(asked))
+    return StudyFile(Path(path), text, facts, plan_description(asked), dict(changes or {}))
+
+
+def _check_split(split: Any, allowed: bool) -> None:
+    if split is None:
+        return
+    if not isinstance(split, dict) or not {"by", "epsilon"} <= set(split):
+        raise InvalidValue("study.split", split, "must be a table", 'write split = { by = "region", epsilon = 0.5 }')
+    refuse_unknown(split, ("by", "epsilon", "delta", "part"), "study.split.")
+    if not allowed:
+        raise InvalidValue(
+            "study.split",
+            split,
+            "is for farthing plan and farthing release",
+            "leave it out: counts, sessions, synthetic tables and requests are paid for by the whole account",
+        )

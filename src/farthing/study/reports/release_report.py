@@ -16,6 +16,7 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.ledger import Receipt
+from farthing.ledger.table_versions import Version
 from farthing.numerics.bounds import number_text
 from farthing.planner import COMPARED
 from farthing.privacy.units import Unit
@@ -218,10 +219,12 @@ def unwritable(path: str, problem: OSError) -> InvalidValue:
     )
 
 
-def report_page(release: ReleaseFacts) -> str:
-    """The page as text; everything on it was paid for or is public."""
+def report_page(release: ReleaseFacts, version: Version | None = None) -> str:
+    """The page as text; everything on it was paid for or is public, as a `version` is if a steward says so."""
     plan = release.plan
     name = escape(str(plan["dataset"]))
+    title = escape(str(plan["title"])) if "title" in plan else "released statistics"
+    read = "" if version is None else f" They were computed from {escape(str(version))}."
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -232,9 +235,9 @@ def report_page(release: ReleaseFacts) -> str:
 </head>
 <body>
 <header>
-<h1>{name}: released statistics</h1>
+<h1>{name}: {title}</h1>
 <p class="lead">{_counted(len(release.answers))}, each with its margin of error.
-{_protection(release)}{_about(release)}</p>
+{_protection(release)}{_about(release)}{read}</p>
 {_numbers(release)}
 </header>
 <main>

@@ -203,6 +203,13 @@ def _price_of(study: StudyAccount, name: str) -> Mapping[str, Any] | None:
 
 def _refuse_unfit(study: StudyAccount, asked: SeriesOptions) -> None:
     refuse_sample(study, "a running series")
+    if study.dataset.period is not None:
+        raise InvalidValue(
+            "dataset",
+            study.dataset.name,
+            "must have one budget for all time for a running series, and its account renews",
+            "release its periods one by one: farthing release --period, or Study(..., period=...)",
+        )
     if study.sampling_rate is not None:
         raise InvalidValue(
             "sampling_rate",

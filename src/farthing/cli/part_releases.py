@@ -1,0 +1,112 @@
+"""Plans and releases of the disjoint parts of a table, shown one below the other; and how a release is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farthing.cli.terminal import confirm_spending
+from farthing.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from farthing.study import Plan, Release, Study
+    from farthing.study.documents.study_file import Split, StudyFile
+
+
+def planned(asked: StudyFile, study: Study) -> Plan:
+    """The plan of a file for a study, with a word about it where that takes long."""
+    from rich.console import Console
+
+    from farthing.cli.terminal import stages
+
+    with stages(Console(stderr=True)) as work:
+        work.begin("planning")
+        plan = asked.plan(study)
+        _ = plan.cost
+    return plan
+
+
+def show_parts(asked: StudyFile, split: Split, study: Study, *, as_json: bool, explain: bool) -> None:
+    """What dividing a table costs, and the plan of every part; one plan where all of them are alike."""
+    division = split.division(study)
+    with split.looked_at(study) as parts:
+        alike = not division.is_paid and not as_json
+        shown = dict(list(parts.items())[:1]) if alike else parts
+        plans = {value: planned(asked, part) for value, part in shown.items()}
+        if as_json:
+            data = {str(value): plan.to_dict() for value, plan in plans.items()}
+            click.echo(json.dumps({"division": division.to_dict(), "parts": data}, indent=2, allow_nan=False))
+            return
+        click.echo(f"Releasing it {division}.\n" if not division.is_paid else f"{division}.\n")
+        for value, plan in plans.items():
+            click.echo(f"{split.by} = {value}\n{plan}\n" + (f"\n{plan.explain()}\n" if explain else ""))
+        if len(parts) > len(plans):
+            click.echo(f"The same holds for each of the {len(parts)} parts: {', '.join(map(str, parts))}.\n")
+    click.echo(f"To release it: farthing release {asked.path}")
+
+
+def parts_to_release(
+    split: Split, study: Study, *, agreed: bool, as_json: bool, single: Mapping[str, Any]
+) -> tuple[dict[Any, Study], bool]:
+    """The parts, divided now if they were not before, and whether somebody has agreed to what they cost.
+
+    `single` are options that are about one release: with several parts they are refused.
+    """
+    division = split.division(study)
+    if split.part is None and len(division.values) > 1:
+        for option, value in single.items():
+            if value is not None:
+                rule = f"is for one release, and there are {len(division.values)} parts"
+                way_out = f'name one: split = {{ by = "{split.by}", ..., part = "{division.values[0]}" }}'
+                raise InvalidValue(option, value, rule, way_out)
+    if division.is_paid:
+        return split.studies(study), agreed
+    study.allowance(division.cost.epsilon)  # refused before anybody is asked
+    click.echo(f"This release {division}.", err=True)
+    if not agreed:
+        confirm_spending(study, division.cost.epsilon, "Divide and release?", err=as_json)
+    return split.studies(study), True
+
+
+def print_parts(split: Split, releases: Mapping[Any, Release], as_json: bool, table: str | None) -> None:
+    """The releases of all parts, and a table of them."""
+    from farthing.statistics.answer_records import plain
+
+    if as_json:
+        data = {str(value): release.to_dict() for value, release in releases.items()}
+        click.echo(json.dumps(plain({"split": split.by, "parts": data}), indent=2))
+    else:
+        for value, release in releases.items():
+            click.echo(f"{split.by} = {value}")
+            print_release(release)
+            click.echo()
+    if table is not None:
+        records = [
+            {"part": str(value), **record} for value, release in releases.items() for record in release.records()
+        ]
+        write_table(records, table)
+        click.echo(f"Written: {table}", err=as_json)
+
+
+def print_release(release: Release) -> None:
+    """The answers, and what was paid for them."""
+    from farthing.numerics.bounds import number_text
+
+    if release.repeated:
+        click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
+    click.echo(str(release))
+    paid = "paid before" if release.repeated else "spent"
+    click.echo(f"\n{paid}: epsilon {number_text(release.cost, 6)}; request {release.request_id}")
+
+
+def write_table(records: Sequence[Mapping[str, Any]], path: str) -> None:
+    """A tidy table of cells."""
+    import csv
+
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
+        writer.writeheader()
+        writer.writerows(records)
