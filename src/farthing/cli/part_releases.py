@@ -34,8 +34,7 @@ def show_parts(asked: StudyFile, split: Split, study: Study, *, as_json: bool, e
     division = split.division(study)
     with split.looked_at(study) as parts:
         alike = not division.is_paid and not as_json
-        shown = dict(list(parts.items())[:1]) if alike else parts
-        plans = {value: planned(asked, part) for value, part in shown.items()}
+        plans = {value: planned(asked, part) for value, part in list(parts.items())[: 1 if alike else None]}
         if as_json:
             data = {str(value): plan.to_dict() for value, plan in plans.items()}
             click.echo(json.dumps({"division": division.to_dict(), "parts": data}, indent=2, allow_nan=False))

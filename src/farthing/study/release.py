@@ -290,11 +290,6 @@ def release_of_plan(
     if plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # that of another day was enough then
     study.register()
-    kept = {**predicted(plan), **({"title": title} if title else {})}
-    levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
-    post_processing = PostProcessing(
-        plan.design.outputs, plan.allocation.noises, study.dataset.schema, tuple(levels), kept
-    )
     try:
         answered = study.curator.release(
             study.dataset,
@@ -303,7 +298,7 @@ def release_of_plan(
             request_id=name,
             sampling_rate=study.sampling_rate,
             delta=plan.delta,
-            post_processing=post_processing,
+            post_processing=_post_processing(plan, title),
             progress=progress,
             give_up=False,
             contents=None if study.analyst is None else contents_of(plan, plan.asked),
@@ -318,6 +313,14 @@ def release_of_plan(
             raise
         return release
     return _read(answered)
+
+
+def _post_processing(plan: PlanFacts, title: str) -> PostProcessing:
+    """What is recorded with the numbers of a release: the plan that they answer, and what it is called."""
+    kept = {**predicted(plan), **({"title": title} if title else {})}
+    levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
+    schema = plan.study.dataset.schema
+    return PostProcessing(plan.design.outputs, plan.allocation.noises, schema, tuple(levels), kept)
 
 
 def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from farthing.accounting.event_price import delta_up
-from farthing.ledger import Entry, Ledger
-from farthing.ledger.entries import epsilon_of
+from farthing.ledger import Entry, Ledger, Receipt
 from farthing.ledger.table_versions import Version
 from farthing.study.release import answer_facts, answer_subject
 
@@ -105,7 +103,8 @@ def release_list(ledger: Ledger, account: str | None = None, last: int | None = 
 
 
 def _record(ledger: Ledger, entry: Entry, version: Version | None, request: int | None) -> ReleaseRecord:
-    facts = answer_facts(ledger, entry.request_id)
+    facts, receipt = answer_facts(ledger, entry.request_id), Receipt.of(ledger.id, entry)
+    assert receipt is not None  # of what was released there is one
     plan = facts["plan"] if isinstance(facts.get("plan"), Mapping) else {}
     asked_as = "" if request is None else ledger.requests.one(request).title
     return ReleaseRecord(
@@ -117,6 +116,6 @@ def _record(ledger: Ledger, entry: Entry, version: Version | None, request: int 
         version,
         entry.analyst or entry.actor,
         entry.when,
-        epsilon_of(entry.body["nano"]),
-        delta_up(entry.body["units"]),
+        receipt.epsilon,
+        receipt.delta,
     )
