@@ -45,6 +45,8 @@ _SAME = 1e-7  # relative difference of two standard errors that are the same
 _AIM = 1e-6  # by so much a kept error is put below what it was
 _STRIDE = 1.5  # times the step to there: what it takes from others makes them say less once more
 _NARROWED = 12  # how often the noise of what is kept is lowered
+_CLIMBS = 8  # how often noise is lowered again, until nearly all that the ledger has left is taken
+_NEARLY_ALL = 0.999
 _TURNS = 24  # how often noise is raised until the proof fits, before a plain sum of epsilons is tried
 
 Usage = Callable[[Event, float], float]
@@ -52,6 +54,9 @@ Usage = Callable[[Event, float], float]
 
 What a clock pays grows with the square of how strong noises are; so does this part.
 """
+
+
+Seen = tuple[tuple[float, float], tuple[float, float]]
 
 
 class Unadmitted(Unmet):
@@ -372,6 +377,7 @@ def _fitting(
     """
     limit, target = problem.limit_nano / NANO, search.target
     division: Division | None = None
+    refused = math.inf, math.inf  # the least target that the ledger did not admit, and what it would take
     requirements = requirements or Requirements(problem, model, search)
     for turn in range(_TURNS):
         lower = replace(search, target=target)
@@ -379,11 +385,14 @@ def _fitting(
         made = _made(problem, model, division)
         taken = usage(made.event, problem.delta) if usage is not None and made.fits else 1.0
         if made.fits and taken <= 1:
+            made = _as_much_as_admitted(made, lower, usage, ((target, taken), refused))
+            division = made.division
             seen = search.delta <= search.target or below(search, division)
             return made if seen else _at_least_even(made, search, usage)
         if made.fits and is_cheapest:
             raise Unadmitted(division.cost, requirements.limits_of(division))
         over = made.cost.upper / limit if limit > 0 else math.inf
+        refused = (target, taken) if made.fits else refused
         if not over < 2:
             target /= 2
         elif over > 1:
@@ -398,6 +407,31 @@ def _fitting(
         if made.fits and _admitted(made, usage):
             return made
     raise _too_dear(problem, made.inner_cost.upper)
+
+
+def _as_much_as_admitted(made: Allocation, search: Search, usage: Usage | None, seen: Seen) -> Allocation:
+    """The allocation, or the same shares of a larger target, below the one that was refused.
+
+    What a clock takes grows faster than the square where little of it is left, so that the way down goes too far.
+    `seen` has the targets that were admitted and refused, and what they take, or would.
+    """
+    (low, taken), (high, wanted) = seen
+    if usage is None or not made.problem.on_clock or made.problem.requirements:
+        return made
+    for _ in range(_CLIMBS):
+        if not (taken < _NEARLY_ALL and low < _NEARLY_ALL * high and wanted < math.inf):
+            break
+        place = math.log(_NEARLY_ALL / taken) / math.log(wanted / taken)
+        target = low * (high / low) ** min(max(place, 0.05), 0.95)
+        other = _made(made.problem, made.model, search.rescaled(made.division, target))
+        more = usage(other.event, other.problem.delta)
+        if more <= 1 and other.fits:
+            made, low, taken = other, target, more
+        elif more > 1:
+            high, wanted = target, more
+        else:
+            break
+    return made
 
 
 def _at_least_even(made: Allocation, search: Search, usage: Usage | None) -> Allocation:
