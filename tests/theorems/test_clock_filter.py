@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
+from benchmarks.clock_games import ClockAfterSums, PlainSquares, StaleClock
 
 from adaptive_adversary import Adversary, NaturalFilter
 from farthing.accounting import compose
 from farthing.accounting.filters import BasicFilter, ClockFilter, FullyAdaptiveFilter, RenyiFilter
 from farthing.accounting.filters.clock_costs import CLOCK_UNITS
-from farthing.numerics.bounds import exact
 from farthing.privacy import (
-    ApproxDP,
     Composed,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -41,38 +39,7 @@ def test_no_adaptive_strategy_exceeds_delta(epsilon: float, delta: float, menu: 
     assert Adversary(menu, epsilon).delta(ClockFilter(epsilon, delta, leak=0)) <= delta
 
 
-@dataclass(frozen=True, repr=False)
-class KeptClock(ClockFilter):
-    """A planted fault: a charge that only plain sums admit leaves the clock as it was."""
-
-    def _spend(self, event: Event, count: int) -> None:
-        before = self._clock
-        super()._spend(event, count)
-        if self._clock is None and self._plain_sum_fits():
-            self._set(_clock=before)
-
-
-@dataclass(frozen=True, repr=False)
-class ClockAfterSums(ClockFilter):
-    """A planted fault: the clock starts when plain sums end."""
-
-    def _spend(self, event: Event, count: int) -> None:
-        if not self._plain_sum_fits():
-            super()._spend(event, count)
-
-
-@dataclass(frozen=True, repr=False)
-class PlainSquares(ClockFilter):
-    """A planted fault: a charge takes the square of its epsilon, whatever is left of the clock."""
-
-    def _spend(self, event: Event, count: int) -> None:
-        assert isinstance(event, ApproxDP) and count == 1
-        cost = math.ceil(exact(event.epsilon) ** 2 * CLOCK_UNITS)
-        if self._clock is not None:
-            self._set(_clock=self._clock - cost if cost <= self._clock else None)
-
-
-@pytest.mark.parametrize("planted", [KeptClock, ClockAfterSums])
+@pytest.mark.parametrize("planted", [StaleClock, ClockAfterSums])
 def test_a_clock_beside_sums_that_it_does_not_see_is_caught(planted: type[ClockFilter]) -> None:
     assert Adversary(((4, 0.0), (15, 0.0)), 2.0).delta(planted(2.0, 0.004, leak=0)) > 2 * 0.004
 

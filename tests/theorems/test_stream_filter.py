@@ -14,6 +14,7 @@ import pytest
 from benchmarks.clock_games import Game, Question, played
 from benchmarks.clock_streams import drawn_stream
 from benchmarks.stream_games import FAULTS, Coarse, for_game, stream_games
+from benchmarks.stream_limits import TwoSizes
 
 from farthing.accounting import compose
 from farthing.accounting.filters import ClockFilter, StreamFilter, stream_table
@@ -174,3 +175,14 @@ def test_where_all_sizes_are_too_small_for_a_menu_the_clock_is_whole(make: Calla
 def test_a_largest_charge_above_the_budget_is_refused() -> None:
     with pytest.raises(InvalidValue, match="largest"):
         StreamFilter(1.0, 1e-9, largest=1.5)
+
+
+def test_no_filter_promises_95_of_100_charges_of_every_stream() -> None:
+    """Theorem 7, and that its programme knows what could have been fixed in advance."""
+    game = TwoSizes(1.0, 1e-9, 0.02, 2)
+    assert game.fixed[0] == 88 and len(game.fixed) == 28
+    for large in (0, 9, 20):
+        for more, fits in ((0, True), (1, False)):
+            charges = compose([0.04, 0.02], counts=[large, game.fixed[large] + more])
+            assert (charges.epsilon_at(1e-9).upper <= 1.0) == fits
+    assert game.reached(0.95) > 1.4 and game.reached(1.0) > 2.2 and game.reached(0.85) < 1
