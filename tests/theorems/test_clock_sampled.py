@@ -63,6 +63,27 @@ def test_what_is_paid_is_enough_in_both_orders_and_a_tenth_less_is_not(event: Sa
             assert less.worst([mpf(0), points(event, level)[2]]) > ROUNDING
 
 
+@pytest.mark.parametrize(("event", "level"), EVENTS[:5], ids=repr)
+def test_sums_of_moments_are_the_sums_over_losses(event: Sampled, level: Fraction) -> None:
+    """Far out too, where little is left of V; and a term that is forgotten would be seen."""
+    with sampled_cost.precision(160):
+        pair = sampled_cost._pair_of(event, Fraction(LEAK, CLOCK_UNITS))
+        assert pair is not None
+        beside, s = sampled_cost._Beside.of(pair, level), arb(level.numerator) / level.denominator
+        assert len(beside.far) < len(pair.atoms)
+        for z in (-7, -3, 0, 2, 6):
+            x = z * s.sqrt()
+            slowly = sum((mass * sampled_cost.tilted_curve(x + loss, s) for loss, mass in pair.atoms), arb(0))
+            slowly += (x / 2).exp() * pair.infinite - sampled_cost.tilted_curve(x, s)
+            raised = beside.raised(x)
+            assert raised.overlaps(slowly) and raised.rad() <= abs(slowly) * 1e-6
+            short = beside._replace(moments=(*beside.moments[:3], arb(0), *beside.moments[4:]))
+            assert not short.raised(x).overlaps(slowly)
+        epsilon, beyond = float(2 * s.sqrt()), pair.beyond()
+        far = [mass * (abs(loss) / 2).exp() for loss, mass in pair.atoms if abs(loss) > epsilon and mass > 0]
+        assert beyond(epsilon) >= sum(far, pair.infinite) * (1 - 1e-12)
+
+
 def test_one_order_alone_would_be_too_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: the milder order's curve on both sides. The other order exceeds what it pays for."""
     event, level = Sampled(RandomizedResponse(2.0), 0.1), Fraction(1, 2)
@@ -182,5 +203,5 @@ def test_a_bend_the_wrong_way_lowers_no_bound_of_the_far_tail() -> None:
     """Points of curves are rounded one by one: a chord may bend by the last digit, and have a mass below 0 there."""
     atoms = [(1.0, 0.1), (2.0, -1e-3), (-1.5, 0.05), (0.0, 0.85)]
     pair = sampled_cost._Pair(tuple((arb(loss), arb(mass)) for loss, mass in atoms), arb(0))
-    assert float(pair.beyond(1.2)) == pytest.approx(0.05 * math.exp(0.75))
-    assert pair.beyond(1.8) == 0
+    assert float(pair.beyond()(1.2)) == pytest.approx(0.05 * math.exp(0.75))
+    assert pair.beyond()(1.8) == 0

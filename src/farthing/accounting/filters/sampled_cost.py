@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -22,6 +24,9 @@ _WITHIN = 24  # chords of the curve of a pure event
 _MOST_NODES = 96
 _CELLS = (4, 24)  # on each side of 0, at least and at most
 _HALVINGS = 11
+_TERMS = 36  # of Taylor sums
+_STRIDE = 1.02
+_SPARE = 1e-7  # of what doubles are asked for beyond what is checked
 
 
 class Spare(NamedTuple):
@@ -88,6 +93,9 @@ def sampled_cost(event: Sampled, level: Fraction, leak: Fraction) -> Fraction | 
         of log b.
         Here k is replaced by a larger function: d and d' by their chords, as functions of e^e, between finitely many
         points, and by a constant after the last. The curve of a sample follows from that of the event, point by point.
+        The mean of H_t(x + l) over losses l that are small beside r = sqrt(t) is a Taylor sum of moments. H_t is a
+        mixture of normal densities, so |H_t(x + z)| <= e^(R^2/2t) H_t(x + R) for |z| = R, and by Cauchy's estimate the
+        terms from n on sum up to at most e^(R^2/2t) H_t(x + R) E[|l/R|^n] / (1 - r/R) for losses up to r < R.
     Source: Theorem 5 on the page docs/clock.md, written for farthing. Curves of samples: `hockey_stick_divergence`.
         Chords: Doroshenko et al., arXiv:2207.04380 ("connect the dots").
     Assumes: neighbours add or remove one unit.
@@ -116,20 +124,31 @@ def _checked_cost(event: Sampled, level: Fraction, leak: Fraction) -> Fraction |
     """The least cost that passes the check, nearly."""
     with precision(_BITS):
         pair = _pair_of(event, leak)
-        least = None if pair is None else pair.least_cost(level)
-        if pair is None or least is None:
+        if pair is None:
+            return None
+        beside = _Beside.of(pair, level)
+        least = beside.least_cost(level)
+        if least is None:
             return None
         for growth in (2, 8):
-            check = _Check.of(pair, level, growth * least, leak)
+            check = _Check.of(pair, beside, level, growth * least, leak)
             if check is not None and check.holds(growth * least):
                 break
         else:
             return None
-        low, high = 1.0, float(growth)
-        for _ in range(_HALVINGS):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if check.holds(least * Fraction(middle)) else (middle, high)
-        return least * Fraction(high)
+        guess = least * Fraction(_least_factor(lambda factor: check.seems_to_hold(float(least) * factor), growth))
+        if guess < growth * least and check.holds(guess):
+            return guess
+        return least * Fraction(_least_factor(lambda factor: check.holds(least * Fraction(factor)), growth))
+
+
+def _least_factor(holds: Callable[[float], bool], growth: int) -> float:
+    """The least factor between 1 and `growth`, nearly, with which something holds; it does with `growth`."""
+    low, high = 1.0, float(growth)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 class _Pair(NamedTuple):
@@ -138,25 +157,62 @@ class _Pair(NamedTuple):
     atoms: tuple[tuple[Any, Any], ...]
     infinite: Any
 
-    def raised(self, x: Any, level: Any) -> Any:
-        """e^(x/2) (E[V(x + l, level)] - V(x, level))."""
-        beside = sum((mass * tilted_curve(x + loss, level) for loss, mass in self.atoms), arb(0))
-        return beside + (x / 2).exp() * self.infinite - tilted_curve(x, level)
-
-    def beyond(self, epsilon: float) -> Any:
-        """A bound of both curves at epsilon: all that has a larger loss, in either direction.
+    def beyond(self) -> Callable[[float], Any]:
+        """A bound of both curves at an epsilon: all that has a larger loss, in either direction.
 
         Chords of rounded points may bend the wrong way in the last digit, and have a mass below 0 there. What it takes
         away from a curve is not counted on.
         """
-        far = (mass * (abs(loss) / 2).exp() for loss, mass in self.atoms if not (abs(loss) <= epsilon or mass < 0))
-        return sum(far, self.infinite)
+        parts = [(float(abs(loss).upper()) * (1 + 2.0**-50), mass * (abs(loss) / 2).exp()) for loss, mass in self.atoms]
+        parts.sort(key=lambda part: part[0])
+        sizes, sums = [size for size, _ in parts], [self.infinite]
+        for _, mass in reversed(parts):
+            sums.append(sums[-1] if mass < 0 else sums[-1] + mass)
+        return lambda epsilon: sums[len(sizes) - bisect_right(sizes, epsilon)]
+
+
+class _Beside(NamedTuple):
+    """A pair beside Gaussian noise of a level: moments of its small losses, and its large losses one by one."""
+
+    level: Any
+    circle: Any  # the radius R of the Taylor sums
+    moments: tuple[Any, ...]
+    rest: Any  # E[|l/R|^n] / (1 - r/R) of the first n that is left out
+    far: tuple[tuple[Any, Any], ...]
+    infinite: Any
+
+    @classmethod
+    def of(cls, pair: _Pair, level: Fraction) -> _Beside:
+        s = ball(level)
+        near, circle = s.sqrt() / 4, s.sqrt() * 5 / 2
+        small = [(loss, mass) for loss, mass in pair.atoms if abs(loss) <= near]
+        far = tuple((loss, mass) for loss, mass in pair.atoms if not abs(loss) <= near)
+        moments, powers = [], [mass for _, mass in small]
+        for _ in range(_TERMS):
+            moments.append(sum(powers, arb(0)))
+            powers = [power * loss for power, (loss, _) in zip(powers, small, strict=True)]
+        rest = sum((abs(power) for power in powers), arb(0)) / circle**_TERMS / (1 - near / circle)
+        return cls(s, circle, tuple(moments), rest, far, pair.infinite)
+
+    def raised(self, x: Any) -> Any:
+        """e^(x/2) (E[V(x + l, level)] - V(x, level))."""
+        s = self.level
+        value, slope = tilted_with_slope(x, s)
+        wide = (self.circle**2 / (2 * s)).exp() * tilted_curve(x + self.circle, s) * self.rest
+        total = (self.moments[0] - 1) * value + self.moments[1] * slope + wide.union(-wide)
+        # H'' = H/4 + g with g = e^(-level/8) times the normal density; the coefficients of both, one after the other.
+        density, before = (-s / 8 - x**2 / (2 * s)).exp() / (2 * arb.pi() * s).sqrt(), arb(0)
+        for n, moment in enumerate(self.moments[2:]):
+            value, slope = slope, (value / 4 + density) / ((n + 1) * (n + 2))
+            total += moment * slope
+            density, before = -(x * density + before) / (s * (n + 1)), density
+        total += sum((mass * tilted_curve(x + loss, s) for loss, mass in self.far), arb(0))
+        return total + (x / 2).exp() * self.infinite
 
     def least_cost(self, level: Fraction) -> Fraction | None:
         """What it costs at x = 0: the least that any check could find."""
-        s = ball(level)
-        far = tilted_curve(arb(0), s) + self.raised(arb(0), s)
-        cost = lower_fraction(8 * far.erfinv() ** 2 - s) if far < 1 else None
+        far = tilted_curve(arb(0), self.level) + self.raised(arb(0))
+        cost = lower_fraction(8 * far.erfinv() ** 2 - self.level) if far < 1 else None
         return cost if cost is not None and cost > 0 else None
 
 
@@ -215,23 +271,44 @@ class _Check(NamedTuple):
     middles: list[tuple[Any, Any, Any]]
 
     @classmethod
-    def of(cls, pair: _Pair, level: Fraction, most: Fraction, leak: Fraction) -> _Check | None:
+    def of(cls, pair: _Pair, beside: _Beside, level: Fraction, most: Fraction, leak: Fraction) -> _Check | None:
         """For costs up to `most`: the larger the cost, the larger X must be."""
-        s, longest = ball(level), ball(level + most)
+        s, longest, beyond = ball(level), ball(level + most), pair.beyond()
+        half, least = float_up(level) / 2, float(leak)
         last = math.sqrt(float(level + most)) + float(level)
-        while not (tilted_curve(-arb(last), longest) - tilted_curve(-arb(last), s)) * arb(last / 2).exp() + pair.beyond(
-            last - float_up(level) / 2
+        # What doubles find is only where to begin.
+        sizes = float(level + most), float(level)
+        while (_rise(-last, *sizes)[0] * math.exp(last / 2) + float(beyond(last - half))) > least and last < 1e3:
+            last *= _STRIDE
+        while not (
+            (tilted_curve(-arb(last), longest) - tilted_curve(-arb(last), s)) * arb(last / 2).exp()
+            + beyond(last - half)
         ) <= ball(leak):
-            last *= 1.02
+            last *= _STRIDE
             if not last < 100 * (1 + float(level)):
                 return None
         cells = math.ceil(4 * last * math.sqrt(float(most)) / float(level))
         cells = min(max(cells, _CELLS[0]), _CELLS[1])
         ends = [last * n / cells for n in range(-cells, cells + 1)]
-        raised = [pair.raised(arb(x), s) for x in ends]
+        raised = [beside.raised(arb(x)) for x in ends]
         middles = [(arb(left) + arb(right)) / 2 for left, right in pairwise(ends)]
         logs = [r.log() + arb(x) ** 2 / (2 * s) for r, x in zip(raised, ends, strict=True)]
         return cls(s, ends, logs, [(x, *tilted_with_slope(x, s)) for x in middles])
+
+    def seems_to_hold(self, cost: float) -> bool:
+        """The same as `holds` in doubles, with a little to spare: to find a cost that is worth a check."""
+        level = float(self.level)
+        for n, (middle, _, _) in enumerate(self.middles):
+            x = float(middle)
+            rise, rise_slope = _rise(x, level + cost, level)
+            if not rise > 0:
+                return False
+            slope = rise_slope / rise + x / level
+            height = math.log(rise) + x**2 / (2 * level)
+            ends = ((self.ends[m], float(self.logs[m])) for m in (n, n + 1))
+            if not all(value + _SPARE <= height + slope * (end - x) for end, value in ends):
+                return False
+        return True
 
     def holds(self, cost: Fraction) -> bool:
         """Whether log a lies below tangents of log b, cell by cell. (A ball that says nothing is not below.)"""
@@ -245,3 +322,17 @@ class _Check(NamedTuple):
             if not all(bool(value <= height + slope * (x - middle)) for x, value in ends):
                 return False
         return True
+
+
+def _rise(x: float, longer: float, shorter: float) -> tuple[float, float]:
+    """H_longer - H_shorter and its slope, in doubles; it is even, and to the left of 0 it keeps its digits."""
+    (after, after_slope), (before, before_slope) = (_tilted_in_doubles(-abs(x), s) for s in (longer, shorter))
+    rise_slope = after_slope - before_slope
+    return after - before, rise_slope if x < 0 else -rise_slope
+
+
+def _tilted_in_doubles(x: float, s: float) -> tuple[float, float]:
+    root = math.sqrt(s)
+    rising = math.exp(x / 2) * math.erfc(-(x / root + root / 2) / math.sqrt(2)) / 2
+    falling = math.exp(-x / 2) * math.erfc(-(x / root - root / 2) / math.sqrt(2)) / 2
+    return rising - falling, (rising + falling) / 2
