@@ -13,6 +13,13 @@ from typing import Any
 from farthing.adaptive.query_session import Answer
 from farthing.client.http_connection import WAIT, Connection, awaited, part, refusal_of
 from farthing.client.remote_plan import RemotePlan, release_from
+from farthing.client.remote_series import (
+    RemoteSeries,
+    RemoteSeriesPlan,
+    opened_series,
+    series_plan_from,
+    series_words,
+)
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Budget
 from farthing.numerics.bounds import number_text
@@ -121,14 +128,14 @@ def opened(
     return RemoteQuerySession(connection, view)
 
 
-def name_of(body: Mapping[str, Any]) -> str:
+def name_of(body: Mapping[str, Any], kind: str = "answers") -> str:
     """The name of a session that was given none: the same arguments resume the session.
 
     >>> name_of({"dataset": "people", "alpha": 0.05}) == name_of({"alpha": 0.05, "dataset": "people"})
     True
     """
     words = json.dumps(body, sort_keys=True, default=str)
-    return f"answers-{hashlib.sha256(words.encode()).hexdigest()[:24]}"
+    return f"{kind}-{hashlib.sha256(words.encode()).hexdigest()[:24]}"
 
 
 def plan_from(view: Mapping[str, Any]) -> RemoteQuerySessionPlan:
@@ -236,6 +243,45 @@ class RemoteStudy:
         """
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return opened(self.connection, body, request_id, progress)
+
+    def series_plan(
+        self,
+        count: Statistic | str | None = None,
+        *,
+        date: str,
+        steps: int,
+        every: str = "month",
+        first: str | None = None,
+        by: str | Sequence[str] | None = None,
+        epsilon: float | None = None,
+        append_only: bool = False,
+        confidence: float = 0.95,
+    ) -> RemoteSeriesPlan:
+        """What `series` with the same arguments would cost, and the error of every period; nothing is spent."""
+        body = series_words(self.name, count, date, steps, every, first, by, epsilon, append_only, confidence)
+        return series_plan_from(self.connection.post("/series/price", body))
+
+    def series(
+        self,
+        count: Statistic | str | None = None,
+        *,
+        date: str,
+        steps: int,
+        every: str = "month",
+        first: str | None = None,
+        by: str | Sequence[str] | None = None,
+        epsilon: float | None = None,
+        append_only: bool = False,
+        confidence: float = 0.95,
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RemoteSeries:
+        """Charge once for counts and running totals of all periods; `series.update()` releases those that are over.
+
+        The same arguments, or the same `request_id`, resume the series.
+        """
+        body = series_words(self.name, count, date, steps, every, first, by, epsilon, append_only, confidence)
+        return opened_series(self.connection, body, request_id or name_of(body, "series"), progress)
 
     # Their old names; deprecated, they go with 1.0.
     answerer_plan, answerer = query_session_plan, query_session

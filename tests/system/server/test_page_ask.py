@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from farthing.server.schemas.dataset_schema import Declaration
+from farthing.server.services.dataset_registry import register
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
 
@@ -119,3 +121,35 @@ def test_an_auditor_is_told_that_asking_is_not_for_them(new_page: NewPage, site:
     go(page, site, "#/ask/people")
     expect(page.get_by_text("Your role cannot ask questions")).to_be_visible()
     assert page.get_by_role("button", name="Open the session").count() == 0
+
+
+def test_a_running_series_is_planned_opened_and_continued(new_page: NewPage, site: Site) -> None:
+    rows = [f"p{n},2024-{n % 12 + 1:02d}-15,{'FM'[n % 2]}" for n in range(600)]
+    table = "\n".join(["person,admitted,sex", *rows, ""])
+    (site.settings.data / "registry.csv").write_text(table, encoding="utf-8")
+    columns = {"admitted": {"range": ["2024-01-01", "2033-12-31"]}, "sex": {"categories": ["F", "M"]}}
+    about = {"name": "registry", "source": "registry.csv", "unit": "person", "max_rows": 1, "columns": columns}
+    register(site.state, site.caller("ada"), Declaration.model_validate({**about, "epsilon": 1.0, "delta": 1e-9}))
+    page = new_page("ada")
+    go(page, site, "#/series/registry", "Running series of registry")
+    page.get_by_label("For how many periods?").fill("0")
+    page.get_by_role("button", name="Show the errors").click()
+    expect(page.get_by_role("group", name="One entry is missing or wrong")).to_be_focused()
+    page.get_by_label("For how many periods?").fill("60")
+    page.get_by_label("First period").fill("2024-01")
+    page.get_by_label("Rows are only ever added to this table").check()
+    page.get_by_label("What all periods together may cost").fill("0.5")
+    page.get_by_role("button", name="Show the errors").click()
+    expect(page.get_by_role("img", name=re.compile("^The error of 60 months, from 2024-01 to 2028-12"))).to_be_visible()
+    expect(page.get_by_text("All 60 periods together cost epsilon 0.5")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
+    page.get_by_role("button", name="Open it …").click()
+    page.get_by_role("button", name=re.compile("^Open it and spend")).click()
+    page.get_by_role("button", name="Release 2024-01").click()
+    expect(page.get_by_role("row", name=re.compile("^2024-01"))).to_have_count(1)
+    page.get_by_role("button", name=re.compile("^Release all")).click()
+    expect(page.get_by_role("row", name=re.compile("^2024-12"))).to_have_count(1)
+    assert site.state.root.budget("registry").spent_upper == pytest.approx(0.5, abs=1e-6)
+    assert faults_of_all_looks(page) == {}
+    page.get_by_role("link", name="All series of registry").click()
+    expect(page.get_by_role("row", name=re.compile("It is open: all its periods are paid for"))).to_be_visible()

@@ -140,6 +140,12 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("POST", f"{_V}/sessions"): Rule(SPENDERS, "spend"),
     ("GET", f"{_V}/sessions/{{id}}"): Rule(ALL, "read"),
     ("POST", f"{_V}/sessions/{{id}}/ask"): Rule(SPENDERS, "spend"),
+    # Running series.
+    ("POST", f"{_V}/series/price"): Rule(ALL, "plan"),
+    ("GET", f"{_V}/series"): Rule(ALL, "read"),
+    ("POST", f"{_V}/series"): Rule(SPENDERS, "spend"),
+    ("GET", f"{_V}/series/{{id}}"): Rule(ALL, "read"),
+    ("POST", f"{_V}/series/{{id}}/release"): Rule(SPENDERS, "spend"),
     # The ledger.
     ("GET", f"{_V}/ledger"): Rule(ALL, "read"),
     ("GET", f"{_V}/ledger/entries"): Rule(ALL, "read"),

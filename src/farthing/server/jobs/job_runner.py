@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import (
@@ -27,6 +28,7 @@ from farthing.server.http.error_envelope import error_of
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import declaration_of, study_of
 from farthing.server.services.plan_prices import plan_of_draft, study_of_draft
+from farthing.server.services.series_service import series_options
 from farthing.server.services.session_service import session_options
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
@@ -116,10 +118,34 @@ def run_session(job: Job, state: State, progress: Callable[[float], None]) -> No
         raise RequestRefused("conflict", str(refusal), facts) from None
 
 
+def run_series(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Open the running series of a job, unless it was paid for before; its periods are released one by one."""
+    from farthing.study.sessions.series_sessions import open_series, series_plan
+
+    if state.root.stored(job.id) is not None:
+        return
+    study, options = study_of(state, owner_of(job), job.dataset), series_options(job.asked)
+    price, confirmed = series_plan(study, options).epsilon, job.limits.get("confirmed_epsilon")
+    if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
+        raise RequestRefused(
+            "conflict",
+            f"the series would cost epsilon={ceiling(price)} now, and {confirmed:.6g} was confirmed; nothing was "
+            "spent. Look at the price again.",
+            {"requested": price, "confirmed": confirmed, "way_out": "confirm what it costs now"},
+        )
+    progress(0.0)
+    open_series(study, replace(options, epsilon=price), job.id)
+
+
 Progress = Callable[[float], None]
 Kind = Callable[[Job, State, Progress], None]
 
-KINDS: dict[str, Kind] = {rows.RELEASE: run_release, rows.SESSION: run_session, rows.ROW_COUNT: run_row_count}
+KINDS: dict[str, Kind] = {
+    rows.RELEASE: run_release,
+    rows.SESSION: run_session,
+    rows.ROW_COUNT: run_row_count,
+    rows.SERIES: run_series,
+}
 """What each kind of job does. It charges under `job.id` (a count of rows under a name of its own), and calls `progress`
 right before that: a job that another worker has taken over is stopped there."""
 

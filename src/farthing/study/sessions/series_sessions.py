@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.adaptive.monitor import Watched, watched
-from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan, plan_running_series
+from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan, SeriesStep, plan_running_series
 from farthing.curator.session_records import LedgerJournal, Session, stored_session
 from farthing.data import Dataset, Dates, Histogram
 from farthing.errors import InvalidValue
@@ -24,6 +24,16 @@ from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release_request import own_name
 from farthing.study.sessions.monitor_sessions import private_counts, refuse_unlike
 from farthing.study.study_account import StudyAccount, refuse_sample
+
+__all__ = [
+    "RunningSeries",
+    "RunningSeriesPlan",
+    "SeriesOptions",
+    "SeriesStep",
+    "open_series",
+    "series_name",
+    "series_plan",
+]
 
 _PRICE = ("epsilon", "delta", "strategy", "kind", "parameter")
 _KEPT = "series"

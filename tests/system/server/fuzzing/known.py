@@ -97,6 +97,8 @@ class Known:
         elif (method, address) == ("POST", "/sessions"):
             self.note("session", user, body["id"])
             self.asked[body["id"]] = sent
+        elif (method, address) == ("POST", "/series"):
+            self.note("series", user, body["id"])
         elif (method, address) == ("POST", "/requests"):
             for owner in (user, ""):
                 self.note("request", owner, str(body["id"]))

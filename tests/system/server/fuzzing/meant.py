@@ -187,6 +187,19 @@ def _session(mind: Mind) -> Wish:
     return Wish(body={**drafts.session(mind.draw), "request_id": mind.known.fresh(), "wait": 20.0})
 
 
+def _series(mind: Mind) -> dict[str, Any]:
+    """Counts of a year that is long over: some of its months can be released."""
+    body: dict[str, Any] = {"dataset": "people", "date": "joined", "steps": 12, "first": "2020-01", "epsilon": 0.5}
+    if mind.plain:
+        return body
+    more: dict[str, Any] = mind.draw.choice(({}, {"append_only": True}, {"by": ["sex"]}, {"where": "age >= 18"}))
+    return body | more
+
+
+def _open_series(mind: Mind) -> Wish:
+    return Wish(body={**_series(mind), "request_id": mind.known.fresh(), "wait": 20.0})
+
+
 def _ask(mind: Mind) -> Wish:
     session = mind.one("session")
     opened = mind.known.asked.get(session, {"dataset": "people", "columns": ["sex"]})
@@ -310,6 +323,11 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/sessions"): _session,
     ("GET", f"{V}/sessions/{{id}}"): lambda mind: Wish({"id": mind.one("session")}, {"limit": 3}),
     ("POST", f"{V}/sessions/{{id}}/ask"): _ask,
+    ("POST", f"{V}/series/price"): lambda mind: Wish(body=_series(mind)),
+    ("GET", f"{V}/series"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
+    ("POST", f"{V}/series"): _open_series,
+    ("GET", f"{V}/series/{{id}}"): lambda mind: Wish({"id": mind.one("series")}),
+    ("POST", f"{V}/series/{{id}}/release"): lambda mind: Wish({"id": mind.one("series")}, body={"until": "2020-03"}),
     ("GET", f"{V}/requests"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}, {"state": "open"}))),
     ("POST", f"{V}/requests"): _new_request,
     ("GET", f"{V}/requests/{{id}}"): _decided(None),

@@ -10,6 +10,7 @@ export const ROUTES = {
   plan: ["planner", ["dataset", "id"]],
   release: ["release", ["id"]],
   ask: ["ask", ["dataset", "id"]],
+  series: ["series", ["dataset", "id"]],
   requests: ["requests", ["id"]],
   ledger: ["ledger", ["dataset"]],
   learn: ["learn", []],

@@ -6,7 +6,7 @@ import { may, signOut } from "./login_session.js";
 import { go, link } from "./router.js";
 
 const NAVIGATION = [
-  ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask"]],
+  ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask", "series"]],
   ["requests", "Requests", ["requests"]],
   ["ledger", "Ledger", ["ledger"]],
   ["learn", "Learn", ["learn"]],
@@ -59,6 +59,7 @@ function DatasetTabs({ me, route }) {
     ["dataset", "About", true],
     ["plan", "Plan", true],
     ["ask", "Ask", may(me, "spend")],
+    ["series", "Series", true],
     ["ledger", "Ledger", true],
   ];
   return html`<nav class="tabs" aria-label=${"Dataset " + name}>
