@@ -77,6 +77,7 @@ def document_of(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
             "statistics": [{"kind": statistic.kind, **statistic.arguments} for statistic in asked],
             "expected": _written(plan.expected),
             "epsilon": plan.epsilon,
+            "dataset": plan.study.dataset.name,
             "draft": _draft(plan, asked),
             "odds": odds_sentence(plan.cost.upper, plan.delta),
             "plan": {**predicted(plan), "noises": noises},

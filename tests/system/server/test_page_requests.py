@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
+from system.server.browser import GRANT, PHONE, NewPage, Site, fits, go, screenshot, settled
 
 pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
 
@@ -59,6 +59,22 @@ def test_a_plan_is_asked_for_approved_and_released_on_the_page(new_page: NewPage
     assert site.state.root.budget("people").count == 1
     go(hers, site, f"#/requests/{number}")
     expect(hers.get_by_role("link", name="Read the answers")).to_be_visible()
+
+    his = new_page("bob")  # who has a grant, and asks for more than it holds
+    go(his, site, "#/plan/people")
+    his.get_by_role("button", name="+ How many of each sex").click()
+    expect(his.get_by_role("button", name="Release …")).to_be_visible()
+    his.get_by_label("Ask a curator, beside my grant").check()
+    expect(his.get_by_role("button", name="Release …")).to_have_count(0)
+    his.get_by_role("slider", name="This plan may use").press("End")
+    expect(his.locator("#plan-proof")).to_have_text("proven")
+    assert faults_of_all_looks(his) == {}
+    his.get_by_role("button", name="Ask a curator …").click()
+    his.get_by_label("What are the answers for?").fill("more than my grant")
+    his.get_by_role("button", name=re.compile("^Ask for")).press("Enter")
+    expect(his.get_by_role("heading", name="Waiting for a curator")).to_be_visible()
+    (asked,) = site.state.root.requests.all("people", "open")
+    assert asked.analyst == "bob" and asked.epsilon > GRANT[0]
 
 
 def test_a_curator_declines_with_a_reason_and_grants_a_policy(new_page: NewPage, site: Site) -> None:

@@ -20,7 +20,7 @@ from farthing.server.jobs.job_worker import Worker
 from farthing.server.services import webhook as webhook_module
 from farthing.server.services.webhook import MOMENT, SIGNATURE, Webhook
 from farthing.server.settings import WebhookSettings
-from unit.server.conftest import DATASET, HERE, Served, waited_for
+from unit.server.conftest import DATASET, HERE, Served, people_csv, waited_for
 
 API = "/api/v1"
 SECRET = "a secret that is long enough"
@@ -190,6 +190,31 @@ def test_a_policy_covers_what_it_names_over_http_too(served: Served, zoe: TestCl
     assert code(curator.put(path, json={"epsilon": 0.1, "expires": "2020-01-01"})) == (422, "invalid_value")
 
 
+def test_a_request_for_a_dataset_with_another_account_is_asked_changed_and_released(
+    served: Served, zoe: TestClient, curator: TestClient
+) -> None:
+    (served.settings.data / "clinic.csv").write_text(people_csv(), encoding="utf-8")
+    columns = {"sex": {"categories": ["F", "M"]}}
+    new = {"name": "clinic", "source": "clinic.csv", "account": "patients", "columns": columns, "epsilon": 1.0}
+    assert curator.post(f"{API}/datasets", json=new).status_code == 201
+    curator.put(f"{API}/datasets/clinic/grants/zoe", json={"epsilon": 0.0})
+    request = asked(zoe, dataset="clinic")
+    assert (request["dataset"], request["draft"]["dataset"]) == ("clinic", "clinic")
+    assert not any("expected=" in each for each in request["assumptions"])
+    listed = curator.get(f"{API}/requests", params={"dataset": "clinic"}).json()["requests"]
+    assert [each["id"] for each in listed] == [request["id"]]
+    other = {**request["draft"], "dataset": DATASET}
+    assert code(decided(curator, request, "change", draft=other, reason="elsewhere")) == (409, "conflict")
+    changed = decided(curator, request, "change", draft={**request["draft"], "epsilon": 0.02}, reason="less will do")
+    assert changed.json()["state"] == "approved", changed.text
+    done = release(zoe, request=request["id"], request_id=changed.json()["name"])
+    assert done.status_code == 200 and served.state.root.budget("patients").count == 1
+    policy = curator.put(f"{API}/datasets/clinic/policies/zoe", json={"epsilon": 0.05})
+    assert policy.status_code == 200 and policy.json()["dataset"] == "patients"
+    assert len(zoe.get(f"{API}/policies", params={"dataset": "clinic"}).json()["policies"]) == 1
+    assert curator.put(f"{API}/datasets/patients/policies/zoe", json={"epsilon": 0.0}).status_code == 200
+
+
 def _session(**changes: Any) -> dict[str, Any]:
     asks = {"dataset": DATASET, "alpha": 0.4, "queries": 5, "columns": ["sex"], "rows": 100_000, "epsilon": 0.5}
     return {**asks, **changes}
@@ -207,6 +232,11 @@ WALK: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("POST", f"{API}/datasets/{{name}}/rows"): [{"request_id": "walk-rows", "wait": 30, "share": 0.5}],
     ("POST", f"{API}/sessions"): [{**_session(), "request_id": "walk-session", "wait": 30}],
     ("POST", f"{API}/sessions/{{id}}/ask"): [{"question": "sex = 'F'"}],
+    # test_series.py has the same of a table with dates.
+    ("POST", f"{API}/series"): [
+        {"dataset": DATASET, "date": "age", "steps": 12, "request_id": "walk-series", "wait": 30}
+    ],
+    ("POST", f"{API}/series/{{id}}/release"): [{}],
 }
 
 

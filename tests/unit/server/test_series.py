@@ -107,11 +107,16 @@ def test_a_series_is_continued_by_whom_it_belongs_to(
     zoe = served.signed_in("zoe")
     assert code(zoe.post(f"{API}/series/price", json=ASKED)) == (404, "not_found")  # she has no grant
     assert code(zoe.post(f"{API}/series", json={**ASKED, "request_id": "hers"})) == (404, "not_found")
+    served.state.ledger(served.caller("ada")).grant("patients", "zoe", 0.0)  # she may ask, and spend nothing
+    before = spent(served)
+    refused = waited_for(zoe, f"{API}/series", {**ASKED, "request_id": "hers", "wait": 30})
+    assert code(refused) == (409, "budget_exceeded") and spent(served) == before
+    assert zoe.post(f"{API}/series/hers/release", json={}).status_code == 409
     for who in (zoe, auditor):
         refused = who.post(f"{API}/series/bob:bobs/release", json={})
         assert refused.status_code in (403, 404)
     assert code(zoe.get(f"{API}/series/bob:bobs")) == (404, "not_found")
-    assert zoe.get(f"{API}/series").json()["series"] == []
+    assert [line["id"] for line in zoe.get(f"{API}/series").json()["series"]] == ["zoe:hers"]
     assert code(auditor.post(f"{API}/series", json={**ASKED, "request_id": "x"})) == (403, "not_allowed")
     assert code(curator.post(f"{API}/series/bob:bobs/release", json={})) == (403, "not_allowed")
     steps = analyst.post(f"{API}/series/bobs/release", json={"until": "2024-02"}).json()["steps"]

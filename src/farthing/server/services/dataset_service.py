@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from farthing.errors import EngineError, FarthingError, InvalidValue, RequestRefused
-from farthing.ledger import Budget
+from farthing.ledger import Budget, PlanRequest
 from farthing.numerics.bounds import number_text, rounded_down_text, rounded_up_text
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
@@ -65,6 +65,21 @@ def all_declarations(store: Store) -> list[StoredDeclaration]:
     with store.reading() as connection:
         rows = connection.execute(sa.select(declarations).order_by(declarations.c.name)).all()
     return [StoredDeclaration(row.name, row.body, row.created_by, row.created) for row in rows]
+
+
+def account_of(store: Store, name: str) -> str:
+    """The account that pays for a dataset of this name; the name itself where there is none."""
+    declaration = declaration_of(store, name)
+    return name if declaration is None else declaration.account
+
+
+def requested_dataset(store: Store, request: PlanRequest) -> str:
+    """The dataset that a request reads: as it says itself, or the one that its account pays for."""
+    said = str(request.document.get("dataset", ""))
+    own = [each.name for each in all_declarations(store) if each.account == request.dataset]
+    if said in own or len(own) != 1:
+        return said if said in own else request.dataset
+    return own[0]
 
 
 def declare(store: Store, name: str, facts: Mapping[str, Any], by: str) -> StoredDeclaration:

@@ -17,6 +17,7 @@ from farthing.errors import RequestRefused
 from farthing.ledger import Stored
 from farthing.server.auth.permissions import Caller
 from farthing.server.services.app_state import State
+from farthing.server.services.dataset_service import account_of
 from farthing.server.store import Store, job_rows
 from farthing.server.store.job_rows import (
     RELEASED,
@@ -83,7 +84,7 @@ def submitted(
     if job is None:
         _refuse_crowd(state.store, who)
         stored = state.root.stored(name)
-        if stored is not None and not (_is_of(stored, who, dataset) and is_answer_to(stored)):
+        if stored is not None and not (_is_of(stored, who, account_of(state.store, dataset)) and is_answer_to(stored)):
             raise _other_words(request_id)
         job = add(state.store, name, who.name, who.role, kind, body)
     if (job.kind, job.body["digest"]) != (kind, digest):
@@ -200,10 +201,10 @@ def _refuse_crowd(store: Store, who: Caller) -> None:
         )
 
 
-def _is_of(stored: Stored, who: Caller, dataset: str) -> bool:
-    """Whether the caller has paid for it, and from this dataset's budget."""
+def _is_of(stored: Stored, who: Caller, account: str) -> bool:
+    """Whether the caller has paid for it, and from this account."""
     own = who.role != "analyst" or stored.charge.analyst == who.name
-    return own and stored.charge.dataset == dataset
+    return own and stored.charge.dataset == account
 
 
 def _other_words(request_id: str) -> RequestRefused:

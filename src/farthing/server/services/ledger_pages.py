@@ -24,7 +24,7 @@ from farthing.server.schemas.entry_schema import (
     VerificationView,
 )
 from farthing.server.services.app_state import State
-from farthing.server.services.dataset_service import declaration_of
+from farthing.server.services.dataset_service import account_of
 from farthing.server.services.ledger_history import iso_time
 from farthing.study.sessions import RoundId
 
@@ -48,7 +48,7 @@ def page(state: State, who: Caller, dataset: str | None, since: int, limit: int,
     """A page of entries: those after `since` in order, or those before it, the newest first."""
     ledger = state.ledger(who)
     if dataset is not None:
-        dataset = _account_of(state, dataset)
+        dataset = account_of(state.store, dataset)
         refuse_unknown(ledger, who, dataset)
     own = who.role == "analyst"
     # All are read and what is somebody else's is left out here, so that a page ends after so many in any case.
@@ -79,7 +79,7 @@ def _newest(root: Ledger, before: int) -> Iterator[Entry]:
 
 def burn_down(state: State, who: Caller, dataset: str, analyst: str | None) -> BurnDownView:
     """How a budget or a grant came to be what it is; analysts see their own grant."""
-    ledger, dataset = state.ledger(who), _account_of(state, dataset)
+    ledger, dataset = state.ledger(who), account_of(state.store, dataset)
     refuse_unknown(ledger, who, dataset)
     whose = who.name if who.role == "analyst" else analyst
     try:
@@ -92,12 +92,6 @@ def burn_down(state: State, who: Caller, dataset: str, analyst: str | None) -> B
         total=total,
         points=[_point(moment, whose is not None) for moment in state.history.moments(dataset, whose or "")],
     )
-
-
-def _account_of(state: State, name: str) -> str:
-    """The account that pays for a dataset of this name; the name itself where there is none."""
-    declaration = declaration_of(state.store, name)
-    return name if declaration is None else declaration.account
 
 
 def refuse_unknown(ledger: Ledger, who: Caller, dataset: str) -> None:

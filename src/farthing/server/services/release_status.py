@@ -26,7 +26,7 @@ from farthing.server.schemas.release_schema import (
     TableView,
 )
 from farthing.server.services.app_state import State
-from farthing.server.services.dataset_service import study_of
+from farthing.server.services.dataset_service import requested_dataset, study_of
 from farthing.server.services.job_queue import as_the_ledger_has_it, full_id, submitted, visible_job
 from farthing.server.services.plan_prices import asked_of_draft, study_of_draft
 from farthing.server.store.draft_rows import draft as saved_draft
@@ -288,7 +288,7 @@ def _submitted_request(state: State, who: Caller, body: ReleaseRequest, number: 
         who,
         kind=RELEASE,
         request_id=body.request_id,
-        dataset=request.dataset,
+        dataset=requested_dataset(state.store, request),
         asked={"request": number, "version": request.version},
         limits={"confirmed_epsilon": body.confirmed_epsilon, "plan": None},
         is_answer_to=is_answer_to,

@@ -26,17 +26,25 @@ from farthing.server.schemas.request_schema import (
     StepView,
 )
 from farthing.server.services.app_state import State
-from farthing.server.services.dataset_service import budget_view, declaration_of, not_there, study_of
+from farthing.server.services.dataset_service import (
+    account_of,
+    budget_view,
+    not_there,
+    requested_dataset,
+    study_of,
+)
 from farthing.server.services.plan_prices import plan_of_draft
 from farthing.study.plan_submission import changed
 
 MOST_LISTED = 500
+_IN_PYTHON = "; pass expected="  # what a script would say about an assumption
 
 
 def request_list(state: State, who: Caller, dataset: str | None, wanted: str | None) -> RequestsView:
     """The newest requests: an analyst's own, to others everybody's."""
-    requests = state.ledger(who).requests.all(dataset, wanted)
-    return RequestsView(requests=[RequestLine(**_line(each)) for each in reversed(requests[-MOST_LISTED:])])
+    account = None if dataset is None else account_of(state.store, dataset)
+    requests = state.ledger(who).requests.all(account, wanted)
+    return RequestsView(requests=[RequestLine(**_line(state, each)) for each in reversed(requests[-MOST_LISTED:])])
 
 
 def request_view(state: State, who: Caller, number: int) -> RequestView:
@@ -70,10 +78,11 @@ def approve(state: State, who: Caller, number: int, body: Approval) -> RequestVi
 def change(state: State, who: Caller, number: int, body: ChangedRequest) -> RequestView:
     """Allow another plan in its place."""
     before = _request(state, who, number)
-    if body.draft.dataset != before.dataset:
-        raise RequestRefused("conflict", f"request {number} is about {before.dataset!r}, and the draft is not.")
+    about = requested_dataset(state.store, before)
+    if body.draft.dataset != about:
+        raise RequestRefused("conflict", f"request {number} is about {about!r}, and the draft is not.")
     asking = Caller(before.analyst, "analyst", SCOPES_OF_ROLE["analyst"], "request")
-    plan = plan_of_draft(study_of(state, asking, before.dataset).on_request(), body.draft)
+    plan = plan_of_draft(study_of(state, asking, about).on_request(), body.draft)
     with _as_conflict():
         request = changed(plan, plan.asked, number, body.reason, body.expires, state.ledger(who).requests)
     return _notified(state, who, "request.changed", request)
@@ -97,20 +106,26 @@ def withdraw(state: State, who: Caller, number: int) -> RequestView:
 
 def policy_list(state: State, who: Caller, dataset: str | None) -> PoliciesView:
     """The policies that somebody may see."""
-    if dataset is not None and declaration_of(state.store, dataset) is None:
-        raise not_there(dataset)
-    return PoliciesView(policies=[_policy_view(each) for each in state.ledger(who).requests.policies(dataset)])
+    account = None if dataset is None else _known_account(state, dataset)
+    return PoliciesView(policies=[_policy_view(each) for each in state.ledger(who).requests.policies(account)])
 
 
 def grant_policy(state: State, who: Caller, dataset: str, analyst: str, body: PolicyWords) -> PolicyView:
     """Let an analyst spend so much in every period without asking."""
-    if declaration_of(state.store, dataset) is None:
-        raise not_there(dataset)
+    account = _known_account(state, dataset)
     facts = body.model_dump()
     facts["statistics"] = _kinds(body.statistics)
-    policy = state.ledger(who).requests.grant_policy(dataset, analyst, **facts)
+    policy = state.ledger(who).requests.grant_policy(account, analyst, **facts)
     state.webhook.tell("policy.granted", dataset=dataset, analyst=analyst, actor=who.name)
     return _policy_view(policy)
+
+
+def _known_account(state: State, name: str) -> str:
+    """The account of a dataset, or the account of that name."""
+    account = account_of(state.store, name)
+    if account not in state.root.datasets():
+        raise not_there(name)
+    return account
 
 
 def _kinds(named: list[Any] | None) -> list[str] | None:
@@ -142,7 +157,7 @@ def _notified(state: State, who: Caller, event: str, request: PlanRequest) -> Re
         event,
         request=request.id,
         title=request.title,
-        dataset=request.dataset,
+        dataset=requested_dataset(state.store, request),
         analyst=request.analyst,
         actor=who.name,
         state=request.state,
@@ -154,12 +169,13 @@ def _notified(state: State, who: Caller, event: str, request: PlanRequest) -> Re
 def _view(state: State, who: Caller, request: PlanRequest) -> RequestView:
     plan, ledger = request.document.get("plan", {}), state.ledger(who)
     history = ledger.requests.history(request.analyst)
-    draft = {"dataset": request.dataset, "title": request.title, **request.document.get("draft", {})}
+    line = _line(state, request)
+    draft = {"title": request.title, **request.document.get("draft", {}), "dataset": line["dataset"]}
     return RequestView(
-        **_line(request),
+        **line,
         statistics=[_statistic(each) for each in plan.get("statistics", ())],
         odds=str(request.document.get("odds", "")),
-        assumptions=list(plan.get("assumptions", ())),
+        assumptions=[str(each).partition(_IN_PYTHON)[0] for each in plan.get("assumptions", ())],
         draft={name: value for name, value in draft.items() if value is not None},
         budget=None if who.role == "analyst" else budget_view(ledger.budget(request.dataset)),
         history=HistoryView(**history.to_dict()),
@@ -167,10 +183,11 @@ def _view(state: State, who: Caller, request: PlanRequest) -> RequestView:
     )
 
 
-def _line(request: PlanRequest) -> dict[str, Any]:
-    names = ("id", "dataset", "analyst", "title", "purpose", "state", "version", "epsilon", "delta", "reason", "name")
+def _line(state: State, request: PlanRequest) -> dict[str, Any]:
+    names = ("id", "analyst", "title", "purpose", "state", "version", "epsilon", "delta", "reason", "name")
     return {
         **{name: getattr(request, name) for name in names},
+        "dataset": requested_dataset(state.store, request),
         "created": request.steps[0].when.isoformat(),
         "expires": None if request.expires is None else request.expires.isoformat(),
         "request_id": request.request_id or None,

@@ -2,6 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { BudgetBar, barOf, reachable, worthAWord } from "../components/budget_bar.js";
+import { Button } from "../components/button.js";
 import { Notice } from "../components/notice.js";
 import { link } from "../router.js";
 import { memo } from "./memo.js";
@@ -24,7 +25,7 @@ export const Budget = memo(({ dataset, budget, bar, reserve, stale, sentence = t
 });
 
 /** Nothing is left to plan with: why, and the ways on. */
-export function Exhausted({ dataset, budget, me }) {
+export function Exhausted({ dataset, budget, me, onAsk = null }) {
   const withheld = Object.keys(budget.withheld ?? {});
   return html`
     <${Notice} tone="warn" live title="The budget is spent">
@@ -37,7 +38,7 @@ export function Exhausted({ dataset, budget, me }) {
         ${
           me.role === "curator"
             ? html`<li><a href=${link("dataset", dataset)}>Raise the budget</a>. It weakens the promise to the people in the table, so have a good reason.</li>`
-            : html`<li>Ask the curator of ${dataset} for a larger grant.</li>`
+            : html`<li>Plan what you need and ask a curator to allow it, or ask for a larger grant.${onAsk ? html` <${Button} small onClick=${onAsk}>Plan a request<//>` : null}</li>`
         }
       </ul>
     <//>`;

@@ -18,6 +18,7 @@ export const emptyDraft = (dataset) => ({
   expected: {},
   epsilon: null,
   reserve: null,
+  onRequest: null, // planned to be approved by a curator, beside a grant
 });
 
 /** The page's form of a draft that the server has kept. */
@@ -29,6 +30,7 @@ export const fromServer = (draft) => ({
   expected: draft.expected ?? {},
   epsilon: draft.epsilon ?? null,
   reserve: draft.reserve ?? null,
+  onRequest: draft.on_request ?? null,
 });
 
 /** The draft for a budget of which so much is left: a share that is no longer there becomes all that is left. */
@@ -44,6 +46,7 @@ export const forServer = (draft) =>
     expected: draft.expected,
     epsilon: draft.epsilon,
     reserve: draft.reserve || null,
+    on_request: draft.onRequest || null,
   });
 
 function stripped(fields) {

@@ -5,6 +5,7 @@ import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { Empty } from "../components/empty.js";
 import { ErrorBox } from "../components/error.js";
+import { CheckField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
@@ -90,7 +91,7 @@ const mustAsk = (about) => about.budget.analyst !== null && !(about.budget.total
 function Planner({ about, saved: loaded, me, title }) {
   const [first] = useState(() => {
     const start = beginning(about, loaded, me);
-    if (mustAsk(about))
+    if (mustAsk(about) || start.draft.onRequest)
       return { ...start, draft: { ...start.draft, epsilon: start.draft.epsilon ?? 0.1 }, wanted: null };
     const draft = fitting(start.draft, about.budget.room.epsilon);
     return { ...start, draft, wanted: draft === start.draft ? null : start.draft.epsilon };
@@ -112,7 +113,7 @@ function Planner({ about, saved: loaded, me, title }) {
   };
   const actions = useActions(planning);
   const view = answer?.view ?? null;
-  const asking = mustAsk(about);
+  const asking = mustAsk(about) || Boolean(draft.onRequest);
   const own = view?.budget ?? about.budget;
   // What is asked for is a part of the dataset's own budget, which the bar of the plan shows.
   const free = asking && view?.bar ? view.bar.free + view.bar.plan : asking ? 1 : own.room.epsilon;
@@ -123,7 +124,7 @@ function Planner({ about, saved: loaded, me, title }) {
   if (budget.exhausted || !(left > 0)) {
     return html`<${Page} title=${title} lead=${LEAD}>
       <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} sentence=${false} /><//>
-      <${Exhausted} dataset=${about.name} budget=${budget} me=${me} />
+      <${Exhausted} dataset=${about.name} budget=${budget} me=${me} onAsk=${about.budget.analyst ? () => actions.onRequest(true) : null} />
       <${Releases} dataset=${about.name} />
       <${Drafts} dataset=${about.name} me=${me} title="Drafts" />
     <//>`;
@@ -135,6 +136,7 @@ function Planner({ about, saved: loaded, me, title }) {
           ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
+            ${about.budget.analyst && !mustAsk(about) ? html`<${CheckField} id="plan-on-request" checked=${asking} onValue=${actions.onRequest} label="Ask a curator, beside my grant" hint="The plan may then cost more than your grant has. Nothing is released before it is approved." />` : null}
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
           <//>
           ${
@@ -222,6 +224,13 @@ function useActions(planning) {
       },
       share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
       reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share" }),
+      onRequest: (wanted) =>
+        now().change(
+          (draft) => ({ ...draft, onRequest: wanted || null, epsilon: wanted ? (draft.epsilon ?? 0.1) : null }),
+          {
+            kind: "share",
+          },
+        ),
       title: (name) => now().change((draft) => ({ ...draft, title: name }), { kind: "title" }),
       unlock: (key) => now().change((draft) => unlocked(draft, key)),
       make: (key, within) => make(key, within),
