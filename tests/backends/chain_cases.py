@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from backends import twin
@@ -12,6 +14,7 @@ from backends.tables import SCHEMA
 PARTS = {"age": ["0 to 17", "18 to 64", "65 to 110"]}
 REGIONS = {"Zürich": ("EU", 1), "東京": ("AS", 2), "São Paulo": ("SA", 3), "": (None, 4)}
 DECADES = (DAY(1950, 1, 1), DAY(1960, 1, 1), DAY(1980, 1, 1))
+STEP = 2.0**-36  # on which scores from -10 to 10 are added: 40 bits of 16
 WARDS = {"ward": ["A", "B", "Ω"]}
 
 
@@ -44,6 +47,22 @@ def _looked_up(rows: twin.Rows, keep: bool) -> twin.Rows:
         elif keep:
             found.append({**row, "region": None, "code": None})
     return found
+
+
+def _people(rows: twin.Rows, **columns: Callable[[twin.Rows], Any]) -> twin.Rows:
+    persons: dict[Any, twin.Rows] = {}
+    for row in rows:
+        persons.setdefault(row["person"], []).append(row)
+    return [{name: value(own) for name, value in columns.items()} for own in persons.values()]
+
+
+def _there(rows: twin.Rows, name: str) -> list[Any]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def _mean(rows: twin.Rows, name: str, step: float = 1.0) -> float | None:
+    steps = [twin.on_grid(value, step) for value in _there(rows, name)]
+    return float(sum(steps) * Fraction(step)) / len(steps) if steps else None
 
 
 def _public_table() -> list[dict[str, Any]]:
@@ -119,5 +138,37 @@ CHAINS = [
          lambda rows, o: [r for r in rows if (r["age"] or 0) > 30] + [r for r in rows if (r["age"] or 0) > 50]),
     Case("a part of a split", _asked(count(), total("age")),
          lambda d, o: d.split(by="sex")["F"], lambda rows, o: [r for r in rows if r["sex"] == "F"]),
+    Case("one row a unit", _asked(count(), total("many"), count("ever", "often", cells={"ever": bool, "often": bool}),
+                                  total("years"), total("oldest"), histogram("first", DECADES), total("kinds")),
+         lambda d, o: d.per_unit(many="count()", ever="any(smokes)", often="all(age > 30)", years="sum(age)",
+                                 oldest="max(age)", kinds="distinct(sex)",
+                                 first=("min(born)", (DECADES[0], DECADES[-1]))),
+         lambda rows, o: _people(
+             rows, many=len, ever=lambda own: any(r["smokes"] for r in own),
+             often=lambda own: all(r["age"] is not None and r["age"] > 30 for r in own),
+             years=lambda own: sum(_there(own, "age")) if _there(own, "age") else None,
+             oldest=lambda own: max(_there(own, "age"), default=None),
+             first=lambda own: twin.cell(min(_there(own, "born"), default=None), (DECADES[0], DECADES[-1])),
+             kinds=lambda own: len(set(_there(own, "sex"))),
+         ),
+         unit=("person",), max_rows=100),
+    Case("means of units, clipped and filtered by",
+         _asked(count(), total("mean", grid=2.0**-10), total("age", grid=0.25)),
+         lambda d, o: d.per_unit(mean="mean(score)", age=("mean(age)", (20.0, 60.0))).where("mean > 0 or age < 50"),
+         lambda rows, o: [
+             r for r in _people(rows, mean=lambda own: _mean(own, "score", STEP),
+                                age=lambda own: twin.cell(_mean(own, "age"), (20.0, 60.0)))
+             if (r["mean"] is not None and r["mean"] > 0) or (r["age"] is not None and r["age"] < 50)
+         ],
+         unit=("person",), max_rows=100),
+    Case("one row a unit beside another table", _asked(count(), total("nights"), total("many")),
+         lambda d, o: o["stays"].join(d.per_unit(many="count(age)", age="min(age)").where("age > 20").select("many")),
+         lambda rows, o: [
+             {**stay, **person} for person in _people(rows, person=lambda own: own[0]["person"],
+                 many=lambda own: len(_there(own, "age")), age=lambda own: min(_there(own, "age"), default=None))
+             if person["age"] is not None and person["age"] > 20
+             for stay in o["stays"] if stay["person"] == person["person"]
+         ],
+         unit=("person",), max_rows=100),
     Case("a sample with probability one", _asked(count(), total("age")), lambda d, o: d.sample(1.0)),
 ]  # fmt: skip

@@ -112,6 +112,10 @@ def chains(draw: st.DrawFn) -> list[tuple[str, Any]]:
         steps.append(("bin", {"bmi": draw(st.sampled_from([3, [0.0, 1.0]]))}))
     if draw(st.booleans()):
         steps.append(("where", draw(st.sampled_from(["sex = 'M'", "age > 1", "age is not null"]))))
+    if draw(st.booleans()):
+        ages = draw(st.sampled_from(["sum(age)", "mean(age)", "max(age)", "min(age)", ("sum(age)", (-4, 9))]))
+        people = {"age": ages, "smoker": "any(smoker)", "day": "min(day)", "visits": "count(age)"}
+        steps.append(("per_unit", (people, draw(st.sampled_from(["visits > 1", "visits >= 0"])))))
     return steps
 
 
@@ -127,6 +131,8 @@ def run(chain: list[tuple[str, Any]], people: Dataset, other: Dataset | None) ->
         elif name == "public":
             table = [{"sex": "F", "weight": 1.5}, {"sex": "M", "weight": -2.0}]
             people = people.join(table, on="sex", how=argument)
+        elif name == "per_unit":
+            people = people.per_unit(**argument[0]).where(argument[1]) if people.unit else people
         elif name == "union":
             people = people.union(people.where(argument))
         elif other is not None:
@@ -136,6 +142,13 @@ def run(chain: list[tuple[str, Any]], people: Dataset, other: Dataset | None) ->
 
 def aggregates_for(people: Dataset) -> list[tuple[str, Any]]:
     """All kinds of aggregates on the columns that are left."""
+    if "sex" not in people.schema:  # one row a unit
+        return [
+            ("count", Count(by="smoker")),
+            ("sum", Sum("age", by="smoker", grid=2**-3)),
+            ("visits", CellCounts(["visits", "smoker"])),
+            ("days", Histogram("day", cells=5)),
+        ]
     found: list[tuple[str, Any]] = [
         ("count", Count()),
         ("present", Count("age", by="sex")),

@@ -36,6 +36,7 @@ from farthing.data.schema import (
 )
 from farthing.data.sources import Source
 from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, definition_of
+from farthing.data.steps.per_unit import PerUnit, per_unit
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
 from farthing.data.unit_rows import Base, fresh_key, opened_base
@@ -371,6 +372,34 @@ class Dataset:
         base = self._base
         return self._then(Explode(column, most, base.declared[column], partial(base.read, column)))
 
+    def per_unit(self, **columns: Any) -> Dataset:
+        """One row for each unit, made of the rows that are kept of it: people instead of visits.
+
+        Args:
+            **columns: What each new column is: "count()", "count(x)", "any(condition)", "all(condition)", "min(x)",
+                "max(x)", "sum(x)", "mean(x)" or "distinct(x)", where x is a column or an expression; or a pair of such
+                a text and bounds, into which values are clipped. Bounds follow from those of the rows.
+
+        Returns:
+            A new dataset with these columns and no others, in which a unit has one row.
+
+        Raises:
+            InvalidValue: If the unit is one row, or a text is none of these.
+
+        >>> import pyarrow
+        >>> from farthing.data import Count, Sum
+        >>> table = pyarrow.table({"person": [1, 1, 2], "icu": [False, True, False], "cost": [10, 30, 20]})
+        >>> visits = dataset(table, unit="person", max_rows=5, schema={"icu": bool, "cost": (0, 100)})
+        >>> people = visits.per_unit(ever_icu="any(icu)", visits="count()", most=("max(cost)", (0, 50)))
+        >>> people.schema["visits"], people.schema["most"], people.rows_per_unit
+        (Integers(lower=1, upper=5), Integers(lower=0, upper=50), 1)
+        >>> people.exact({"ever in the ICU": Count(where="ever_icu")})["ever in the ICU"].tolist()
+        1
+        """
+        if not self.unit:
+            raise InvalidValue("unit", None, "must be a column to have one row a unit", "name whose rows they are")
+        return self._then(per_unit(columns, self.schema, len(self.unit), self.rows_per_unit))
+
     def sample(self, probability: float) -> Dataset:
         """A secret sample: every unit is kept independently with `probability`, drawn again for every aggregate.
 
@@ -507,7 +536,8 @@ class Dataset:
     def _refuse_changed(self, column: str) -> None:
         """Refuse a column of dates that is not the table's own."""
         joined = [set(step.other.schema) for step in self._steps if isinstance(step, JoinOnUnit)]
-        changed = any(column in names for names in (*map(changes_of, self._steps), *joined))
+        made = [set(step.schema(self.schema)) for step in self._steps if isinstance(step, PerUnit)]
+        changed = any(column in names for names in (*map(changes_of, self._steps), *joined, *made))
         if column not in self._base.declared or column in self._base.lists or changed:
             raise InvalidValue("column", column, "must be a column of the table itself, which no step has changed")
         if any(isinstance(step, Union) for step in self._steps):
