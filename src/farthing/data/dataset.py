@@ -156,6 +156,13 @@ class Dataset:
         return self._links()[-1].rows
 
     @property
+    def rows_made_into_one(self) -> int | None:
+        """The most rows that `per_unit` made one row of; None where it was not asked for."""
+        links = self._links()
+        made = [links[place].rows for place, step in enumerate(self._steps) if isinstance(step, PerUnit)]
+        return made[0] if made else None
+
+    @property
     def probability(self) -> float:
         """The probability of `sample`, rounded up, for `Sampled`; 1 without one."""
         return 1.0 if self._probability == 1 else self.stability().probability
@@ -246,7 +253,7 @@ class Dataset:
             raise InvalidValue("where", expression.text, "must be true or false", "compare it with something")
         return self._then(Where(expression))
 
-    def derive(self, **columns: Any) -> Dataset:
+    def derive(self, /, **columns: Any) -> Dataset:
         """New columns from expressions.
 
         Args:
@@ -297,7 +304,7 @@ class Dataset:
             domain_of(name, self.schema)
         return self._then(Select(names))
 
-    def clip(self, **bounds: tuple[Any, Any]) -> Dataset:
+    def clip(self, /, **bounds: tuple[Any, Any]) -> Dataset:
         """Columns moved into narrower bounds.
 
         Args:
@@ -321,7 +328,7 @@ class Dataset:
             domains.append((name, narrowed(domain, narrower)))
         return self._then(Clip(tuple(domains)))
 
-    def bin(self, **edges: int | Sequence[Any]) -> Dataset:
+    def bin(self, /, **edges: int | Sequence[Any]) -> Dataset:
         """Numbers or dates turned into categories.
 
         Args:
@@ -372,7 +379,7 @@ class Dataset:
         base = self._base
         return self._then(Explode(column, most, base.declared[column], partial(base.read, column)))
 
-    def per_unit(self, **columns: Any) -> Dataset:
+    def per_unit(self, /, **columns: Any) -> Dataset:
         """One row for each unit, made of the rows that are kept of it: people instead of visits.
 
         Args:

@@ -1,4 +1,4 @@
-"""A dataset described in a file: the tables `[dataset]` and `[schema]` of a `study.toml`.
+"""A dataset described in a file: the tables `[dataset]`, `[schema]` and `[[steps]]` of a `study.toml`.
 
 [dataset]
 source = "people.parquet"          # beside this file, a path, a glob or a folder
@@ -12,13 +12,22 @@ age = { range = [0, 110] }         # whole numbers; [0.0, 110.0] for reals, [200
 smoker = { flags = true }          # true/false, yes/no, 1/0
 bmi = { range = [10.0, 60.0], decimal = "," }                        # text such as 23,5
 region = { categories = ["north", "south"], trim = true, lower = true }   # " North" is north
+
+[[steps]]                          # what is done to the rows, in this order; each step has one word
+where = "age >= 18"
+
+[[steps]]
+derive = { share = "bmi / 60", index = { of = "bmi * age", range = [0.0, 6_600.0] } }
+
+[[steps]]
+per_unit = { visits = "count()", ever_smoked = "any(smoker)", bmi = "mean(bmi)" }
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +82,53 @@ def dataset_of_tables(facts: Mapping[str, Any], folder: Path) -> Dataset:
     places = [beside(folder, source) for source in sources]
     sample = about.pop("sample", None)
     whole = dataset(places, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
+    whole = _after_steps(whole, facts.get("steps", []))
     return whole if sample is None else whole.sample(sample)
+
+
+_STEPS: dict[str, Callable[[Dataset, Any], Dataset]] = {
+    "where": lambda rows, asked: rows.where(asked),
+    "derive": lambda rows, asked: rows.derive(**_bounded(asked)),
+    "clip": lambda rows, asked: rows.clip(**asked),
+    "bin": lambda rows, asked: rows.bin(**asked),
+    "select": lambda rows, asked: rows.select(*asked),
+    "explode": lambda rows, asked: rows.explode(**asked),
+    "per_unit": lambda rows, asked: rows.per_unit(**_bounded(asked)),
+}
+_STEP_KINDS = {"where": (str, "a text"), "select": (list, "a list of columns")}
+
+
+def _after_steps(rows: Dataset, steps: Any) -> Dataset:
+    """The dataset after `[[steps]]`; what is wrong with one is said with its number."""
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise InvalidValue("steps", steps, "must be a list of tables", "write [[steps]], and where = ... below it")
+    for number, step in enumerate(steps, start=1):
+        place = f"steps[{number}]"
+        words = list(step)
+        if len(words) != 1 or words[0] not in _STEPS:
+            raise InvalidValue(place, ", ".join(words), f"must have one of {', '.join(_STEPS)}", "one word a step")
+        (word,) = words
+        kind, called = _STEP_KINDS.get(word, (dict, "a table"))
+        if not isinstance(step[word], kind):
+            raise InvalidValue(f"{place}.{word}", step[word], f"must be {called}")
+        if word == "explode" and set(step[word]) != {"column", "limit"}:
+            raise InvalidValue(f"{place}.explode", step[word], "must have a column and a limit")
+        try:
+            rows = _STEPS[word](rows, step[word])
+        except InvalidValue as problem:
+            raise InvalidValue(f"{place}.{word}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
+    return rows
+
+
+def _bounded(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """For each column its text, or the pair of its text and its bounds."""
+
+    def read(entry: Any) -> Any:
+        if isinstance(entry, dict) and set(entry) == {"of", "range"} and isinstance(entry["range"], list):
+            return (entry["of"], tuple(entry["range"]))
+        return entry
+
+    return {name: read(entry) for name, entry in columns.items()}
 
 
 def columns_of(path: str) -> list[tuple[str, str | None]]:

@@ -31,6 +31,10 @@ def about_rows(dataset: Dataset) -> str | None:
     >>> print(about_rows(ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)})))
     numbers cover at most 2 rows of each person, chosen at random, and no row without person; further rows are in
     neither the numbers nor their margins of error
+    >>> people = ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)}).per_unit(visits="count()")
+    >>> print(about_rows(people))
+    numbers count each person once, by at most 2 rows, chosen at random; further rows, and rows without person, are in
+    neither the numbers nor their margins of error
     >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
     >>> print(about_rows(ft.dataset(visits, schema={"age": (0, 110)}).sample(0.25)))
     numbers and their margins of error are about a secret sample, drawn for this release: each row is in it with
@@ -60,8 +64,14 @@ def _about_sample(dataset: Dataset) -> str | None:
 def _about_units(dataset: Dataset) -> str | None:
     if not dataset.unit:
         return None
-    unit, most = " and ".join(dataset.unit), dataset.rows_per_unit
+    unit, made_of = " and ".join(dataset.unit), dataset.rows_made_into_one
+    most = dataset.rows_per_unit if made_of is None else made_of
     rows = "1 row" if most == 1 else f"{most:,} rows"
+    if made_of is not None and dataset.rows_per_unit == 1:
+        return (
+            f"numbers count each {unit} once, by at most {rows}, chosen at random; further rows, and rows without "
+            f"{unit}, are in neither the numbers nor their margins of error"
+        )
     return (
         f"numbers cover at most {rows} of each {unit}, chosen at random, and no row without {unit}; further rows are "
         "in neither the numbers nor their margins of error"

@@ -169,7 +169,8 @@ def _domain(name: str, asked: str, function: str, argument: Expression | None, r
         raise InvalidValue(name, asked, rule, "clip the column, measure in larger units, or keep fewer rows")
     if function == "mean":
         return Reals(float(of.lower), float(of.upper))
-    return type(of)(min(of.lower, rows * of.lower), max(of.upper, rows * of.upper))
+    least, most = min(of.lower, rows * of.lower), max(of.upper, rows * of.upper)
+    return Integers(int(least), int(most)) if isinstance(of, Integers) else Reals(least, most)
 
 
 def _values(domain: Domain) -> int:

@@ -1,6 +1,6 @@
 """A study described in a file: `study.toml`.
 
-[dataset] and [schema]   the table and its public facts (see farthing.data.declaration_file)
+[dataset], [schema] and [[steps]]   the table, its public facts, what is done to it: farthing.data.declaration_file
 
 [study]
 epsilon = 1.0
@@ -235,7 +235,7 @@ def read_study(
             key: value for key, value in table_of(facts, "study").items() if key != "name" or "account" not in changes
         }
         facts = {**facts, "study": {**own, **changes}}
-    refuse_unknown(facts, ("dataset", "schema", "study", "expected", "statistics"), "")
+    refuse_unknown(facts, ("dataset", "schema", "steps", "study", "expected", "statistics"), "")
     about = table_of(facts, "study")
     refuse_unknown(about, STUDY_KEYS, "study.")
     for key, hint in (("epsilon", "epsilon = 1.0"), ("ledger", 'ledger = "study.db"')):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from farthing.data.declaration_file import dataset_of_tables
 from farthing.errors import FarthingError
 from farthing.study.documents.study_file import read_study
 from study_people import table
@@ -85,7 +87,7 @@ def test_the_same_file_is_the_same_request(write: Path) -> None:
         (HEAD + STUDY + "plan_fit = true\n" + COUNT, "fit=True: needs a required error"),
         (HEAD + STUDY + "plan_reserve = 2.0\n" + COUNT, "epsilon=2.0: must be less than the plan's 1"),
         (HEAD + STUDY + "epsilom = 2\n" + COUNT, "study.epsilom=2: is not known; did you mean epsilon"),
-        (HEAD + STUDY + "[budget]\n" + COUNT, "budget={}: is not known; there are: dataset, schema, study"),
+        (HEAD + STUDY + "[budget]\n" + COUNT, "budget={}: is not known; there are: dataset, schema, steps, study"),
         (HEAD + STUDY, "statistics=None: must be a list of at least one; write [[statistics]]"),
         (HEAD + STUDY + "[statistics]\nkind = 'count'\n", "must be a list of at least one"),
         (HEAD + STUDY + "[[statistics]]\nkind = 'cuont'\n", "statistics[0].kind='cuont': must be a kind"),
@@ -199,3 +201,49 @@ def test_a_study_that_asks_for_other_things_needs_no_statistics(tmp_path: Path) 
     file.write_text(HEAD + STUDY + "[statistics]\nkind = 'count'\n")
     with pytest.raises(ValueError, match="must be a list of at least one"):
         read_study(file, statistics=False)
+
+
+STEPS = """\
+[[steps]]
+where = "age >= 18"
+[[steps]]
+derive = { share = "income / 250000", rough = { of = "income / age", range = [0.0, 9_000.0] } }
+[[steps]]
+clip = { income = [0, 100_000] }
+[[steps]]
+bin = { age = [40, 65] }
+[[steps]]
+select = ["sex", "age", "income"]
+"""
+
+
+def test_steps_are_those_of_python(write: Path) -> None:
+    write.write_text(HEAD + STUDY + STEPS + COUNT)
+    read = read_study(write).dataset
+    by_hand = dataset_of_tables(tomllib.loads(HEAD), write.parent)
+    by_hand = by_hand.where("age >= 18").derive(share="income / 250000", rough=("income / age", (0.0, 9_000.0)))
+    by_hand = by_hand.clip(income=(0, 100_000)).bin(age=[40, 65]).select("sex", "age", "income")
+    assert read.definition == by_hand.definition
+    people = '[[steps]]\nper_unit = { visits = "count()", most = { of = "max(income)", range = [0, 10] } }\n'
+    write.write_text(HEAD.replace('parquet"', 'parquet"\nunit = "age"\nmax_rows = 3') + STUDY + people + COUNT)
+    assert list(read_study(write).dataset.schema) == ["visits", "most"]
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ('where = "age >"', "expression, character"),
+        ('where = "age"', r"steps\[1\].where.where='age': must be true or false"),
+        ('wher = "age > 1"', "must have one of where, derive"),
+        ('where = "age > 1"\nselect = ["age"]', "one word a step"),
+        ("where = 3", "must be a text"),
+        ('select = "age"', "must be a list of columns"),
+        ('explode = { column = "age" }', "must have a column and a limit"),
+        ('per_unit = { visits = "count()" }', "must be a column to have one row a unit"),
+        ("clip = { self = [0, 1] }", "must be a column of the schema"),
+    ],
+)
+def test_a_wrong_step_is_said_with_its_number(write: Path, step: str, words: str) -> None:
+    write.write_text(f"{HEAD}{STUDY}[[steps]]\n{step}\n{COUNT}")
+    with pytest.raises(FarthingError, match=words):
+        read_study(write).dataset  # noqa: B018
