@@ -17,8 +17,7 @@ from farthing.data.aggregates import (
     SoftPartition,
     Sum,
 )
-from farthing.data.dataset import Dataset, dataset
-from farthing.data.disjoint_parts import Parts
+from farthing.data.dataset import Dataset, Parts, dataset
 from farthing.data.engines.duckdb import connection
 from farthing.data.engines.postgres import postgres_table
 from farthing.data.engines.spark import spark_table

@@ -21,7 +21,6 @@ from farthing.data.aggregates.aggregate import (
     names_of,
 )
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
-from farthing.data.disjoint_parts import Parts
 from farthing.data.engines.engine import Progress, columns_of
 from farthing.data.expressions import read
 from farthing.data.schema import (
@@ -29,8 +28,6 @@ from farthing.data.schema import (
     Dates,
     Domain,
     Flags,
-    Integers,
-    Reals,
     Schema,
     read_domain,
     refuse_alike,
@@ -38,7 +35,7 @@ from farthing.data.schema import (
 from farthing.data.sources import Source
 from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, definition_of
 from farthing.data.steps.per_unit import PerUnit, per_unit
-from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed
+from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed, ranged
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
 from farthing.data.unit_rows import Base, fresh_key, opened_base
 from farthing.errors import InvalidValue
@@ -325,7 +322,7 @@ class Dataset:
         domains = []
         for name, pair in bounds.items():
             domain = domain_of(name, self.schema)
-            narrower = _ranged(name, domain, pair)
+            narrower = ranged(name, domain, pair)
             domains.append((name, narrowed(domain, narrower)))
         return self._then(Clip(tuple(domains)))
 
@@ -941,12 +938,41 @@ def _equals(name: str, value: Any) -> str:
     return f"{quoted} = {text}"
 
 
-def _ranged(name: str, domain: Domain, pair: Any) -> Domain:
-    if not isinstance(domain, Integers | Reals | Dates):
-        raise InvalidValue(name, pair, "must be a column of numbers or dates to be clipped")
-    bounds = read_domain(name, tuple(pair) if isinstance(pair, list) else pair)
-    if isinstance(domain, Reals) and isinstance(bounds, Integers):
-        bounds = Reals(float(bounds.lower), float(bounds.upper))
-    if type(bounds) is not type(domain):
-        raise InvalidValue(name, pair, f"must be bounds of the kind {type(domain).__name__}")
-    return bounds
+@dataclass(frozen=True, eq=False)
+class Parts(Mapping[Any, Dataset]):
+    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
+
+    A row is in one part at most. When the unit is one row, the parts together cost as much as the most expensive one;
+    `touched` says in how many parts one unit can change anything. Made by `Dataset.split`.
+
+    Args:
+        whole: The dataset that was split.
+        by: The column that splits it.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
+    >>> print(people.split(by="sex"))
+    2 disjoint parts by sex; neighbours differ in at most 1 of them
+    """
+
+    whole: Dataset
+    by: str
+    _parts: Mapping[Any, Dataset]
+
+    @property
+    def touched(self) -> int:
+        """The most parts that differ between neighbours: together they cost this many of the most expensive."""
+        return min(len(self._parts), self.whole.stability().distance)
+
+    def __getitem__(self, value: Any) -> Dataset:
+        return self._parts[value]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __str__(self) -> str:
+        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"

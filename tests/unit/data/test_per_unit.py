@@ -85,7 +85,7 @@ def test_the_new_table_is_a_dataset_like_any_other(visits: Dataset) -> None:
         ({"x": "sum()"}, "must say of what"),
         ({"x": "sum(nothing)"}, "there is no column 'nothing'"),
         ({"x": ("sum(cost)", (0.5, 2.5))}, "bounds of the kind Integers"),
-        ({"x": ("any(icu)", (0, 1))}, "bounds of the kind Flags"),
+        ({"x": ("any(icu)", (0, 1))}, "must be a column of numbers or dates"),
         ({"x": ("sum(cost)",)}, "one with its bounds"),
     ],
 )

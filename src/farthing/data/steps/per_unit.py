@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 from farthing.data.expressions import Expression, read, read_column
 from farthing.data.expressions.ibis_compiler import literal
-from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, read_domain
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
 from farthing.data.stability import Link, Run
-from farthing.data.steps.row_steps import narrowed
+from farthing.data.steps.row_steps import narrowed, ranged
 from farthing.data.unit_rows import unit_columns
 from farthing.errors import InvalidValue
 
@@ -43,7 +43,7 @@ class UnitColumn:
 
     @property
     def text(self) -> str:
-        """As it was written."""
+        """The function and what it is applied to."""
         return f"{self.function}({'' if self.argument is None else self.argument.text})"
 
     def reduction(self, table: Any) -> Any:
@@ -126,7 +126,7 @@ def _column(name: str, asked: Any, schema: Schema, rows: int) -> UnitColumn:
     argument = read(inner, schema) if inner else None
     domain = _domain(name, asked, function, argument, rows)
     if declared is not None:
-        domain = _narrower(name, domain, declared)
+        domain = narrowed(domain, ranged(name, domain, declared))
     return UnitColumn(name, function, argument, domain, rows)
 
 
@@ -192,15 +192,6 @@ def _step(domain: Domain, rows: int) -> float:
         return 1.0 if largest < 2**room else math.inf
     _, exponent = math.frexp(largest)
     return math.ldexp(1.0, exponent - min(FINEST, room)) if largest else 1.0
-
-
-def _narrower(name: str, domain: Domain, pair: Any) -> Domain:
-    bounds = read_domain(name, tuple(pair) if isinstance(pair, list) else pair)
-    if isinstance(domain, Reals) and isinstance(bounds, Integers):
-        bounds = Reals(float(bounds.lower), float(bounds.upper))
-    if type(bounds) is not type(domain) or not isinstance(domain, Integers | Reals | Dates):
-        raise InvalidValue(name, pair, f"must be bounds of the kind {type(domain).__name__}")
-    return narrowed(domain, bounds)
 
 
 def _flag(column: UnitColumn, table: Any) -> Any:

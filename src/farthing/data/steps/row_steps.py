@@ -207,6 +207,18 @@ def narrowed(domain: Domain, bounds: Domain) -> Domain:
     return type(domain)(inside(domain.lower), inside(domain.upper))  # type: ignore[union-attr,call-arg]
 
 
+def ranged(name: str, domain: Domain, pair: Any) -> Domain:
+    """A pair of bounds for values of `domain`, as a domain of the same kind."""
+    if not isinstance(domain, Integers | Reals | Dates):
+        raise InvalidValue(name, pair, "must be a column of numbers or dates to be clipped")
+    bounds = read_domain(name, tuple(pair) if isinstance(pair, list) else pair)
+    if isinstance(domain, Reals) and isinstance(bounds, Integers):
+        bounds = Reals(float(bounds.lower), float(bounds.upper))
+    if type(bounds) is not type(domain):
+        raise InvalidValue(name, pair, f"must be bounds of the kind {type(domain).__name__}")
+    return bounds
+
+
 def _clipped(value: Any, domain: Domain) -> Any:
     import ibis
 
