@@ -40,6 +40,7 @@ class Case:
     table: str = "people"
     unit: tuple[str, ...] = ()
     max_rows: int | None = None
+    filtered: tuple[Any, Callable[[twin.Row], bool | None]] | None = None
 
 
 def _asked(*wanted: Asked) -> dict[str, Asked]:
@@ -53,6 +54,7 @@ def kept(name: str, predicate: Any, holds: Callable[[twin.Row], bool | None], **
         _asked(count(), count("sex"), total("age")),
         lambda dataset, others: dataset.where(predicate),
         lambda rows, others: [row for row in rows if holds(row)],
+        filtered=(predicate, holds),
         **more,
     )
 
@@ -81,6 +83,15 @@ def in_one_query(cases: Sequence[Case]) -> Case:
         {f"{at} {name}": asked for at, case in enumerate(cases) for name, asked in case.asked.items()},
         lambda dataset, others: reduce(lambda sofar, case: case.chain(sofar, others), cases, dataset),
         lambda rows, others: reduce(lambda sofar, case: case.loops(sofar, others), cases, rows),
+    )
+
+
+def filters_in_one_query(cases: Sequence[Case]) -> Case:
+    """The conditions of filters of one table, as an aggregate's own, asked together."""
+    conditions = {f"{at} {case.name}": case.filtered for at, case in enumerate(cases) if case.filtered is not None}
+    return Case(
+        f"counts {cases[0].name} to {cases[-1].name}",
+        {f"{name} by {by}": count_where(*asked, *by) for name, asked in conditions.items() for by in ((), ("sex",))},
     )
 
 

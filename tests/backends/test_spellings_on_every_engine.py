@@ -37,7 +37,7 @@ SCHEMA = {
 @pytest.mark.slow
 def test_spellings_are_read_the_same(engine: EngineUnderTest) -> None:
     table = pa.table({**CELLS, "number": pa.array([1, 0, 0, 2, -1, None, 1, 1, *range(7, 13)], pa.int64())})
-    edges = [DAYS[0], datetime.date(2020, 1, 1), datetime.date(2021, 1, 1), datetime.date(2022, 1, 1)]
+    edges = [DAYS[0], datetime.date(2021, 1, 1)]  # each one more doubles what Spark has to plan
     people = dataset(engine.load(table), schema=SCHEMA).bin(day=edges)
     found = people.exact({
         "flags": CellCounts("flag"), "numbers": CellCounts("number"), "days": CellCounts("day"),
@@ -46,7 +46,7 @@ def test_spellings_are_read_the_same(engine: EngineUnderTest) -> None:
     assert {name: value.tolist() for name, value in found.items()} == {
         "flags": [4, 4],
         "numbers": [2, 3],
-        "days": [1, 2, 1, 2],
+        "days": [3, 3],
         "amount": 6 + 8 + 13 + 0 + 40 + 2 + 20,
         "amounts": 7,
         "regions": [3, 2, 2],

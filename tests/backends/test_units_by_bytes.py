@@ -62,7 +62,8 @@ def test_rows_are_bounded_sampled_joined_and_added_by_the_bytes_of_their_unit(
         assert sampled_rows(everybody) == sampled_twin(rows), kind
         both = people(tables[kind], 1).union(people(tables[plain], 2))
         assert both.exact({"n": Sum("a")})["n"] == len(units) + 2 * len(SPELLINGS), kind
-    for left, right in [(plain, kind) for kind in kinds] + [(kind, plain) for kind in kinds if kind != plain]:
+    turned = [(kind, plain) for kind in kinds if kind != plain and engine.name != "spark"]  # which plans for seconds
+    for left, right in [(plain, kind) for kind in kinds] + turned:
         other = {canonical(spelling, kinds[right]) for spelling in spellings(right)}
         mine = {canonical(spelling, kinds[left]) for spelling in spellings(left)}
         joined = people(tables[left], 1).join(people(second[right], 1, "b"))

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from tree import PARTS
+from tree import PARTS, parsed
 
 ROOT = ""  # the name under which `farthing/__init__.py` itself stands in the table
 
@@ -173,7 +173,7 @@ def imports_of(path: Path, folder: Path) -> tuple[Import, ...]:
     text = path.read_text(encoding="utf-8")
     return tuple(
         Import(getattr(node, "lineno", 0), name, lazy)
-        for node, lazy in _nodes(ast.parse(text, str(path)), within=any(word in text for word in _CALLS))
+        for node, lazy in _nodes(parsed(text), within=any(word in text for word in _CALLS))
         for name in _imported(node, folder.name, parts)
     )
 

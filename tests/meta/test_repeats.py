@@ -1,4 +1,4 @@
-"""Nothing of any length is written twice in the source, and no function is too long to be read at once."""
+"""In the source nothing of length stands twice, no function is too long, and names and docstrings say something."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from tree import TOP, parsed, statements
 
 SOURCE = TOP / "src" / "farthing"
@@ -90,3 +91,46 @@ def test_a_long_function_is_found_without_its_docstring() -> None:
     source = 'def f():\n    """One\n    two\n    """\n    x = 1\n    return x\n'
     assert list(long_functions(source, 2)) == ["1: f has 3 lines"]
     assert list(long_functions(source, 3)) == []
+
+
+_NO_NAMES = {"found", "told", "shown", "meant"}  # of what?
+_SUCH_A_NAME = re.compile(rf"(?i)\b_*({'|'.join(_NO_NAMES)})_*\b")
+_FEWEST_WORDS = 5  # a docstring with fewer is written for a linter
+
+
+def _flaws(source: str) -> list[str]:
+    """Names that do not say what a thing is, and docstrings that say nothing."""
+    flaws = []
+    tree = parsed(source)
+    for node in ast.walk(tree) if _SUCH_A_NAME.search(source) else statements(tree):  # a tenth of the nodes
+        name = ""
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = node.name
+            if 0 < len((ast.get_docstring(node) or "").split()) < _FEWEST_WORDS:
+                flaws.append(f"line {node.lineno}: the docstring of {name}")
+        if name.strip("_").lower() in _NO_NAMES:
+            flaws.append(f"line {node.lineno}: the name {name}")
+    return flaws
+
+
+def test_names_and_docstrings_of_the_source_say_something() -> None:
+    assert {name: flaws for name, text in _sources().items() if (flaws := _flaws(text))} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "flaws"),
+    [
+        ("found = 1", ["line 1: the name found"]),
+        ("self._told = 1", ["line 1: the name _told"]),
+        ("lambda shown: 0", ["line 1: the name shown"]),
+        ('def f():\n    """The name of it."""', ["line 1: the docstring of f"]),
+        ('def f():\n    """The name of the column."""\n    return found.shown', []),
+        ("def f():\n    foundation = 1", []),
+    ],
+)
+def test_a_name_or_docstring_that_says_nothing_is_noticed(source: str, flaws: list[str]) -> None:
+    assert _flaws(source) == flaws

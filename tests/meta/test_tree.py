@@ -111,48 +111,6 @@ def test_docstrings_are_left_out_of_the_count_of_lines() -> None:
     assert _lines_without_docstrings(source) == 4
 
 
-_NO_NAMES = {"found", "told", "shown", "meant"}  # of what?
-_FEWEST_WORDS = 5  # a docstring with fewer is written for a linter
-
-
-def _flaws(source: str) -> list[str]:
-    """Names that do not say what a thing is, and docstrings that say nothing."""
-    flaws = []
-    for node in ast.walk(parsed(source)):
-        name = ""
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            name = node.id if isinstance(node, ast.Name) else node.attr
-        elif isinstance(node, ast.arg):
-            name = node.arg
-        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            name = node.name
-            if 0 < len((ast.get_docstring(node) or "").split()) < _FEWEST_WORDS:
-                flaws.append(f"line {node.lineno}: the docstring of {name}")
-        if name.strip("_").lower() in _NO_NAMES:
-            flaws.append(f"line {node.lineno}: the name {name}")
-    return flaws
-
-
-def test_names_and_docstrings_of_the_source_say_something() -> None:
-    source = {path: text for path, text in _texts().items() if path.suffix == ".py" and TOP / "src" in path.parents}
-    assert {str(path.relative_to(TOP)): flaws for path, text in source.items() if (flaws := _flaws(text))} == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "flaws"),
-    [
-        ("found = 1", ["line 1: the name found"]),
-        ("self._told = 1", ["line 1: the name _told"]),
-        ("lambda shown: 0", ["line 1: the name shown"]),
-        ('def f():\n    """The name of it."""', ["line 1: the docstring of f"]),
-        ('def f():\n    """The name of the column."""\n    return found.shown', []),
-        ("def f():\n    foundation = 1", []),
-    ],
-)
-def test_a_name_or_docstring_that_says_nothing_is_noticed(source: str, flaws: list[str]) -> None:
-    assert _flaws(source) == flaws
-
-
 def test_no_file_is_a_drawer() -> None:
     drawers = {"utils.py", "util.py", "common.py", "helpers.py", "misc.py"}
     assert [str(path.relative_to(TOP)) for path in _texts() if path.name in drawers] == []

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tree import parsed
+
 HEADINGS = ["Statement", "Source", "Assumes", "Direction", "Checked by"]
 _HEADING = re.compile(r"^ *(Statement|Source|Assumes|Direction|Checked by|Departs from source):", re.MULTILINE)
 _TEST_FILE = re.compile(r"tests/[\w/]+\.py")
@@ -58,6 +60,6 @@ def _theorems_in(path: Path) -> list[Theorem]:
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return [
         Theorem(f"{path.name}:{node.lineno}", node.name, docstring)
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(text))
         if isinstance(node, kinds) and (docstring := ast.get_docstring(node)) and _HEADING.search(docstring)
     ]

@@ -51,7 +51,7 @@ def test_controls_return_new_plans_and_spend_nothing(study: Any) -> None:
     held = plan.hold(name).weight("histogram of income", 50.0)
     assert held[name].error() <= plan[name].error() * (1 + 1e-6)
     assert plan.reserve(epsilon=0.2).cost.upper <= 0.3
-    assert study.fit(ft.mean("age"), require={"mean of age": 20.0})["mean of age"].error() <= 20.0
+    assert study.fit(ft.sum("age"), require={name: 2000.0})[name].error() <= 2000.0
     assert study.budget.spent_upper == before
 
 

@@ -164,9 +164,10 @@ def test_any_further_question_is_free_and_has_its_own_error() -> None:
 def test_intervals_hold_as_often_as_they_say(strategy: str) -> None:
     """80% intervals of one cell and of a range: fewer than 94 or more than 141 of 150 is less likely than one in a
     million (binomial), and intervals half as wide would hold in some 83."""
+    answers = [answered(strategy, seed, epsilon=0.3, confidence=0.8) for seed in range(150)]
     for question, truth in (("age = 7", AGES[7]), ("10 <= age < 40", AGES[10:40].sum())):
-        answers = [answered(strategy, seed, epsilon=0.3, confidence=0.8).query(question) for seed in range(150)]
-        inside = sum(one.lower <= truth <= one.upper for one in answers)
+        ends = [(one.lower, one.upper) for one in (answer.query(question) for answer in answers)]
+        inside = sum(low <= truth <= high for low, high in ends)
         assert 94 <= inside <= 141, (question, inside)
 
 
