@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-PATIENCE = 600.0  # seconds for a server to start, an installation by apt included
+PATIENCE = 1800.0  # seconds for a server to start on a busy machine, an installation by apt included
 
 
 class Server(Protocol):

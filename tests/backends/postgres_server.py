@@ -90,7 +90,7 @@ class PostgresServer:
         wait_for(
             lambda: answers(self._port) and "ready to accept" in log.read_text(),
             "postgres",
-            180,
+            600,
             self._process,
         )
         self._facts["pid"] = self._process.pid

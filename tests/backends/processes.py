@@ -30,11 +30,25 @@ def installed(find: Callable[[], Path | None], package: str) -> Path:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of the loopback address that nobody listens on, and that nobody takes before it is used.
+
+    It lies outside the range from which the system gives ports to connections and to whoever asks for any. Tests that
+    choose at the same moment choose apart: each claims its port by a name, which the system frees with the process.
+    """
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split())
+    ports = range(10_000, first) if first > 20_000 else range(last + 1, 65_536)
+    while True:
+        port = ports[int.from_bytes(os.urandom(4)) % len(ports)]
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0farthing-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+        else:
+            claim.detach()  # open to the end of this process
+            return port
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float, process: subprocess.Popen[bytes]) -> None:

@@ -89,7 +89,7 @@ class SparkCluster:
             "bin/spark-class", "org.apache.spark.deploy.master.Master",
             "--host", "127.0.0.1", "--port", str(self._master_port), "--webui-port", "0",
         ])  # fmt: skip
-        wait_for(lambda: answers(self._master_port), "the Spark master", 180, self._master)
+        wait_for(lambda: answers(self._master_port), "the Spark master", 600, self._master)
         for _ in range(WORKERS):
             self._start_worker()
         (self._directory / "pools.xml").write_text(_FAIR, encoding="utf-8")
@@ -107,8 +107,8 @@ class SparkCluster:
             *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
             "spark-internal",
         ])  # fmt: skip
-        wait_for(lambda: answers(self._connect_port), "the Spark Connect server", 180, self._connect)
-        wait_for(lambda: self._executors() >= WORKERS, "the executors", 180, self._connect)
+        wait_for(lambda: answers(self._connect_port), "the Spark Connect server", 600, self._connect)
+        wait_for(lambda: self._executors() >= WORKERS, "the executors", 600, self._connect)
         return self._facts()
 
     def grant(self, wish: str) -> dict[str, Any]:

@@ -264,7 +264,7 @@ def test_a_server_that_is_told_to_stop_finishes_first(small_town: Town) -> None:
             assert "event: done" not in list(heard)  # the stream ends with the server, the release does not
         wait_for(lambda: not answers(runs))
         assert small_town.job("finish").state == "running"
-    assert runs.process.wait(60) == 0
+    assert runs.process.wait(600) == 0
     assert small_town.job("finish").state == "released"
     stored = small_town.ledger.stored("ada:finish")
     assert stored is not None and stored.state == "released"
@@ -298,7 +298,7 @@ def test_the_check_notices_a_server_that_takes_a_retry_for_a_new_request(
         problems = " and ".join(history.problems(served.state.root, DATASET))
     finally:
         worker.drain()
-        thread.join(30)
+        thread.join(600)
         served.state.close()
     assert ("answers" in problems, "nobody asked for it" in problems) == (forgetful, forgetful)
     assert forgetful or problems == ""

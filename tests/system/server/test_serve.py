@@ -33,7 +33,7 @@ class Serving:
 
     def ask(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of a GET."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
             connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
@@ -44,7 +44,7 @@ class Serving:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
         """Exit code, and what it said."""
         self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=600)
         return self.process.returncode, out, err
 
 
@@ -78,7 +78,7 @@ def test_the_owner_is_let_in_once_and_nobody_else_by_another_name(tmp_path: Path
 
 def test_a_request_that_runs_is_finished_and_workers_end_too(tmp_path: Path) -> None:
     served = Serving(tmp_path, "--port", "0", "--workers", "1")
-    slow = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    slow = http.client.HTTPConnection("127.0.0.1", served.port, timeout=600)
     body = json.dumps({"user": "nobody", "password": "a long enough password"})
     slow.putrequest("POST", "/api/v1/login")
     slow.putheader("Content-Type", "application/json")
@@ -91,7 +91,7 @@ def test_a_request_that_runs_is_finished_and_workers_end_too(tmp_path: Path) -> 
     slow.send(body[5:].encode())
     assert slow.getresponse().status == 401
     slow.close()
-    ended.join(60)
+    ended.join(600)
     assert served.process.returncode == 0
     assert worker is None or not Path(f"/proc/{worker}").exists()
 

@@ -174,8 +174,8 @@ def test_a_caller_with_patience_waits_for_the_answer_of_another_process(
     found: list[Answered] = []
     worker = threading.Thread(target=lambda: found.append(released(ledger)))
     worker.start()
-    assert running.wait(60)
-    again = released(ledger, timeout=60)
+    assert running.wait(600)
+    again = released(ledger, timeout=600)
     worker.join()
     assert again.repeated and rows.reads == 1
     assert again.answers["years"].tolist() == found[0].answers["years"].tolist()

@@ -99,7 +99,7 @@ def test_a_second_process_waits_for_the_opening_of_the_first(ledger: Ledger, mon
 
     worker = threading.Thread(target=lambda: found.append(_journal(ledger).opening(slowly)))
     worker.start()
-    assert drawing.wait(60)
+    assert drawing.wait(600)
     assert stored_session(Curator(ledger), "monday") == {"alpha": 0.01}
     assert _journal(ledger).opening(dict) == {"start": 7}
     worker.join()

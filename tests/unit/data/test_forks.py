@@ -39,7 +39,7 @@ print(status, os.path.isdir(folder), people.exact({"rows": Count()})["rows"])
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_fork_is_refused_instead_of_waiting_for_ever(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=600, cwd=tmp_path, check=True
     )
     refused, own, parent = done.stdout.splitlines()
     assert refused == "duckdb failed (connection of another process); make the dataset after the fork."

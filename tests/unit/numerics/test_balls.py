@@ -97,11 +97,11 @@ def test_a_forked_process_does_not_wait_for_a_thread_it_does_not_have() -> None:
     def hold() -> None:
         with precision(300):
             held.set()
-            done.wait(60)
+            done.wait(600)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(60)
+    held.wait(600)
     child = os.fork()
     if child == 0:
         signal.alarm(20)  # a child that waits forever is ended by the system

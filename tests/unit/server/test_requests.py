@@ -306,7 +306,7 @@ def test_the_webhook_is_told_ids_and_titles_signed_and_retried(
     object.__setattr__(served.state, "webhook", told)
     try:
         request = asked(zoe, epsilon=0.011, title="a title")
-        assert kept.arrived.wait(60)
+        assert kept.arrived.wait(600)
     finally:
         object.__setattr__(served.state, "webhook", before)
         told.close()

@@ -68,7 +68,7 @@ def run(
     progress: Callable[[Tally], None] = lambda _: None,
 ) -> Tally:
     """Try so many cases, of all operations unless told."""
-    document = requests.get(f"{server.url}/openapi.json", timeout=30).json()
+    document = requests.get(f"{server.url}/openapi.json", timeout=600).json()
     calls = {call: each for call, each in operations(document).items() if only is None or call in only}
     known, tally, tail = Known(server.people), Tally(), Tail(server)
     sender = Sender(server.url, known)

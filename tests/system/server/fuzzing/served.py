@@ -96,7 +96,7 @@ def fuzzed(base: Path, draw: random.Random, *plants: str) -> Iterator[Fuzzed]:
         workers.update(children_of(process.pid))
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(600)
         people.store.close()
         wait_for(lambda: not any(is_alive(each) for each in workers))
 
@@ -133,7 +133,7 @@ def _started(
 def _answers(process: subprocess.Popen[bytes], url: str) -> bool:
     assert process.poll() is None, "the server ended before it was up"
     try:
-        return requests.get(f"{url}/healthz", timeout=10).status_code == 200
+        return requests.get(f"{url}/healthz", timeout=600).status_code == 200
     except requests.ConnectionError:
         time.sleep(0.05)
         return False
@@ -142,10 +142,12 @@ def _answers(process: subprocess.Popen[bytes], url: str) -> bool:
 def _declare(url: str, header: dict[str, str]) -> None:
     """Register the datasets and grant parts of them, by the routes that a curator has."""
     for name, words in DECLARED.items():
-        made = requests.post(f"{url}/api/v1/datasets", json={"name": name, **words}, headers=header, timeout=60)
+        made = requests.post(f"{url}/api/v1/datasets", json={"name": name, **words}, headers=header, timeout=600)
         assert made.status_code == 201, made.text
         for user in ("analyst", "expendable"):
-            given = requests.put(f"{url}/api/v1/datasets/{name}/grants/{user}", json=BUDGET, headers=header, timeout=60)
+            given = requests.put(
+                f"{url}/api/v1/datasets/{name}/grants/{user}", json=BUDGET, headers=header, timeout=600
+            )
             assert given.status_code == 200, given.text
 
 

@@ -55,7 +55,7 @@ def test_many_long_questions_of_one_analyst_hold_up_nobody_else(
 
     async def race() -> int:
         transport = httpx.ASGITransport(served.app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url=HERE, timeout=60) as client:
+        async with httpx.AsyncClient(transport=transport, base_url=HERE, timeout=600) as client:
 
             def headers(of: Any) -> dict[str, str]:
                 return {**of.headers, "Cookie": f"{COOKIE}={of.cookies[COOKIE]}"}

@@ -56,7 +56,7 @@ def port() -> Iterator[int]:
 
 
 def connected(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=60)
+    return socket.create_connection(("127.0.0.1", port), timeout=600)
 
 
 def wait_until_closed(line: socket.socket, drip: bytes = b"") -> None:
@@ -74,7 +74,7 @@ def wait_until_closed(line: socket.socket, drip: bytes = b"") -> None:
                 break
         except OSError:
             break
-        assert time.monotonic() - began < 60, "it is waited for without end"
+        assert time.monotonic() - began < 600, "it is waited for without end"
 
 
 @pytest.mark.parametrize(
