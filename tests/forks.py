@@ -15,6 +15,7 @@ connection, a thread) does not survive a fork: tests open such things in fixture
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import random
 import signal
@@ -23,6 +24,7 @@ import uuid
 import weakref
 from collections import deque
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -33,6 +35,7 @@ Batch = list[int]
 """The numbers of tests, in the order of their collection."""
 
 _MOST_TOGETHER = 2  # workers: one waits while the other's query runs
+_MANY_TESTS = 1000  # with so many, most workers come to what is prepared for all of them
 _MOST_TESTS, _MOST_SLOW_TESTS = 32, 12  # of a batch: what the tests of a file share is made anew in each of its batches
 
 
@@ -83,6 +86,8 @@ class Forks:
             raise session.Interrupted(f"{session.testsfailed} errors during collection")
         waiting = deque(batches(session.items))
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
+        if len(session.items) > _MANY_TESTS:
+            _prepare()
         try:
             for _ in range(min(self._count, len(waiting))):
                 self._fork(session)
@@ -164,6 +169,18 @@ class Forks:
             waiting.appendleft(list(worker.given))
         if code and waiting:
             self._fork(session)
+
+
+def _prepare() -> None:
+    """Once, before there are many processes, what tests import or fill when they first need it."""
+    with suppress(ImportError):
+        import altair  # noqa: F401
+        import ibis
+        import opendp.prelude  # noqa: F401
+
+        table = ibis.table({"a": "int64", "b": "string"}, name="t")
+        ibis.to_sql(table.group_by("b").aggregate(n=table.a.sum()), dialect="duckdb")
+    gc.freeze()
 
 
 def together(item: pytest.Item) -> str:
