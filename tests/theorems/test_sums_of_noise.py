@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from farthing.inference import ErrorDistribution, Term, error_of_sum, tail_of_sum
-from farthing.inference.gaussian_sums import normal_errors
+from farthing.inference.gaussian_sums import normal_errors, wide_errors
 from farthing.inference.noise_sums import (
     MixedSum,
     Normal,
@@ -316,3 +316,26 @@ def test_normal_quantiles_are_those_of_the_standard_library() -> None:
     wanted = [NormalDist().inv_cdf(share) for share in shares.tolist()]
     assert normal_quantiles(shares) == pytest.approx(wanted, rel=1e-14, abs=1e-15)
     assert normal_quantiles(np.array([0.0, -1.0, 1.0])).tolist() == [-math.inf, -math.inf, math.inf]
+
+
+def test_errors_beside_laplace_noise_from_arrays_are_those_found_one_by_one() -> None:
+    numbers = np.random.default_rng(5)
+    seen = 0
+    for _ in range(20):
+        kinds = ["laplace", *numbers.choice(["laplace", "gaussian", "normal"], numbers.integers(0, 4)).tolist()]
+        scales = numbers.choice([3.0, 10.0, 55.5, 200.0], len(kinds)).tolist()
+        shape = (len(kinds), 8)
+        plain, odd = numbers.choice([0.0, 1.0, -1.0, 2.0], shape), numbers.uniform(-3, 3, shape)
+        coefficients, counts = np.where(numbers.random(shape) < 0.5, plain, odd), numbers.integers(0, 5, shape)
+        levels = numbers.choice([0.5, 0.95, 0.999, 0.99999], shape[1])
+        errors = wide_errors(kinds, scales, counts.astype(float), coefficients, levels)
+        for place in np.flatnonzero(~np.isnan(errors)).tolist():
+            own = zip(kinds, scales, coefficients[:, place].tolist(), counts[:, place].tolist(), strict=True)
+            parts = parts_of(own)
+            assert isinstance(distribution_of(parts), WideSum)
+            assert errors[place] == pytest.approx(error_of_parts(parts, float(levels[place])), rel=1e-8)
+            seen += 1
+    assert seen > 40
+    one = np.ones((1, 1))
+    assert np.isnan(wide_errors(["laplace"], [50.0], one, one, 0.95))  # has a closed form
+    assert np.isnan(wide_errors(["laplace"], [0.3], 9 * one, one, 0.95))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from farthing.errors import InvalidValue
-from farthing.inference.gaussian_sums import normal_errors
+from farthing.inference.gaussian_sums import normal_errors, wide_errors
 from farthing.inference.noise_sums import checked_confidence, errors_of_many, tails_of_many
 from farthing.inference.noise_terms import Floats, Parts, Term, parts_of, variance_of, variance_of_parts
 from farthing.inference.normal_quantiles import normal_quantiles
@@ -116,7 +116,8 @@ class JointNoise:
 
     def errors(self, coefficients: Floats, confidence: float | Floats) -> Floats:
         """What sums of the noises with these coefficients stay within at a confidence, or at one for each."""
-        errors = normal_errors(self.kinds, self.scales, self.counts, coefficients, confidence)
+        of_these = normal_errors if "laplace" not in self.kinds else wide_errors
+        errors = of_these(self.kinds, self.scales, self.counts, coefficients, confidence)
         levels = np.broadcast_to(confidence, errors.shape)
         left = np.isnan(errors)
         counts = self.counts.astype(int)

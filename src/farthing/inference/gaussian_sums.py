@@ -1,4 +1,4 @@
-"""Sums of discrete Gaussian noises that are normal but for a ripple, many sums at once.
+"""Sums of noises that are smooth but for a ripple, many sums at once: of Gaussian noises, and of Laplace noises.
 
 The same errors as `noise_sums.distribution_of` finds one after the other, for the sums that are most common in plans of
 many statistics: an interval of a ratio asks for the error of a new sum in every round and cell.
@@ -13,7 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference.noise_sums import OUTWARD, STEPS_TO_BE_NORMAL
-from farthing.inference.noise_terms import LARGEST_RIPPLE, NEGLIGIBLE, REPEATS, SMALLEST_TAIL, Floats
+from farthing.inference.noise_terms import (
+    LARGEST_RIPPLE,
+    LEAST,
+    NARROW,
+    NEGLIGIBLE,
+    REPEATS,
+    SLACK,
+    SMALLEST_TAIL,
+    Floats,
+    errors_on,
+    path_near,
+    variance_of,
+)
 from farthing.inference.normal_quantiles import normal_quantiles
 
 Flags = NDArray[np.bool_]
@@ -77,7 +89,89 @@ def normal_errors(
     return np.where(variance == 0, 0.0, np.where(suits, errors, math.nan))
 
 
-def _joined(size: Floats, scale: Floats, counts: Floats, discrete: Flags) -> Floats:
+def wide_errors(
+    kinds: Sequence[str], scales: Sequence[float], counts: Floats, coefficients: Floats, confidence: float | Floats
+) -> Floats:
+    """The same for sums in which there is Laplace noise: what `noise_terms.errors_of` finds, from arrays.
+
+    Statement:
+        Where the ripple of a sum of integer noises is small, its tails are an integral along a path in the complex
+        plane, up to that ripple and the slack of the rule.
+    Source: `noise_terms.wide_sum`.
+    Assumes: the noises of a column are independent.
+    Direction: the errors are rounded up.
+    Checked by: tests/theorems/test_sums_of_noise.py
+
+    >>> wide_errors(["laplace"], [10.0], np.array([[4.0, 1.0]]), np.ones((1, 2)), 0.95)
+    array([57., nan])
+    """
+    size, scale, columns = np.abs(coefficients), np.reshape(scales, (-1, 1)), np.shape(coefficients)[1]
+    laplace, normal = (np.array([kind == each for kind in kinds], dtype=bool) for each in ("laplace", "normal"))
+    errors = np.full(columns, math.nan)
+    if not laplace.any() or not np.all(scale[~normal] >= NARROW):
+        return errors
+    copies = _joined(size, scale, counts, laplace + 2 * normal)
+    heard = copies > 0
+    variances = np.reshape([variance_of(*each) for each in zip(kinds, scales, strict=True)], (-1, 1))
+    variance = np.sum(copies * size**2 * variances, axis=0)
+    smeared = (heard[normal] & (scale[normal] > 0)).any(axis=0)
+    step = _common_step(size[~normal], heard[~normal], smeared)
+    ripple = _ripple_beside_laplace(size, scale, copies, laplace, normal, variances, step)
+    missed = np.broadcast_to(1 - np.asarray(confidence, dtype=float), (columns,))
+    several = copies.sum(axis=0) > 1  # one by itself has a closed form
+    suits = heard[laplace].any(axis=0) & several & (ripple <= LARGEST_RIPPLE) & (missed >= SMALLEST_TAIL)
+    if not suits.any():
+        return errors
+    deviation, target = np.sqrt(variance[suits]), (missed - SLACK - ripple)[suits]
+    relative, copies, own = size[:, suits] / deviation, copies[:, suits], variances[laplace]
+    excess = np.sum(3 * copies[laplace] * relative[laplace] ** 4 * own**2, axis=0)
+    near, far = -normal_quantiles(target / 2), -np.log(target) / math.sqrt(2)
+    x = np.maximum(near + (far - near) * np.minimum(excess / 3, 1), LEAST)
+    with np.errstate(divide="ignore"):
+        poles = np.where(copies[laplace] > 0, 1 / (relative[laplace] * scale[laplace]), math.inf)
+    rest = np.sum(copies[~laplace] * (relative[~laplace] * scale[~laplace]) ** 2, axis=0)
+    twice = np.broadcast_to(2 * own, poles.shape)
+    path = path_near(x, relative[laplace], twice, copies[laplace], poles.min(axis=0), rest, step[suits] / deviation)
+    errors[suits] = errors_on(path, x, target, deviation, step[suits])
+    return errors
+
+
+def _ripple_beside_laplace(
+    size: Floats, scale: Floats, copies: Floats, laplace: Flags, normal: Flags, variances: Floats, step: Floats
+) -> Floats:
+    """What `noise_terms.wide_sum` adds up, for many sums."""
+
+    def size_at(frequency: Floats, without: int = -1) -> Floats:
+        exponent = np.zeros_like(frequency)
+        for j in range(len(size)):
+            if j == without:
+                continue
+            u = size[j] * frequency
+            if laplace[j]:
+                exponent -= copies[j] * np.log1p(2 * variances[j] * np.sin(u / 2) ** 2)
+            else:
+                u = u if normal[j] else u - 2 * math.pi * np.rint(u / (2 * math.pi))
+                exponent -= copies[j] * (scale[j] * u) ** 2 / 2
+        return np.asarray(np.exp(exponent))
+
+    has_step = step > 0
+    safe = np.where(has_step, step, 1.0)
+    total = np.where(has_step, size_at(math.pi / safe), 0.0)
+    k = np.arange(1, REPEATS + 1)[:, None]
+    for i in np.flatnonzero(~normal).tolist():
+        heard = copies[i] > 0
+        own = np.where(heard, size[i], 1.0)
+        width = 0.45 / np.sqrt(np.where(heard, copies[i], 1.0) * variances[i])
+        common = has_step & (k % np.maximum(np.rint(own / safe), 1) == 0)
+        counted = heard & (width >= NEGLIGIBLE * k) & ~common
+        errors = np.where(counted, width / k * size_at(2 * math.pi * k / own, i), 0.0)
+        finer = (copies > 0) & (normal[:, None] | (2 * REPEATS * size < own))
+        last = counted & finer.any(axis=0) & (errors * REPEATS < NEGLIGIBLE)
+        total += np.sum(np.where(np.cumsum(last, axis=0) > last, 0.0, errors), axis=0)
+    return np.asarray(total)
+
+
+def _joined(size: Floats, scale: Floats, counts: Floats, discrete: Flags | NDArray[np.int64]) -> Floats:
     """The copies of each noise, where two of one scale and coefficient are one noise with more copies."""
     copies = np.where(size > 0, counts, 0.0)
     for i in range(1, len(size)):

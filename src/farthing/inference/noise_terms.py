@@ -242,9 +242,9 @@ def lattice_sum(parts: Parts) -> LatticeSum | None:
 
 Complexes = NDArray[np.complex128]
 _POINTS, _SPACING = 48, 0.12
-_SLACK = 2e-6  # twice and more what the rule was ever off by in tests/theorems/test_sums_of_noise.py
+SLACK = 2e-6  # twice and more what the rule was ever off by in tests/theorems/test_sums_of_noise.py
 LARGEST_RIPPLE, REPEATS, NEGLIGIBLE = 5e-5, 24, 1e-7
-_LEAST, _NEWTON_STEPS = 0.05, 4  # in standard deviations; no error is stated below the least
+LEAST, _NEWTON_STEPS = 0.05, 4  # in standard deviations; no error is stated below the least
 SMALLEST_TAIL = 1e-4  # below it Chernoff's bound takes over
 
 
@@ -356,20 +356,28 @@ def _path(sums: Sequence[WideSum], x: Floats) -> _Path:
                 i += 1
             else:
                 quadratic[j] += copies * (relative * scale) ** 2
+    step = np.array([one.step / one.deviation for one in sums])
+    return path_near(x, size, twice_variance, count, pole, quadratic, step)
+
+
+def path_near(
+    x: Floats, size: Floats, twice_variance: Floats, count: Floats, pole: Floats, quadratic: Floats, step: Floats
+) -> _Path:
+    """The same from arrays, in deviations: a row for each Laplace noise, the least pole, the variance of all others."""
     start = np.minimum(0.5 * pole, (x + np.sqrt(x * x + 4)) / 2)[:, None]  # the latter is the normal's saddle
     w = _SPACING * (np.arange(_POINTS) + 0.5)
     s = start * (0.5 + 0.5 * np.cosh(w) + 1j * np.sinh(w))
     slope = start * (0.5 * np.sinh(w) + 1j * np.cosh(w))
     # Far out exp(-s x) has made everything tiny; sinh is kept from overflowing there.
     exponent = quadratic[:, None] * s * s / 2
-    for i in range(laplace):
+    for i in range(len(size)):
         z = size[i][:, None] * s / 2
         z = np.where(z.real > 300, 300, z)
         exponent -= count[i][:, None] * np.log(1 - twice_variance[i][:, None] * np.sinh(z) ** 2)
-    step = np.array([one.step / one.deviation for one in sums])[:, None]
-    half = np.where(step > 0, step, 1) * s / 2
+    has_step = step[:, None] > 0
+    half = np.where(has_step, step[:, None], 1) * s / 2
     half = np.where(half.real > 300, 300, half)
-    kernel = np.where(step > 0, step / (2 * np.sinh(half)), 1 / s)
+    kernel = np.where(has_step, step[:, None] / (2 * np.sinh(half)), 1 / s)
     return _Path(s, np.exp(exponent) * kernel * slope)
 
 
@@ -380,22 +388,26 @@ def tails_of(sums: Sequence[WideSum], x: Floats) -> Floats:
     safe = np.where(step > 0, step, 1.0)
     midway = np.where(step > 0, (np.floor(x / safe * (1 + 1e-12)) + 0.5) * step, x) / deviation
     # Beyond 60 deviations the tail at 60 is charged: next to nothing, and nothing overflows.
-    clipped = np.clip(midway, _LEAST, 60.0)
-    charged = _path(sums, clipped).tails(clipped) + np.array([one.ripple for one in sums]) + _SLACK
-    return np.asarray(np.where(midway < _LEAST, 1.0, np.clip(charged, 0.0, 1.0)))
+    clipped = np.clip(midway, LEAST, 60.0)
+    charged = _path(sums, clipped).tails(clipped) + np.array([one.ripple for one in sums]) + SLACK
+    return np.asarray(np.where(midway < LEAST, 1.0, np.clip(charged, 0.0, 1.0)))
 
 
 def errors_of(sums: Sequence[WideSum], confidence: float) -> Floats:
     """For every sum an e with P[|X| <= e] >= confidence; 1 - confidence is at least SMALLEST_TAIL."""
-    target = 1 - confidence - _SLACK - np.array([one.ripple for one in sums])
-    x = np.maximum(_first_guess(sums, float(np.max(target))), _LEAST)
-    path = _path(sums, x)
-    for _ in range(_NEWTON_STEPS):  # on the logarithm of the tail, which is nearly straight
-        tail, density = path.tails_and_densities(x)
-        x = np.maximum(x + tail / density * np.log(tail / target), _LEAST)
-    x *= 1 + 1e-9
+    target = 1 - confidence - SLACK - np.array([one.ripple for one in sums])
+    x = np.maximum(_first_guess(sums, float(np.max(target))), LEAST)
     deviation = np.array([one.deviation for one in sums])
     step = np.array([one.step for one in sums])
+    return errors_on(_path(sums, x), x, target, deviation, step)
+
+
+def errors_on(path: _Path, x: Floats, target: Floats, deviation: Floats, step: Floats) -> Floats:
+    """The same along paths near x: where tails are as large as `target`, outward to the lattice."""
+    for _ in range(_NEWTON_STEPS):  # on the logarithm of the tail, which is nearly straight
+        tail, density = path.tails_and_densities(x)
+        x = np.maximum(x + tail / density * np.log(tail / target), LEAST)
+    x = x * (1 + 1e-9)
     safe = np.where(step > 0, step, 1.0)
     on_lattice = np.maximum(np.ceil(x * deviation / safe - 0.5), 0) * step
     return np.asarray(np.where(step > 0, on_lattice, x * deviation))
