@@ -86,11 +86,12 @@ class Answered:
 
 
 class ReleaseTerms(NamedTuple):
-    """What a release would be charged: the event, the digest, and who pays besides."""
+    """What a release would be charged: the event, the digest, who pays besides, and the text that names the table."""
 
     event: Event
     digest: str
     others: tuple[str, ...]
+    source: str
 
 
 class Curator:
@@ -266,15 +267,16 @@ class Curator:
             sampling_rate: Says that the table is a secret sample of a population.
 
         Returns:
-            The event, the digest and the other accounts that would pay.
+            The event, the digest, the other accounts that would pay, and what the table is called.
 
         Raises:
             InvalidValue: If an argument is wrong.
         """
         question = _plan_question(dataset, measurements, delta, sampling_rate)
         question.check(dataset)
-        others = self.accounts(dataset, ledger_name, sampling_rate).others
-        return ReleaseTerms(question.event, digest_of(question, dataset), others)
+        paying = self.accounts(dataset, ledger_name, sampling_rate)
+        source, _ = versioned_source(dataset, paying)
+        return ReleaseTerms(question.event, digest_of(question, dataset), paying.others, source)
 
     def answer(
         self,

@@ -174,14 +174,20 @@ class Dataset:
         base = self._base
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
+        return [*facts, *self.steps_done]
+
+    @property
+    def steps_done(self) -> list[Any]:
+        """What was done to the rows of the source, and which of them are read at all, as plain data."""
+        base = self._base
         kept = [] if base.earliest is None else [[base.earliest[0], base.earliest[1].isoformat()]]
         kept += [] if base.during is None else [[base.during[0], *base.during[1].names, "during"]]
-        return [*facts, [definition_of(step) for step in self._steps], self._group, str(self._probability), *kept]
+        return [[definition_of(step) for step in self._steps], self._group, str(self._probability), *kept]
 
     @property
     def is_untransformed(self) -> bool:
         """Whether nothing was done to the rows of the source."""
-        return not self._steps
+        return not self._steps and self._base.earliest is None and self._base.during is None
 
     def stability(self) -> Stability:
         """How far the rows of one unit can reach after every transformation.

@@ -35,12 +35,13 @@ class Request:
     table: str = ""  # the signature of the table that will be read
     contents: Contents | None = None  # what a policy looks at
     version: str = ""  # a sealed note of that table
+    source: str = ""  # a signature of what the table is called: an approval is for this one
 
     @property
     def mark(self) -> str:
         """What an approval names it by: everything that decides what is released and what it costs."""
         event = self.event.to_dict()
-        return mark_of(self.dataset, self.analyst, event, self.digest, self.delta, self.others)
+        return mark_of(self.dataset, self.analyst, event, self.digest, self.delta, self.others, self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -433,6 +433,7 @@ class Ledger(OpenLedger):
             self._chain.table(request_id, table) if table else "",
             contents,
             sealed_version(self._chain, *source, table) if table and source else "",
+            self.source_signatures(source[:1])[0] if source else "",
         )
         return self._charged(request)
 

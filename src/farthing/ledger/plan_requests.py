@@ -119,6 +119,7 @@ class PlanRequests:
         delta: float | None = None,
         others: Iterable[str] = (),
         analyst: str | None = None,
+        source: str = "",
     ) -> PlanRequest:
         """Ask that one charge be allowed; nothing is spent. `Plan.submit` fills this in.
 
@@ -133,6 +134,7 @@ class PlanRequests:
             delta: The delta at which it would be charged.
             others: Further datasets that would pay.
             analyst: Who asks, if a curator submits it for them.
+            source: The text that names the table, as the charge will bring it: another table is another charge.
 
         Returns:
             The request; the one that is there already if the same charge was asked for and is open or approved.
@@ -145,7 +147,7 @@ class PlanRequests:
         who = self._ledger._spender(analyst)
         if not who:
             raise NotAllowed(self._ledger.role, "submit a request", "a curator needs none: release the plan")
-        charge = _charge(dataset, who, event, digest, delta, others)
+        charge = _charge(dataset, who, event, digest, delta, others, self._signed(source))
         words = {
             "title": checked_note(title, "title"),
             "purpose": _checked_text(purpose, "purpose"),
@@ -182,6 +184,7 @@ class PlanRequests:
         delta: float | None = None,
         others: Iterable[str] = (),
         expires: date | str | None = None,
+        source: str = "",
     ) -> PlanRequest:
         """Allow another charge than the one that was asked for: a new version, which the analyst sees and may release.
 
@@ -195,6 +198,7 @@ class PlanRequests:
             delta: The delta at which it would be charged.
             others: Further datasets that would pay.
             expires: The last day on which it may be charged; 90 days from now by default.
+            source: The text that names the table, as for `submit`.
 
         Returns:
             The request as it is now: approved, with a higher version.
@@ -204,9 +208,12 @@ class PlanRequests:
             NotAllowed: If the role is not "curator".
         """
         first = self._first(request)
-        charge = _charge(first.dataset, first.analyst, event, digest, delta, others)
+        charge = _charge(first.dataset, first.analyst, event, digest, delta, others, self._signed(source))
         words = {"reason": _checked_text(reason, "reason"), **_described(charge, document, name)}
         return self._decide(request, "changed", words, charge=charge, expires=expires)
+
+    def _signed(self, source: str) -> str:
+        return self._ledger.source_signatures([source])[0] if source else ""
 
     def decline(self, request: int, reason: str) -> PlanRequest:
         """Say no, or take an approval back that was not used.
@@ -546,6 +553,7 @@ def _charge(
     digest: str,
     delta: float | None,
     others: Iterable[str],
+    source: str,
 ) -> Request:
     """The charge that is asked for, every part checked as `Ledger.charge` checks it."""
     name = checked_name(dataset, "dataset")
@@ -559,6 +567,7 @@ def _charge(
         checked_note(digest, "digest"),
         None,
         tuple(sorted({checked_name(other, "others") for other in others} - {name})),
+        source=source,
     )
 
 

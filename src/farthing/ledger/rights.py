@@ -266,16 +266,26 @@ NONE = Rights()
 
 
 def mark_of(
-    dataset: str, analyst: str, event: Mapping[str, Any], digest: str, delta: float | None, others: Iterable[str]
+    dataset: str,
+    analyst: str,
+    event: Mapping[str, Any],
+    digest: str,
+    delta: float | None,
+    others: Iterable[str],
+    source: str = "",
 ) -> str:
-    """A fingerprint of one charge: whose people, who asks, which noise on which question. Another charge has another.
+    """A fingerprint of one charge: whose people, who asks, which noise on which question of which table.
 
     >>> one = mark_of("census", "bob", {"kind": "x"}, "d", 1e-9, [])
-    >>> one == mark_of("census", "bob", {"kind": "x"}, "d", None, [])
-    False
+    >>> [one == each for each in (
+    ...     mark_of("census", "bob", {"kind": "x"}, "d", None, []),
+    ...     mark_of("census", "bob", {"kind": "x"}, "d", 1e-9, [], "a signature"),
+    ... )]
+    [False, False]
     """
     written = None if delta is None else delta.hex()
-    return fingerprint(canonical([dataset, analyst, dict(event), digest, written, sorted(others)]))
+    named = [source] if source else []  # a charge that names no table has the mark that it had before tables were named
+    return fingerprint(canonical([dataset, analyst, dict(event), digest, written, sorted(others), *named]))
 
 
 def period_of(now: int, per: str) -> int:

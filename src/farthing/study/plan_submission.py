@@ -63,6 +63,7 @@ def _facts(plan: PlanFacts, asked: Sequence[Statistic]) -> dict[str, Any]:
         "event": terms.event,
         "digest": terms.digest,
         "others": terms.others,
+        "source": terms.source,
         "delta": plan.delta,
         "name": plan.request.name,
         "document": document_of(plan, asked),

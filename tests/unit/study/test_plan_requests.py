@@ -39,23 +39,26 @@ class Place:
         return self.ada.budget.spent_upper
 
 
-def _dataset(**words: Any) -> ft.data.Dataset:
+def _columns(rows: int) -> dict[str, Any]:
     rng = np.random.default_rng(5)
-    table = pyarrow.table(
-        {
-            "sex": rng.choice(["F", "M"], ROWS),
-            "age": rng.integers(0, 100, ROWS),
-            "income": rng.random(ROWS) * 1000,
-            "day": [date(2025, 1 + n % 3, 3) for n in range(ROWS)],
-        }
-    )
-    schema = {
-        "sex": ["F", "M"],
-        "age": (0, 99),
-        "income": (0.0, 1000.0),
-        "day": (date(2025, 1, 1), date(2025, 12, 31)),
+    return {
+        "sex": rng.choice(["F", "M"], rows),
+        "age": rng.integers(0, 100, rows),
+        "income": rng.random(rows) * 1000,
+        "day": [date(2025, 1 + n % 3, 3) for n in range(rows)],
     }
-    return ft.dataset(table, schema=schema, name="people", **words)
+
+
+SCHEMA = {
+    "sex": ["F", "M"],
+    "age": (0, 99),
+    "income": (0.0, 1000.0),
+    "day": (date(2025, 1, 1), date(2025, 12, 31)),
+}
+
+
+def _dataset(**words: Any) -> ft.data.Dataset:
+    return ft.dataset(pyarrow.table(_columns(ROWS)), schema=SCHEMA, name="people", **words)
 
 
 @contextmanager
@@ -221,3 +224,24 @@ def test_without_grant_policy_or_approval_nothing_is_spent_in_any_way(request: A
         SPENDING[way](place.bob())
     budget = place.ada.ledger.budget("people")
     assert (budget.count, budget.spent_upper, place.ada.ledger.datasets()) == (0, 0.0, ["people"])
+
+
+def test_an_approval_is_for_one_table_of_the_account(place: Place) -> None:
+    number = asked(place.bob()).submit("yearbook").id
+    place.ada.ledger.requests.approve(number)
+    other = ft.dataset(pyarrow.table(_columns(ROWS // 2)), schema=SCHEMA, name="others")
+    Study(other, 1.0, 1e-9, ledger=place.ada.ledger, account="people").register()
+    bob = place.ada.ledger.acting("bob", "analyst")
+    with pytest.raises(BudgetExceeded, match="left in the grant"):
+        asked(Study(other, 1.0, 1e-9, ledger=bob, account="people")).release()
+    assert place.ada.ledger.requests.one(number).state == "approved"
+    asked(place.bob()).release()
+    assert place.ada.ledger.requests.one(number).state == "used"
+
+
+def test_a_policy_sees_that_rows_of_some_days_are_chosen(place: Place) -> None:
+    place.ada.ledger.requests.grant_policy("people", "bob", 0.5, 1e-10, columns=["sex"])
+    ledger = place.ada.ledger.acting("bob", "analyst")
+    for chosen in (place.people.during("day", "day", "2025-01-03"), place.people.earliest("day", date(2025, 2, 1))):
+        with pytest.raises(BudgetExceeded):
+            Study(chosen, 1.0, 1e-9, ledger=ledger, name="people").plan(ft.count(by="sex"), epsilon=0.1).release()

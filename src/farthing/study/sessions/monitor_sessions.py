@@ -191,8 +191,7 @@ def open_monitor(
 
     def read(table: Dataset | None = None, where: Any = None) -> list[int]:
         rows = study.dataset if table is None else refuse_unlike(table, study.dataset, "monitor")
-        if table is not None:
-            journal.refuse_unpaid(rows)
+        journal.refuse_unpaid(rows)  # also of the same table: a link or a folder may lead to other rows by now
         rows = rows if where is None else rows.where(where)
         check(rows)
         return watch.values(private_counts(rows, watch.counts, timeout, progress))

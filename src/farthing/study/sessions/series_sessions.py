@@ -172,8 +172,11 @@ def open_series(
 
     def read(table: Dataset | None, periods: int) -> NDArray[np.int64]:
         rows = study.dataset if table is None else refuse_unlike(table, study.dataset, "series")
-        if table is not None:
-            journal.refuse_unpaid(rows)
+        if rows.steps_done != study.dataset.steps_done:  # of a unit, other rows would be the earliest at every step
+            raise InvalidValue(
+                "table", rows.name, "must be read as the series was opened with, row by row", "pass the whole table"
+            )
+        journal.refuse_unpaid(rows)  # also of the same table: a link or a folder may lead to other rows by now
         check(rows)
         return _counts(rows, asked, plan.periods, periods, timeout, progress)
 

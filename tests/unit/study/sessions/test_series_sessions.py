@@ -222,3 +222,32 @@ def test_dates_that_a_step_has_changed_samples_and_unions_are_refused(study: ft.
         study.series(**ASKED, epsilon=0.3, request_id="mine")
     with pytest.raises(InvalidValue, match="charged before for something else"):
         study.series(**{**ASKED, "steps": 7}, request_id="mine")
+
+
+def test_every_step_reads_the_rows_that_the_series_was_opened_with(study: ft.Study) -> None:
+    """Rows of one month alone would make others the earliest of a person, who then counts every month."""
+    series = study.series(**ASKED)
+    for other in (study.dataset.during("day", "month", "2025-01"), study.dataset.where("age < 99")):
+        with pytest.raises(InvalidValue, match="must be read as the series was opened with"):
+            series.update(other, until="2025-01")
+    assert len(series.update(study.dataset, until="2025-01")) == 1
+
+
+def test_a_link_that_leads_to_other_people_is_refused_in_the_same_process(tmp_path: Path) -> None:
+    for first, name in enumerate(("ours", "theirs")):
+        write(tmp_path / f"{name}.parquet", visits(1, 300, 1_000 * first))
+    link = tmp_path / "latest.parquet"
+    link.symlink_to(tmp_path / "ours.parquet")
+    described: dict[str, Any] = {"unit": "person", "max_rows": 1, "schema": SCHEMA}
+    ledger = open_ledger(tmp_path / "study.db")
+    ft.Study(ft.dataset(tmp_path / "theirs.parquet", **described), 2.0, ledger=ledger, account="theirs").register()
+    study = ft.Study(ft.dataset(link, **described), 2.0, ledger=ledger, account="ours")
+    series = study.series(**ASKED, epsilon=0.5)
+    monitor = study.monitor(ft.count(), threshold=10**6, alerts=1, steps=3, epsilon=0.5)
+    monitor.look()
+    link.unlink()
+    link.symlink_to(tmp_path / "theirs.parquet")
+    for read in (series.update, monitor.look):
+        with pytest.raises(InvalidValue, match="'theirs'"):
+            read()
+    assert ledger.budget("theirs").count == 0
