@@ -64,6 +64,9 @@ class Doors(Protocol):
     def datasets(self) -> list[str]:
         """The names of all accounts."""
 
+    def source_signatures(self, sources: Iterable[str]) -> list[str]:
+        """What the ledger stores of the names of tables."""
+
     def _only(self, action: str, *roles: str) -> None: ...
 
     def _spender(self, analyst: str | None) -> str: ...
