@@ -17,10 +17,12 @@ pytest_plugins = ["draws", "forks"]
 SLOW_PAGES = {
     "gallery.md",
     "planner.md",
+    "requests.md",
     "sampled.md",
     "studies.md",
     "synthetic.md",
     "tour.md",
+    "year.md",
 }
 
 

@@ -114,6 +114,7 @@ def test_a_price_that_is_said_is_enough_to_confirm(curator: TestClient, served: 
     open_wished_session(study, wish, "a session", confirmed=float(said[1]))
 
 
+@pytest.mark.slow
 def test_after_many_charges_a_plan_may_use_what_the_clock_has_room_for(tmp_path: Any) -> None:
     """Its slider ended at the largest single charge, a seventh of that."""
     served = served_in(tmp_path)

@@ -240,6 +240,7 @@ WALK: dict[tuple[str, str], list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 def test_no_route_spends_for_an_analyst_without_an_approval(served: Served) -> None:
     """Every route whose scope is `spend` is walked; one that is added must be added here."""
     spending = {route for route, rule in PERMISSIONS.items() if rule.scope == "spend"}

@@ -47,6 +47,7 @@ def _error(plan: Any) -> float:
     return max(float(one.standard_error) for one in plan.statistics)
 
 
+@pytest.mark.slow
 def test_a_later_plan_has_the_gaussian_noise_that_the_clock_pays(study: ft.Study) -> None:
     """One pure charge of 0.115 is left, which was all that a plan had: 12.25 for a count, 3.27 for 20 means."""
     assert study.left < 0.2 < 0.75 < study.room < 1
@@ -66,6 +67,7 @@ def test_a_later_plan_has_the_gaussian_noise_that_the_clock_pays(study: ft.Study
 MEDIANS = [ft.median("x0"), ft.median("x1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statistics", [(ft.count(where="x0 < 50"),), (ft.count(), *MEANS[:4]), MEDIANS, (ft.median("x0"), ft.mean("x1"))]
 )

@@ -85,6 +85,7 @@ def test_a_refusal_names_what_its_own_errors_rest_on_and_nothing_else(make_study
         assert "cannot be met" in str(refusal.value) and "assum" not in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_a_held_statistic_keeps_its_error(plan: Plan) -> None:
     """What others say about it may become less: then its own measurement gets less noise."""
     hold = plan.hold("count by sex")

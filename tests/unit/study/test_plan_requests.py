@@ -89,6 +89,7 @@ def asked(study: Study) -> ft.study.Plan:
     return plan.require("count by sex", within=30).weight("mean of income by sex", 2.0)
 
 
+@pytest.mark.slow
 def test_a_script_that_asks_and_runs_again_after_the_approval_pays_once(place: Place) -> None:
     plan = asked(place.bob())
     with pytest.raises(BudgetExceeded, match="the grant of 'bob'"):
@@ -110,6 +111,7 @@ def test_a_script_that_asks_and_runs_again_after_the_approval_pays_once(place: P
         asked(place.bob()).submit("once more")
 
 
+@pytest.mark.slow
 def test_a_plan_of_the_same_price_that_differs_in_anything_is_refused(place: Place) -> None:
     request = asked(place.bob()).submit("the yearbook")
     place.ada.ledger.requests.approve(request.id)
