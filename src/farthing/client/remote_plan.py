@@ -21,6 +21,7 @@ from farthing.statistics.answer_records import restored
 from farthing.study import Release
 from farthing.study.plan_statistic import AtOnce
 from farthing.study.plan_text import aligned, error_rows
+from farthing.study.table_error import TableError
 
 _INFINITE = float("inf")
 
@@ -64,6 +65,15 @@ class RemoteStatistic:
     def shown_error(self) -> str:
         """The 95% error for a table, never rounded down: as a local plan shows it."""
         return str(self.view["shown_error"])
+
+    @property
+    def of_table(self) -> TableError | None:
+        """Its error against the whole table, the draw included, where it is computed from a sample of it."""
+        said = self.view.get("of_table")
+        if said is None:
+            return None
+        deviation, error, times = (_number(said[name]) for name in ("standard_error", "error", "times"))
+        return TableError(deviation, error, times, tuple(said["rests_on"]))
 
     def even_share(self) -> float:
         """What the error would be if every statistic had its own, even share of the budget."""

@@ -12,7 +12,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -492,6 +492,14 @@ class Output(ABC):
     def caution(self, noises: Mapping[str, Noise]) -> str:
         """A warning that belongs beside its predicted error, in words; mostly none."""
         return ""
+
+    def sample_variance(self, noises: Mapping[str, Noise]) -> float:
+        """The variance over random samples of units, as an average over cells: what `for_population` adds."""
+        alone, drawn = (
+            replace(self, statistic=replace(self.statistic, for_population=said)).predicted(noises).standard_error
+            for said in (False, True)
+        )
+        return max(0.0, float(drawn) ** 2 - float(alone) ** 2)
 
     @abstractmethod
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:

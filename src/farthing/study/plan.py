@@ -264,7 +264,8 @@ class Plan:
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
         """Each statistic with its mechanism, its epsilon and its error, in the order they were asked for."""
-        return tuple(planned_statistic(output, self.allocation) for output in self.design.outputs)
+        rate = self.study.dataset.probability
+        return tuple(planned_statistic(output, self.allocation, rate) for output in self.design.outputs)
 
     def named(self, name: str) -> PlannedStatistic:
         """The statistic of this name; `plan[name]` is the same.

@@ -19,6 +19,7 @@ from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.public_facts import Assumption, Counted
 from farthing.statistics.statistic import Statistic, text_of
+from farthing.study.table_error import TableError, table_error
 
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "contingency", "sum")
 
@@ -150,6 +151,7 @@ class PlannedStatistic:
         size: What is assumed or expected of the number of rows, as a clause after "if".
         others: The noises of the whole plan.
         even: How many times larger its error would be with an even share of the budget to itself.
+        probability: With which every unit is in the sample that it is computed from; 1 for the whole table.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -172,6 +174,7 @@ class PlannedStatistic:
     size: str = ""  # what is assumed or expected of the number of rows, as a clause after "if"
     others: Mapping[str, Noise] = field(default_factory=dict, compare=False, repr=False)  # of the whole plan
     even: float = 1.0  # how many times larger its error would be with an even share of the budget to itself
+    probability: float = 1.0  # with which every unit is in the sample that it is computed from
 
     @property
     def name(self) -> str:
@@ -327,6 +330,25 @@ class PlannedStatistic:
             return float(self.distribution.worst(confidence))
         return float(self.output.promised(self._all).worst(confidence))
 
+    @cached_property
+    def of_table(self) -> TableError | None:
+        """Its error against the whole table, the draw included, where it is computed from a sample of it.
+
+        None for the whole table itself, and for ranges and marginals, for which the draw is not worked out.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people.sample(0.1), epsilon=1.0, ledger=folder + "/study.db", account="people")
+        ...     print(study.plan(ft.count(), expected={"rows": 10_000})["count"].of_table.sentence)
+        ...     study.close()
+        times 10, within about ±589 of the value in the whole table, the draw included (95%), if the table has as many
+        rows as expected and its numbers are as expected
+        """
+        if self.probability == 1 or not self.noises:
+            return None
+        return table_error(self.output, self._all, self.probability, self.size)
+
     @property
     def rests_on(self) -> tuple[str, ...]:
         """What a required error rests on, as clauses after "if"; nothing where it holds whatever the data."""
@@ -466,6 +488,7 @@ class PlannedStatistic:
             "within": None if self.requirement is None else self.requirement.within,
             "required": self.required or None,
             "rests_on": list(self.rests_on),
+            "of_table": None if self.of_table is None else self.of_table.to_dict(),
             "asked": _asked(self.output.statistic),
         }
 
@@ -524,7 +547,7 @@ def _asked(statistic: Statistic) -> dict[str, Any]:
     }
 
 
-def planned_statistic(output: Output, allocation: Allocation) -> PlannedStatistic:
+def planned_statistic(output: Output, allocation: Allocation, probability: float = 1.0) -> PlannedStatistic:
     """The statistic of one output under an allocation."""
     noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
     distribution = allocation.distributions[output.name]
@@ -540,6 +563,7 @@ def planned_statistic(output: Output, allocation: Allocation) -> PlannedStatisti
         _size(problem),
         allocation.noises,
         allocation.even_share[output.name],
+        probability,
     )
 
 

@@ -262,6 +262,7 @@ def plan_explanation(plan: PlanFacts) -> str:
         lines.append(f"  {statistic.name}: from {sources}; {statistic.sentence}")
         lines += [f"    {text}" for text in statistic.remarks]
         lines += [f"    required: {statistic.required}"] if statistic.required else []
+        lines += [f"    {statistic.of_table.sentence}"] if statistic.of_table is not None else []
     if plan.at_once().sentence:
         lines += ["How far off all numbers are at once:", f"  {plan.at_once().sentence}"]
     price = plan.price
@@ -295,6 +296,10 @@ def plan_table(plan: PlanFacts) -> str:
     for statistic in plan.statistics:
         if statistic.required:
             text = f"required: {statistic.name} {statistic.required}"
+            lines += textwrap.wrap(text, 100, subsequent_indent="  ")
+    for statistic in plan.statistics:
+        if statistic.of_table is not None:
+            text = f"of the table: {statistic.name} {statistic.of_table.sentence}"
             lines += textwrap.wrap(text, 100, subsequent_indent="  ")
     for text in plan.warnings:
         lines += textwrap.wrap(f"warning: {text}", 100, subsequent_indent="  ")

@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pytest
 
@@ -201,3 +202,37 @@ def test_expected_rows_are_those_of_the_table() -> None:
     for drawn, rows in ((people, 2_000), (people.sample(0.25), 500)):
         design = design_of([ft.count()], drawn, expected={"rows": 2_000})
         assert design.output("count").reference.tolist() == [rows]
+
+
+def test_a_plan_predicts_errors_against_the_whole_table_with_the_draw_in_them(tmp_path: Path) -> None:
+    """Beside 400 draws of the table itself: what the plan says of the draw is what they vary by."""
+    draw = np.random.default_rng(5)
+    age = draw.normal(40, 15, ROWS).clip(0, 110).round()
+    table = pyarrow.table({"age": age, "sex": ["F", "M"] * (ROWS // 2)})
+    people = ft.dataset(table, schema={"age": (0, 110), "sex": ["F", "M"]}, name="people")
+    expected = {"rows": ROWS, "age": (float(age.mean()), float(age.std()))}
+    asked = ft.count(), ft.count(by="sex"), ft.sum("age"), ft.mean("age"), ft.std("age"), ft.ranges("age")
+    study = study_of(people, tmp_path, 0.1, 50.0)
+    plan = study.plan(*asked, expected=expected)
+    kept = [age[draw.random(ROWS) < 0.1] for _ in range(400)]
+    varies = {
+        "count": 10 * np.std([len(each) for each in kept]),
+        "count by sex": 10 * np.std([len(each) for each in kept]) / math.sqrt(2),
+        "sum of age": 10 * np.std([each.sum() for each in kept]),
+        "mean of age": np.std([each.mean() for each in kept]),
+        "std of age": np.std([each.std() for each in kept]),
+    }
+    for name, deviation in varies.items():
+        one, whole = plan[name], plan[name].of_table
+        assert whole is not None and whole.times == (1 if name.startswith(("mean", "std")) else 10)
+        noise = whole.times * one.standard_error
+        # Sums and deviations are bounded by what they can be, others are as expected.
+        drawn = math.sqrt(whole.standard_error**2 - noise**2)
+        assert 0.9 * deviation < drawn < (3.5 if name in ("sum of age", "std of age") else 1.1) * deviation
+        assert whole.error >= max(1.9 * drawn, whole.times * one.error())
+        assert "if the table has as many rows as expected and" in whole.sentence
+        assert one.to_dict()["of_table"] == whole.to_dict() and f"of the table: {name}" in str(plan)
+    assert plan["ranges of age"].of_table is None  # the draw is not worked out for these
+    whole_table = ft.Study(people, 1.0, ledger=tmp_path / "whole.db", account="people").plan(ft.count())
+    assert whole_table["count"].of_table is None and "of the table" not in str(whole_table)
+    study.close()

@@ -59,6 +59,24 @@ def test_plans_of_disjoint_parts_cost_the_maximum_and_not_the_sum(ledger: Ledger
     ]
 
 
+def test_later_plans_of_a_part_have_what_its_own_clock_pays(ledger: Ledger, file: Path) -> None:
+    """A part has a clock of its own: what is charged to one leaves the other, and the table, as they were."""
+    study = ft.Study(ft.dataset(file, schema=SCHEMA), 1.0, 1e-6, ledger=ledger, account="people")
+    parts = study.split("region", epsilon=0.9, delta=1e-7)
+    whole, south = study.budget, parts["south"].budget
+    north = parts["north"]
+    for number in range(60):
+        ledger.charge(north.account, 0.01, request_id=f"before {number}")
+    assert north.left < 0.5 * north.room < north.room < 0.9
+    plan = north.plan(*[ft.mean("age", where=f"age > {age}", name=f"over {age}") for age in range(10)])
+    assert plan.allocation.problem.on_clock and north.left < plan.cost.upper <= north.room
+    plan.release()
+    assert study.budget == whole and parts["south"].budget == south and parts["south"].left == 0.9
+    with pytest.raises(BudgetExceeded, match="nothing is left of the budget of 'people / region = north'"):
+        north.plan(ft.count())
+    assert ledger.verify().ok
+
+
 def test_the_whole_table_and_other_rows_are_not_paid_for_by_a_part(ledger: Ledger, file: Path) -> None:
     study = study_of(ledger, file)
     north = study.split("region", epsilon=0.5)["north"]

@@ -147,6 +147,16 @@ class PriceView(View):
     rows: list[TheoremView]
 
 
+class TableErrorView(View):
+    """The error against the whole table of a number that is computed from a sample of it."""
+
+    standard_error: float | None = Field(description="noise and draw together")
+    error: float | None = Field(description="within this of the table's value in about 95 cases out of 100")
+    times: float | None = Field(description="what the released number is to be multiplied by; 1 for means and shares")
+    rests_on: list[str]
+    sentence: str
+
+
 class StatisticView(View):
     """The predictions for one statistic; null where nothing can be predicted."""
 
@@ -180,6 +190,9 @@ class StatisticView(View):
     reference: float | None = Field(description="what somebody said is expected of it")
     whisker: list[float] | None
     sentence: str
+    of_table: TableErrorView | None = Field(
+        default=None, description="the error against the whole table, where a sample of it is read"
+    )
     weight: float
     within: float | None
     confidence: float

@@ -524,6 +524,12 @@ class MeanOutput(MomentOutput):
             return self.largest_sampling(rows)
         return np.asarray(shared.rows_per_unit * variance / rows)
 
+    def sample_variance(self, noises: Mapping[str, Noise]) -> float:
+        """As expected of the column, where that is stated: an interval has to measure it, a prediction has not."""
+        if not (self.is_expected and self.shared.is_expected):
+            return super().sample_variance(noises)
+        return float(np.mean(self.shared.rows_per_unit * self.variance / self._rows))
+
     def largest_sampling(self, rows: Floats) -> Floats:
         """With half of the values on each bound."""
         return np.asarray(self.shared.rows_per_unit * self.shared.centred.half_width**2 / rows)

@@ -127,6 +127,7 @@ class Outlook:
             "reference": expected,
             "whisker": None if expected is None or not math.isfinite(error) else [expected - error, expected + error],
             "sentence": statistic.sentence,
+            "of_table": self._of_table(statistic),
             "weight": problem.weight_of(statistic.name),
             "within": None if required is None else required.within,
             "confidence": 0.95 if required is None else required.confidence,
@@ -136,6 +137,14 @@ class Outlook:
             "labels": label_texts(labels[:MOST_CELLS]) if labels else [],
             "errors": [_finite(each) for each in self._errors(statistic)],
         }
+
+    def _of_table(self, statistic: PlannedStatistic) -> dict[str, Any] | None:
+        """The error against the whole table, where the plan reads a sample."""
+        error = statistic.of_table
+        if error is None:
+            return None
+        numbers = {name: _finite(getattr(error, name)) for name in ("standard_error", "error", "times")}
+        return {**error.to_dict(), **numbers}
 
     def _percent_of(self, statistic: PlannedStatistic) -> str:
         """What a percentage of its error is one of: as somebody said, or as follows from the number of rows alone.

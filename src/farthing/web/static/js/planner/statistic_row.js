@@ -73,6 +73,7 @@ function PredictedError({ planned, entry, schema }) {
       ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
       <${Expected} planned=${planned} entry=${entry} schema=${schema} />
       <p class="statistic-sentence">${planned.sentence}</p>
+      ${planned.of_table ? html`<p class="muted small">Of the table: ${planned.of_table.sentence}.</p>` : null}
       ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}
       ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">${planned.cells === 2 ? "Both" : `All ${planned.cells} numbers`} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
       ${planned.shown_even_share ? html`<p class="muted small statistic-even">With an even share of the budget: ${planned.shown_even_share}.</p>` : null}
