@@ -18,6 +18,7 @@ from farthing.data.aggregates import aggregate as queries
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.privacy import ApproxDP
 from farthing.statistics.design import design_of
+from farthing.study.table_error import table_error
 
 ROWS = 20_000
 
@@ -225,6 +226,7 @@ def test_a_plan_predicts_errors_against_the_whole_table_with_the_draw_in_them(tm
     for name, deviation in varies.items():
         one, whole = plan[name], plan[name].of_table
         assert whole is not None and whole.times == (1 if name.startswith(("mean", "std")) else 10)
+        assert whole == table_error(one.output, one._all, 0.1, one.size)
         noise = whole.times * one.standard_error
         # Sums and deviations are bounded by what they can be, others are as expected.
         drawn = math.sqrt(whole.standard_error**2 - noise**2)
