@@ -35,7 +35,7 @@ from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
 from farthing.planner.slot_facts import GAUSSIAN
 from farthing.planner.theorem_prices import TheoremPrices, price_of
-from farthing.privacy import ApproxDP, Composed, Event
+from farthing.privacy import ApproxDP, Composed, Event, Sampled
 from farthing.statistics.measurements import Noise
 
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
@@ -117,8 +117,11 @@ class Allocation:
 
     @cached_property
     def event(self) -> Event:
-        """What a ledger is charged with: the measurements, or with sampling their amplified guarantee."""
-        return self.measured if self.problem.sampling_rate is None else self._amplified(self.inner_cost.upper)
+        """What a ledger is charged with: the measurements, or their guarantee as a whole on one sample."""
+        rate = self.problem.sampling_rate
+        if rate is None:
+            return self.measured
+        return Sampled(ApproxDP(self.inner_cost.upper, self.problem.inner_delta), rate)
 
     @cached_property
     def price(self) -> TheoremPrices:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.accounting import compose
+from farthing.accounting import compose, sampled_approx_dp
 from farthing.accounting.event_price import composed_cost
 from farthing.errors import Infeasible
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.planner.allocation_search import search_of
-from farthing.privacy import ApproxDP, Event
+from farthing.privacy import ApproxDP, Event, Sampled
 from farthing.statistics.measurements import Noise
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
@@ -222,8 +222,9 @@ def test_a_secret_sample_allows_less_noise_at_the_same_cost(delta: float) -> Non
     problem = Problem(counts(SPREAD), 1.0, delta)
     sampled = allocate(replace(problem, sampling_rate=0.1))
     assert 1 - 1e-5 <= sampled.cost.upper <= 1.0 and sampled.cost.lower <= sampled.cost.upper
-    assert sampled.event == ApproxDP(sampled.cost.upper, sampled.event.delta)  # type: ignore[attr-defined]
-    assert sampled.event.delta <= delta  # type: ignore[attr-defined]
+    whole = ApproxDP(sampled.inner_cost.upper, sampled.problem.inner_delta)
+    assert sampled.event == Sampled(whole, 0.1) and 0.1 * whole.delta <= delta
+    assert sampled.cost.upper == sampled_approx_dp(whole.epsilon, whole.delta, 0.1).epsilon
     assert sampled.inner_cost.upper == pytest.approx(math.log1p(math.expm1(1.0) / 0.1), rel=1e-5)
     assert sampled.objective < 0.2 * allocate(problem).objective
 
