@@ -38,7 +38,7 @@ class TableError:
 
     @property
     def sentence(self) -> str:
-        """The same in words."""
+        """How far off the table's value it is, with the draw, and on what that rests."""
         times = "" if self.times == 1 else f"times {self.times:.6g}, "
         if not math.isfinite(self.error):
             return f"{times}no error against the whole table can be predicted"
@@ -47,7 +47,7 @@ class TableError:
         return f"{times}{within}{clauses}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The numbers, what they rest on and the sentence, for JSON."""
         return {
             "standard_error": self.standard_error,
             "error": self.error,
