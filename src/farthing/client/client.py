@@ -13,8 +13,10 @@ from farthing.client.remote_requests import RemoteRequests
 from farthing.client.remote_study import RemoteStudy, budget_at, budget_from
 from farthing.errors import InvalidValue
 from farthing.ledger import Budget, Receipt
+from farthing.ledger.table_versions import Version
 from farthing.numerics import Bounds
 from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
+from farthing.study.release_list import ReleaseRecord
 
 if TYPE_CHECKING:
     import httpx
@@ -72,6 +74,11 @@ class RemoteLedger:
                 return
             since = int(page["next"])
 
+    def releases(self, dataset: str | None = None, last: int = 100) -> list[ReleaseRecord]:
+        """The last releases, oldest first: title, statistics, unit, version, who and when."""
+        views = self._connection.get("/ledger/releases", dataset=dataset, limit=last)["releases"]
+        return [_released(view) for view in reversed(views)]
+
     def verify(self, receipt: Receipt | None = None) -> Verified:
         """Let the server read everything again, and say whether it contains the receipt if one is given."""
         body = {} if receipt is None else {"receipt": receipt.to_json()}
@@ -82,6 +89,22 @@ class RemoteLedger:
             tuple(verification["problems"]),
             tuple(verification["notes"]),
         )
+
+
+def _released(view: Mapping[str, Any]) -> ReleaseRecord:
+    version = view["version"]
+    return ReleaseRecord(
+        str(view["request_id"]),
+        tuple(view["accounts"]),
+        str(view["title"]),
+        tuple(view["statistics"]),
+        str(view["unit"]),
+        None if version is None else Version(int(version["number"]), str(version["source"])),
+        str(view["who"]),
+        datetime.fromisoformat(view["when"]),
+        float("inf") if view["epsilon"] is None else float(view["epsilon"]),
+        float(view["delta"]),
+    )
 
 
 def _entry(view: Mapping[str, Any]) -> RemoteEntry:

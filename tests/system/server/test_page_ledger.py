@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from farthing.errors import BudgetExceeded
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, serving, settled
+from system.server.browser import PHONE, NewPage, Site, fits, go, serving, settled
 
 pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
 
@@ -42,14 +42,14 @@ def test_a_curator_reads_filters_and_verifies_the_ledger(new_page: NewPage, site
     expect(page.get_by_text(re.compile(r"The ledger is intact: \d+ entries checked"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("37% of the budget is spent: 1.1 of 3"))).to_be_visible()
     assert page.locator(".burn-refused").count() == 1
-    rows = page.locator(".table tbody tr")
+    expect(page.get_by_role("row", name=re.compile("^ada:second .* ada "))).to_be_visible()
+    rows = page.locator(".card", has=page.get_by_role("heading", name="Entries")).locator(".table tbody tr")
     before = rows.count()
     page.get_by_label("Find").fill("bob")
     expect(rows).not_to_have_count(before)
     assert all("bob" in text for text in rows.all_inner_texts())
     page.get_by_label("Find").fill("")
     settled(page)
-    screenshot(page, "ledger")
     assert faults_of_all_looks(page) == {}
     with page.expect_download() as download:
         page.get_by_role("link", name="Export all entries").click()

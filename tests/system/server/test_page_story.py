@@ -192,8 +192,12 @@ def _ledger_holds_it(page: Page) -> None:
     kinds = page.locator(".table tbody .badge").all_inner_texts()
     assert kinds == [*["released", "charge"] * 2, "budget opened"]
     expect(page.get_by_role("row", name=re.compile("ada was charged epsilon")).first).to_be_visible()
+    released = page.locator(".card", has=page.get_by_role("heading", name="Releases"))
+    expect(released.get_by_role("row", name=re.compile("person, add-remove version 1 of visits.csv"))).to_have_count(2)
+    expect(released.get_by_role("link").first).to_have_attribute("href", re.compile("^#/release/ada"))
     page.get_by_role("button", name="Verify the whole ledger").click()
     expect(page.get_by_text(re.compile(r"The ledger is intact: \d+ entries checked"))).to_be_visible()
+    screenshot(page, "ledger")
     expect(page.get_by_label("Or paste it")).to_have_value(receipt)  # it was brought along
     page.get_by_role("button", name="Check this receipt").click()
     expect(page.get_by_text("The receipt belongs to this ledger")).to_be_visible()

@@ -391,3 +391,22 @@ def test_a_curator_is_told_that_the_table_has_changed_and_an_analyst_is_not(
     finally:
         people.write_text(text, encoding="utf-8")
     assert code(curator.get(f"{API}/bob:never/table")) == (404, "not_found")
+
+
+def test_the_ledger_lists_releases_with_titles_versions_and_the_way_to_them(
+    served: Served, analyst: TestClient, curator: TestClient, auditor: TestClient
+) -> None:
+    assert ask(analyst, "titled", draft=draft(0.011, title="table 4 of the yearbook")).status_code == 200
+    assert ask(analyst, "titled", draft=draft(0.011, title="another title")).status_code == 200  # the same release
+    assert ask(curator, "curators", draft=draft(0.012)).status_code == 200
+    path = "/api/v1/ledger/releases"
+    seen = auditor.get(path, params={"dataset": DATASET, "limit": 2}).json()["releases"]
+    assert [one["request_id"] for one in seen] == ["ada:curators", "bob:titled"]
+    last, first = seen
+    assert (first["title"], first["statistics"]) == ("table 4 of the yearbook", ["count by sex"])
+    assert (first["who"], first["kind"], first["dataset"]) == ("bob", "release", DATASET)
+    assert last["version"]["text"] == "version 1 of people.csv" and last["title"] == "count by sex"
+    own = analyst.get(path).json()["releases"]
+    assert own[0]["request_id"] == "bob:titled" and own[0]["version"] is None
+    assert {one["who"] for one in own} == {"bob"}
+    assert code(auditor.get(path, params={"dataset": "nowhere"})) == (404, "not_found")

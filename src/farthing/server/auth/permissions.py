@@ -149,6 +149,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     # The ledger.
     ("GET", f"{_V}/ledger"): Rule(ALL, "read"),
     ("GET", f"{_V}/ledger/entries"): Rule(ALL, "read"),
+    ("GET", f"{_V}/ledger/releases"): Rule(ALL, "read"),
     ("POST", f"{_V}/ledger/verify"): Rule(ALL, "read"),
     ("GET", f"{_V}/ledger/burn-down"): Rule(ALL, "read"),
     ("GET", f"{_V}/ledger/export"): Rule(READERS, "read"),

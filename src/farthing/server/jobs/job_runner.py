@@ -73,7 +73,7 @@ def run_release(job: Job, state: State, progress: Callable[[float], None]) -> No
     plan = _plan_of(job, state)
     refuse_dearer(plan, job.limits.get("confirmed_epsilon"))
     progress(0.0)
-    plan.release(job.id, progress)
+    plan.release(job.id, progress, title=str(job.limits.get("title") or ""))
 
 
 def _plan_of(job: Job, state: State) -> Plan:

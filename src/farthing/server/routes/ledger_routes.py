@@ -15,10 +15,11 @@ from farthing.server.schemas.entry_schema import (
     BurnDownView,
     EntriesView,
     LedgerView,
+    ReleasedView,
     VerificationAsked,
     VerificationView,
 )
-from farthing.server.services import ledger_pages
+from farthing.server.services import ledger_pages, ledger_releases
 from farthing.server.services.app_state import TheState
 
 router = guarded("ledger")
@@ -48,6 +49,22 @@ def entries(
 ) -> EntriesView:
     """A page of entries, each with a sentence; analysts see those of their own grants."""
     return ledger_pages.page(state, who, dataset, since, limit, newest)
+
+
+@router.get(
+    "/ledger/releases",
+    response_model=ReleasedView,
+    responses=refusals("not_found"),
+    summary="The last releases: title, statistics, unit, version, who and when",
+)
+def releases(
+    who: Who,
+    state: TheState,
+    dataset: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> ReleasedView:
+    """Everything that was paid for and has an answer; analysts see their own, without versions of tables."""
+    return ledger_releases.released(state, who, dataset, limit)
 
 
 @router.post(

@@ -32,6 +32,37 @@ class EntriesView(View):
     next: int | None
 
 
+class TableVersion(View):
+    """Which version of its table a release has read: 1 is the first that was charged for."""
+
+    number: int
+    source: str
+    text: str
+
+
+class ReleasedLine(View):
+    """One release as the ledger has it."""
+
+    request_id: str
+    accounts: list[str] = Field(description="the accounts that paid")
+    title: str
+    statistics: list[str] = Field(description="their names; none of sessions and series")
+    unit: str = Field(description="whom it protects")
+    version: TableVersion | None = Field(description="null for analysts, and where nobody can tell")
+    who: str
+    when: str
+    epsilon: float | None = Field(description="null: unbounded")
+    delta: float
+    kind: str | None = Field(description="release, series, session or rows; null where it was not made by this server")
+    dataset: str | None = Field(description="the dataset that it was made of, where this server made it")
+
+
+class ReleasedView(View):
+    """The last releases, the newest first."""
+
+    releases: list[ReleasedLine]
+
+
 class VerifiedView(View):
     """Whether the ledger was intact when it was last verified, and when that was."""
 

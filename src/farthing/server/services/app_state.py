@@ -31,10 +31,12 @@ from farthing.study.documents.data_folder import DataFolder
 
 if TYPE_CHECKING:
     from farthing.server.auth.oidc_provider import Provider
+    from farthing.study.release_list import ReleaseRecord
 
 V = TypeVar("V")
 MOST_DATASETS = 64
 MOST_PLANS = 64
+MOST_LISTS = 16  # of releases
 
 
 class RecentValues(Generic[V]):
@@ -110,6 +112,7 @@ class State:
     history: LedgerHistory
     sessions: OpenSessions
     webhook: Webhook
+    releases: RecentValues[list[ReleaseRecord]] = field(default_factory=lambda: RecentValues(MOST_LISTS))
     slots: RequestSlots = field(default_factory=RequestSlots)
     metrics: Metrics = field(default_factory=Metrics)
     stopping: threading.Event = field(default_factory=threading.Event)  # streams of events end when it is set

@@ -258,7 +258,7 @@ def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:
 
     # What it is called and where it is kept is no part of what is released.
     asked = {name: value for name, value in facts.items() if name not in ("dataset", "study", "title")}
-    limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan}
+    limits = {"confirmed_epsilon": body.confirmed_epsilon, "plan": body.plan, "title": facts.get("title")}
     return submitted(
         state,
         who,

@@ -339,6 +339,9 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("PUT", f"{V}/datasets/{{name}}/policies/{{user}}"): _policy,
     ("GET", f"{V}/ledger"): _nothing,
     ("GET", f"{V}/ledger/entries"): _entries,
+    ("GET", f"{V}/ledger/releases"): lambda mind: Wish(
+        query=mind.draw.choice(({}, {"dataset": "people"}, {"limit": 3}))
+    ),
     ("POST", f"{V}/ledger/verify"): lambda mind: Wish(body={"receipt": mind.draw.choice(mind.known.receipts)}),
     ("GET", f"{V}/ledger/burn-down"): lambda mind: Wish(query={"dataset": mind.draw.choice(("people", "visits"))}),
     ("GET", f"{V}/ledger/export"): _nothing,

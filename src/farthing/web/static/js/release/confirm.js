@@ -24,7 +24,7 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
   const [asked] = useState(() => releasable(draft, view));
   const [request, setRequest] = useState(() => requestFor(asked));
   const release = () => {
-    confirm(request.id, limitOf(view));
+    confirm(request.id, limitOf(view), draft.title);
     go(link("release", request.id));
   };
   const left = reachable(view.bar, budget).free;

@@ -35,20 +35,23 @@ export function requestFor(draft, { again = false } = {}) {
 
 /**
  * The person has confirmed: from now on this id stands for this release, whatever happens to the page.
- * `limit` is the epsilon that was confirmed; what costs more by the time it runs is refused.
+ * `limit` is the epsilon that was confirmed; what costs more by the time it runs is refused. `title` is what people
+ * will find it by, and no part of what is asked.
  */
-export function confirm(id, limit) {
+export function confirm(id, limit, title = null) {
   const all = read();
-  if (all[id]) write({ ...all, [id]: { ...all[id], limit: all[id].limit ?? limit, sent: true } });
+  if (all[id]) write({ ...all, [id]: { ...all[id], limit: all[id].limit ?? limit, title, sent: true } });
 }
 
 /** What was confirmed under this id in this tab and has not reached the server, as far as we know; or null. */
 export function unsent(id) {
   const one = read()[id];
   return one?.sent && !one.arrived
-    ? { draft: JSON.parse(one.asked), request_id: id, confirmed_epsilon: one.limit }
+    ? { draft: named(JSON.parse(one.asked), one.title), request_id: id, confirmed_epsilon: one.limit }
     : null;
 }
+
+const named = (draft, title) => (title ? { ...draft, title } : draft);
 
 /** The server has it. From now on it is only looked at: what was refused is not tried again by a reload. */
 export function arrived(id) {

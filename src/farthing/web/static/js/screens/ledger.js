@@ -10,6 +10,7 @@ import { Loading } from "../components/loading.js";
 import { Page } from "../components/page.js";
 import { BurnDownCard } from "../ledger/burn_down_card.js";
 import { EntriesCard } from "../ledger/entries.js";
+import { ReleasesCard } from "../ledger/releases_card.js";
 import { VerifyCard } from "../ledger/verify.js";
 import { go, link } from "../router.js";
 import { useLoaded } from "../server_data.js";
@@ -30,6 +31,7 @@ export default function Screen({ params, me }) {
           ? html`
         <${Choice} names=${namesOf(summary)} dataset=${dataset} />
         ${dataset ? html`<${BurnDownCard} dataset=${dataset} own=${own} />` : null}
+        <${ReleasesCard} dataset=${dataset} />
         <${VerifyCard} summary=${summary} actions=${own ? null : html`<${LinkButton} small href=${address("/ledger/export")} download="ledger.jsonl">Export all entries<//>`} />
         <${EntriesCard} dataset=${dataset} />`
           : null
