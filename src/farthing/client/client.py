@@ -220,6 +220,9 @@ class Client:
         neighbours: str = "add-remove",
         account: str | None = None,
         sample: float | None = None,
+        renews: str | None = None,
+        date: str | None = None,
+        period: str | None = None,
     ) -> RemoteStudy:
         """Declare a file of the server's data folder as a dataset, with its public facts and its budget (curators).
 
@@ -236,6 +239,10 @@ class Client:
             account: The account that protects its people: by default that of the file, or a new one called `name`.
             sample: The probability with which each unit is in the secret sample that every release draws afresh; by
                 default the whole table is read.
+            renews: "day", "week", "month", "quarter" or "year": the account has such a budget for each, and the
+                dataset is the rows of one period.
+            date: With `renews`, the column of dates that says in which period a row lies.
+            period: With `renews`, the period, such as "2026-03"; `open_period` opens the next.
 
         Returns:
             The study of the dataset.
@@ -253,8 +260,37 @@ class Client:
         about = {"name": name, "source": source, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
         facts = {"unit": [unit] if isinstance(unit, str) else unit, "max_rows": max_rows, "rows": rows}
         columns = {column: _column(column, values) for column, values in schema.items()}
-        drawn = {} if sample is None else {"sample": sample}
+        drawn: dict[str, Any] = {} if sample is None else {"sample": sample}
+        if renews is not None or date is not None or period is not None:
+            drawn["renews"] = {"every": renews, "date": date, "period": period}
         self._connection.post("/datasets", {**about, **facts, **drawn, "columns": columns, "account": account})
+        return RemoteStudy(self._connection, name)
+
+    def open_period(self, dataset: str, period: str, name: str) -> RemoteStudy:
+        """Open another period of a dataset whose account renews, as a dataset of its own (curators).
+
+        It has the budget that every period has: `client.open_period("visits 2026-03", "2026-04", "visits 2026-04")`.
+
+        Args:
+            dataset: The name of a dataset that is one period of the account.
+            period: The other period.
+            name: What the server is to call its rows.
+
+        Returns:
+            The study of the new dataset.
+
+        Raises:
+            InvalidValue: If the account does not renew, or there is no such period.
+            RequestRefused: If the token may not register datasets.
+
+        >>> import httpx
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(201, json={"name": "visits 2026-04"}))
+        >>> client = Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server)
+        >>> client.open_period("visits 2026-03", "2026-04", "visits 2026-04").name
+        'visits 2026-04'
+        """
+        path = f"/datasets/{part(_text(dataset, 'dataset'))}/periods"
+        self._connection.post(path, {"name": name, "period": period})
         return RemoteStudy(self._connection, name)
 
     def correct(

@@ -153,3 +153,42 @@ def test_a_running_series_is_planned_opened_and_continued(new_page: NewPage, sit
     assert faults_of_all_looks(page) == {}
     page.get_by_role("link", name="All series of registry").click()
     expect(page.get_by_role("row", name=re.compile("It is open: all its periods are paid for"))).to_be_visible()
+
+
+def test_an_account_with_a_budget_for_each_month_is_opened_and_continued(new_page: NewPage, site: Site) -> None:
+    rows = [f"p{n},2024-{n % 12 + 1:02d}-15" for n in range(60)]
+    (site.settings.data / "months.csv").write_text("\n".join(["person,day", *rows, ""]), encoding="utf-8")
+    page = new_page("ada")
+    go(page, site, "#/wizard", "Declare a dataset")
+    page.get_by_label("months.csv").check()
+    page.get_by_label("What should it be called?").fill("months 2024-01")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_label("A column names the person").check()
+    page.get_by_label("At most how many rows of one person count?").fill("1")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_label("day: What does it hold?").select_option("dates")
+    page.get_by_label("day: First day").fill("2024-01-01")
+    page.get_by_label("day: Last day").fill("2033-12-31")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_label("What should the account be called?").fill("by month")
+    page.get_by_label("Epsilon").fill("0.1")
+    page.get_by_text("Does the table grow, with a budget for each period?").click()
+    page.get_by_label("Does the budget renew?").select_option("month")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_role("link", name="Name the period, such as 2026-03.")).to_be_visible()
+    page.get_by_label("This dataset is the rows of").fill("2024-01")
+    assert faults_of_all_looks(page) == {}
+    page.get_by_role("button", name="Next").click()
+    whole_year = "somebody in all 12 months of a year is protected by epsilon"
+    expect(page.get_by_text(whole_year)).to_be_visible()
+    expect(page.get_by_text("The declaration is valid")).to_be_visible()
+    page.get_by_role("button", name="Declare this dataset").click()
+    page.get_by_role("link", name="About months 2024-01").click()
+    expect(page.get_by_text(whole_year)).to_be_visible()
+    page.get_by_text("Open another month").click()
+    page.get_by_label("Which month?").fill("2024-02")
+    page.get_by_role("button", name="Open it", exact=True).click()
+    page.get_by_role("heading", level=1, name="About months 2024-02").wait_for()
+    assert site.state.root.budget("by month, 2024-02").total.epsilon == 0.1
+    go(page, site, "#/plan/months 2024-02", "Plan for months 2024-02")
+    expect(page.get_by_text(whole_year)).to_be_visible()

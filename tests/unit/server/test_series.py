@@ -154,3 +154,53 @@ def test_a_client_continues_a_series_in_the_words_of_a_local_study(served: Serve
         eve.study("registry").series(**words)
     bob.close()
     eve.close()
+
+
+MONTHS: dict[str, Any] = {
+    **NEW,
+    "name": "months 2024-01",
+    "source": "months.csv",
+    "account": "people by month",
+    "renews": {"every": "month", "date": "admitted", "period": "2024-01"},
+    "epsilon": 0.1,
+    "delta": 1e-9,
+}
+
+
+def test_an_account_that_renews_has_a_dataset_and_a_budget_for_each_period(
+    served: Served, curator: TestClient, analyst: TestClient
+) -> None:
+    rows = [f"p{n % 60},2024-{n % 12 + 1:02d}-15,{'fm'[n % 2]}" for n in range(240)]
+    (served.settings.data / "months.csv").write_text("\n".join(["person,admitted,sex", *rows, ""]), encoding="utf-8")
+    checked = curator.post(f"{API}/datasets/check", json=MONTHS).json()
+    assert checked["ok"] and not checked["account_open"], checked
+    assert checked["account_sentence"].startswith("Opens the account 'people by month, 2024-01' (protects person")
+    whole_year = "somebody in all 12 months of a year is protected by epsilon"
+    assert whole_year in checked["account_sentence"]
+    made = curator.post(f"{API}/datasets", json=MONTHS)
+    assert made.status_code == 201, made.text
+    view = made.json()
+    assert view["account"] == "people by month, 2024-01" and view["renews"]["period"] == "2024-01"
+    assert view["budget"]["total"]["epsilon"] == 0.1 and whole_year in view["budget"]["lifetime"]
+    assert curator.post(f"{API}/datasets", json=MONTHS).status_code == 201  # the same again
+    path = f"{API}/datasets/months 2024-01/periods"
+    february = {"name": "months 2024-02", "period": "2024-02"}
+    assert code(analyst.post(path, json=february)) == (403, "not_allowed")
+    following = curator.post(path, json=february).json()
+    assert (following["account"], following["budget"]["total"]["epsilon"]) == ("people by month, 2024-02", 0.1)
+    assert curator.post(path, json=february).status_code == 201
+    assert code(curator.post(f"{API}/datasets/registry/periods", json=february)) == (422, "invalid_value")
+    twice = {**MONTHS, "name": "twice", "renews": None}
+    assert curator.post(f"{API}/datasets", json=twice).status_code in (409, 422)  # no second budget for its rows
+    dearer = {**MONTHS, "name": "dearer", "renews": {**MONTHS["renews"], "period": "2024-03"}, "epsilon": 5.0}
+    assert code(curator.post(f"{API}/datasets", json=dearer)) == (409, "conflict")
+    assert curator.put(f"{API}/datasets/months 2024-01/budget", json={"epsilon": 9.0}).status_code == 422
+    for month in ("2024-01", "2024-02"):
+        draft = {"dataset": f"months {month}", "statistics": [{"kind": "count"}], "epsilon": 0.05}
+        planned = curator.post(f"{API}/plans/price", json=draft).json()
+        assert whole_year in planned["budget"]["lifetime"]
+        body = {"draft": draft, "request_id": f"count-{month}", "wait": 30}
+        assert waited_for(curator, f"{API}/releases", body).status_code == 200
+        assert served.state.root.budget(f"people by month, {month}").spent_upper == pytest.approx(0.05, abs=1e-6)
+    ledger = served.state.ledger(served.caller("ada"))
+    assert ledger.budget("people by month").spent_upper == 0.0

@@ -104,6 +104,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("PUT", f"{_V}/datasets/{{name}}/budget"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/datasets/{{name}}/corrections/check"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/datasets/{{name}}/corrections"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/datasets/{{name}}/periods"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/grants/{{user}}"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/reserves/{{label}}"): Rule(CURATOR, "manage"),
     # Studies and plans.

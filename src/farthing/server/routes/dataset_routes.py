@@ -19,6 +19,7 @@ from farthing.server.schemas.dataset_schema import (
     DatasetsView,
     DatasetView,
     Declaration,
+    NextPeriod,
     SourcesView,
 )
 from farthing.server.services import dataset_corrections, dataset_registry
@@ -124,6 +125,18 @@ def check_correction(name: Name, body: CheckedCorrection, state: TheState, who: 
 def correct(name: Name, body: Correction, state: TheState, who: Who) -> CorrectionView:
     """An entry of the ledger says what changed and why; the budget, the unit and the neighbours stay as they are."""
     return dataset_corrections.correct(state, who, name, body)
+
+
+@router.post(
+    "/datasets/{name}/periods",
+    status_code=201,
+    response_model=DatasetView,
+    responses=refusals("not_found", "conflict", "engine_error"),
+    summary="Open the next period of an account that renews",
+)
+def open_period(name: Name, body: NextPeriod, state: TheState, who: Who) -> dict[str, Any]:
+    """The rows of another period, as a dataset of its own, with the budget that every period has."""
+    return dataset_registry.open_period(state, who, name, body)
 
 
 @router.put(

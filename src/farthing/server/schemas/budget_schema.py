@@ -43,6 +43,9 @@ class BudgetView(View):
     charges: int
     exhausted: bool
     sentence: str
+    lifetime: str = Field(
+        default="", description="of an account that renews: what somebody in all periods of a year is protected by"
+    )
 
 
 class Fitting(View):

@@ -12,6 +12,8 @@ from farthing.server.schemas.request_schema import Sentence
 
 MOST_COLUMNS = 500
 
+PeriodName = Annotated[str, StringConstraints(strict=True, min_length=4, max_length=10, pattern=r"^[0-9A-Za-z-]+$")]
+
 Bound = Whole | Number | Annotated[str, StringConstraints(strict=True, max_length=10)]
 Category = Annotated[bool, Field(strict=True)] | Whole | Annotated[str, StringConstraints(max_length=1_000)]
 SourceName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
@@ -39,6 +41,14 @@ class ColumnWords(Words):
     )
 
 
+class RenewalWords(Words):
+    """An account with a budget for each period, and the period whose rows the dataset is."""
+
+    every: Literal["day", "week", "month", "quarter", "year"]
+    date: ColumnName = Field(description="the column of dates that says in which period a row lies")
+    period: PeriodName = Field(description="such as 2026-03")
+
+
 class CheckedDeclaration(Words):
     """A declaration as far as it was filled in."""
 
@@ -58,6 +68,9 @@ class CheckedDeclaration(Words):
     sample: Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)] | None = Field(
         None, description="the probability with which each unit is in the secret sample that every release draws afresh"
     )
+    renews: RenewalWords | None = Field(
+        None, description="the account has a budget for each period, and this dataset is the rows of one"
+    )
     columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(default_factory=dict)
     epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
@@ -65,7 +78,7 @@ class CheckedDeclaration(Words):
     def plain(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
         # What older versions did not know is left out, so that a declaration from then is the same text.
-        left_out = {"columns", *(name for name in ("account", "sample") if getattr(self, name) is None)}
+        left_out = {"columns", *(name for name in ("account", "sample", "renews") if getattr(self, name) is None)}
         facts = self.model_dump(exclude=left_out)
         return {
             **facts,
@@ -102,6 +115,13 @@ class Correction(CheckedCorrection):
     """A correction, with the reason for it: the ledger keeps both."""
 
     reason: Sentence
+
+
+class NextPeriod(Words):
+    """Another period of a dataset whose account renews, as a dataset of its own."""
+
+    name: DatasetName
+    period: PeriodName
 
 
 class BudgetWords(Words):
@@ -216,5 +236,6 @@ class DatasetView(View):
     schema_: list[ColumnView] = Field(serialization_alias="schema")
     stability: str
     rows: int | None
+    renews: RenewalWords | None = Field(description="which period it is, where its account has a budget for each")
     budget: BudgetView
     grants: list[BudgetView] | None

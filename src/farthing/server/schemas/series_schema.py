@@ -8,11 +8,10 @@ from pydantic import Field, FiniteFloat, StringConstraints
 
 from farthing.server.http.error_envelope import ErrorBody
 from farthing.server.schemas.budget_schema import View
+from farthing.server.schemas.dataset_schema import PeriodName
 from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Words
 
 MOST_STEPS = 1_200  # a hundred years of months, three years of days
-
-PeriodName = Annotated[str, StringConstraints(strict=True, min_length=4, max_length=10, pattern=r"^[0-9A-Za-z-]+$")]
 
 
 class SeriesAsked(Words):

@@ -11,7 +11,7 @@ from farthing.ledger.budget import as_stored
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
-from farthing.server.schemas.dataset_schema import BudgetWords, CheckedDeclaration, Declaration
+from farthing.server.schemas.dataset_schema import BudgetWords, CheckedDeclaration, Declaration, NextPeriod
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import (
     StoredDeclaration,
@@ -27,6 +27,7 @@ from farthing.server.services.dataset_service import (
     study_of,
 )
 from farthing.server.store import user_rows
+from farthing.study import Study
 from farthing.study.attacker_odds import LARGEST_DELTA, budget_cautions, odds_sentence
 from farthing.study.documents.dataset_declaration import (
     account_note,
@@ -35,6 +36,7 @@ from farthing.study.documents.dataset_declaration import (
     declared_dataset,
     fits_budget,
     open_budget,
+    period_account,
     refuse_other_payers,
     schema_of,
     take_up_table,
@@ -74,10 +76,7 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
         check = checked_declaration(body.name, facts, source)
         unit, columns, problems = check.unit, dict(check.columns), list(check.problems)
         if body.columns and not problems:
-            dataset = declared_dataset(body.name, facts, source)
-            facts = _with_account(state.root, body, dataset)
-            account = str(facts.get("account") or body.name)
-            news = _account_note(state.root, dataset, account, body)
+            facts, account, news = _account_facts(state.root, body, source)
     except InvalidValue as problem:
         where = "account" if problem.name in ("account", "unit") else "source"
         problems.append((where, f"{problem.rule}; {problem.way_out}".removesuffix("; ")))
@@ -98,6 +97,72 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
         "account_open": account in state.root.datasets(),
         "account_sentence": news,
     }
+
+
+def _account_facts(ledger: Ledger, body: CheckedDeclaration, source: Any) -> tuple[dict[str, Any], str, str]:
+    """The declaration with the account that pays, its name, and what registering it does in the ledger."""
+    if body.renews is not None:
+        if body.epsilon is None and _whole_account(ledger, body, source) not in ledger.datasets():
+            return body.plain(), _whole_account(ledger, body, source), ""
+        study = _period_study(ledger, body, source)
+        news = study.account_news or f"pays from the account {study.name!r}, to which the table belongs"
+        return {**body.plain(), "account": study.name}, study.name, f"{news[0].upper()}{news[1:]}."
+    dataset = declared_dataset(body.name, body.plain(), source)
+    facts = _with_account(ledger, body, dataset)
+    account = str(facts.get("account") or body.name)
+    return facts, account, _account_note(ledger, dataset, account, body)
+
+
+def _whole_account(ledger: Ledger, body: CheckedDeclaration, source: Any) -> str:
+    """The account whose periods have a budget each."""
+    facts = {name: value for name, value in body.plain().items() if name != "renews"}
+    return declared_account(ledger, declared_dataset(body.name, facts, source), body.account)
+
+
+def _period_study(ledger: Ledger, body: CheckedDeclaration, source: Any) -> Study:
+    """The study of one period of an account that renews: every period has the budget that the first was opened with."""
+    assert body.renews is not None
+    whole = _whole_account(ledger, body, source)
+    total = ledger.budget(whole).total if whole in ledger.datasets() else None
+    if total is None and body.epsilon is None:
+        raise InvalidValue("epsilon", None, f"must be given: the account {whole!r} is not open yet")
+    given = None if body.epsilon is None else as_stored(body.epsilon, body.delta or 0.0)
+    if total is not None and given is not None and total != given:
+        raise RequestRefused(
+            "conflict",
+            f"every period of {whole!r} has epsilon {total.epsilon:g} and delta {total.delta:g}; leave the budget out.",
+            {"name": whole, "epsilon": total.epsilon},
+        )
+    budget = total or given
+    assert budget is not None
+    facts = {name: value for name, value in body.plain().items() if name != "renews"}
+    study = Study(
+        declared_dataset(body.name, facts, source),
+        budget.epsilon,
+        budget.delta,
+        ledger=ledger,
+        account=whole,
+        renews=body.renews.every,
+        date=body.renews.date,
+        period=body.renews.period,
+    )
+    study.compares_people = False
+    return study
+
+
+def open_period(state: State, who: Caller, name: str, body: NextPeriod) -> dict[str, Any]:
+    """Declare another period of a dataset whose account renews; it has the budget that every period has."""
+    declaration = declaration_of(state.store, name)
+    if declaration is None or declaration.account not in state.ledger(who).datasets():
+        raise not_there(name)
+    facts = declaration.facts
+    if not facts.get("renews"):
+        rule = "has one budget for all time, and no periods"
+        raise InvalidValue("name", name, rule, "declare a dataset of an account that renews")
+    whole = declaration.account.removesuffix(period_account("", facts["renews"]["period"]))
+    renews = {**facts["renews"], "period": body.period}
+    words = {**facts, "name": body.name, "account": whole, "renews": renews, "epsilon": None, "delta": 0.0}
+    return register(state, who, Declaration.model_validate(words))
 
 
 def _with_account(ledger: Ledger, body: CheckedDeclaration, dataset: Any) -> dict[str, Any]:
@@ -135,6 +200,11 @@ def register(state: State, who: Caller, body: Declaration) -> dict[str, Any]:
     dataset = declared_dataset(body.name, body.plain(), source)
     ledger = state.ledger(who)
     _claim_tables(state, ledger)
+    if body.renews is not None:
+        study = _period_study(ledger, body, source)
+        declaration = declare(state.store, body.name, {**body.plain(), "account": study.name}, who.name)
+        study.register()
+        return _description(state, who, declaration)
     facts = _with_account(ledger, body, dataset)
     account = str(facts.get("account") or body.name)
     if account in ledger.datasets() and declaration_of(state.store, body.name) is None:
@@ -292,6 +362,7 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
         "schema_": schema_of(dataset),
         "stability": str(dataset.stability()),
         "rows": dataset.rows,
+        "renews": declaration.facts.get("renews"),
         "budget": standing,
         "grants": grants,
     }

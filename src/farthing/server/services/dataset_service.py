@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from farthing.errors import EngineError, FarthingError, InvalidValue, RequestRefused
 from farthing.ledger import Budget, PlanRequest
+from farthing.ledger.lifetime import lifetime_words
 from farthing.numerics.bounds import number_text, rounded_down_text, rounded_up_text
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
@@ -215,6 +216,7 @@ def budget_view(budget: Budget, whole: Budget | None = None) -> BudgetView:
         charges=budget.count,
         exhausted=exhausted,
         sentence=_budget_sentence(budget, left.epsilon, room.epsilon, exhausted),
+        lifetime=lifetime_words((whole or budget).protects, (whole or budget).total),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from farthing.curator import Curator
 from farthing.curator.corrections import changes_of
 from farthing.curator.payers import account_name, account_news, accounts_of, refuse_other_unit, unit_of
+from farthing.curator.payers import period_account as period_account
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.declaration_file import domain_of_entry
 from farthing.data.sources import Source
@@ -24,9 +25,9 @@ _FEW = 6  # categories that are named in a sentence
 def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dataset:
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
-    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `sample` and `columns`, each {"range": [0, 110]} (with "real":
-    true for numbers with fractions, where the source does not say, and "decimal": "," for text), {"categories": [...]}
-    (with "trim" and "lower") or {"flags": true}.
+    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `sample`, `renews` (the period whose rows it is) and
+    `columns`, each {"range": [0, 110]} (with "real": true for numbers with fractions, where the source does not say,
+    and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower") or {"flags": true}.
     """
     columns, share = facts["columns"], facts.get("sample")
     declared = dataset(
@@ -37,6 +38,11 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
         rows=facts.get("rows"),
         schema={column: _domain(column, entry, source) for column, entry in columns.items()},
     )
+    terms = facts.get("renews")
+    if terms is not None and share is not None:
+        raise InvalidValue("sample", share, "must be left out for an account that renews")
+    if terms is not None:
+        declared = declared.during(terms["date"], terms["every"], terms["period"])
     return declared if share is None else declared.sample(share)
 
 

@@ -148,6 +148,11 @@ def _correction(*, check: bool) -> Callable[[Mind], Wish]:
     return wish
 
 
+def _next_period(mind: Mind) -> Wish:
+    month = f"20{mind.draw.randrange(10, 26)}-{mind.draw.randrange(1, 13):02d}"
+    return Wish({"name": "monthly"}, body={"name": mind.known.fresh(), "period": month})
+
+
 def _reserve(mind: Mind) -> Wish:
     label = mind.draw.choice(("next year", "x"))
     if mind.plain:
@@ -298,6 +303,7 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/datasets/{{name}}/rows"): _row_count,
     ("POST", f"{V}/datasets/{{name}}/corrections/check"): _correction(check=True),
     ("POST", f"{V}/datasets/{{name}}/corrections"): _correction(check=False),
+    ("POST", f"{V}/datasets/{{name}}/periods"): _next_period,
     ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): _grant,
     ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): _reserve,
     ("GET", f"{V}/studies"): _nothing,

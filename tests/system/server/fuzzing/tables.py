@@ -55,13 +55,22 @@ DECLARED: dict[str, dict[str, Any]] = {
     },
     "small": {"source": "small.csv", "columns": PEOPLE, "epsilon": 0.75, "delta": 1e-8},
     "spare": {"source": "spare.csv", "columns": PEOPLE, **BUDGET},
+    "monthly": {
+        "source": "monthly.csv",
+        "unit": "person",
+        "max_rows": 3,
+        "columns": PEOPLE,
+        "renews": {"every": "month", "date": "joined", "period": "2020-01"},
+        "epsilon": 1.0,
+        "delta": 1e-8,
+    },
 }
 
 
 def write_tables(folder: Path, canaries: Canaries, draw: random.Random) -> None:
     """Fill the data folder."""
     folder.mkdir()
-    for name in ("people.csv", "small.csv", "spare.csv"):  # a table has one account
+    for name in ("people.csv", "small.csv", "spare.csv", "monthly.csv"):  # a table has one account
         _write_people(folder / name, canaries, draw)
     _write_visits(folder / "visits.parquet", canaries, draw)
     _write_broken(folder / "broken.csv", canaries)

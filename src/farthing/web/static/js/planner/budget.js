@@ -21,8 +21,15 @@ export const Budget = memo(({ dataset, budget, bar, reserve, stale, sentence = t
     <div class="plan-budget ${stale ? "stale" : ""}">
       <${BudgetBar} bar=${parts} always=${PARTS} label=${`Budget of ${dataset}`} id="plan-bar" />
       ${sentence ? html`<p class="small plan-budget-words">${budget.sentence}</p>` : null}
+      <${Lifetime} budget=${budget} />
     </div>`;
 });
+
+/** Of an account with a budget for each period: what somebody who is in all of them is protected by. */
+export function Lifetime({ budget }) {
+  const words = budget.lifetime;
+  return words ? html`<p class="small">Each period has its own budget: ${words}.</p>` : null;
+}
 
 /** Nothing is left to plan with: why, and the ways on. */
 export function Exhausted({ dataset, budget, me, onAsk = null }) {

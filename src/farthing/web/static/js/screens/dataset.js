@@ -9,9 +9,11 @@ import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
 import { CorrectionForm } from "../dataset/correction.js";
+import { NextPeriod } from "../dataset/next_period.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
 import { amount, listText, privacy } from "../format.js";
 import { may } from "../login_session.js";
+import { Lifetime } from "../planner/budget.js";
 import { More } from "../planner/disclosure.js";
 import { link } from "../router.js";
 import { useLoaded } from "../server_data.js";
@@ -51,6 +53,7 @@ function Budget({ data, me, path, reload }) {
     <div class="stack">
       <${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} />
       <p>${budget.sentence}</p>
+      <${Lifetime} budget=${budget} />
       <${Fitting} path=${path} charges=${budget.charges} />
       ${
         budget.exhausted &&
@@ -58,7 +61,8 @@ function Budget({ data, me, path, reload }) {
         <p>What was released stays readable in the <a href=${link("ledger", data.name)}>ledger</a>. ${me.role === "curator" ? "More can be released once you raise the budget below; everything released before still counts." : "A curator can grant more."}</p>
       <//>`
       }
-      ${me.role === "curator" && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
+      ${me.role === "curator" && data.renews && html`<${NextPeriod} data=${data} path=${path} />`}
+      ${me.role === "curator" && !data.renews && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
     </div>
   <//>`;
 }

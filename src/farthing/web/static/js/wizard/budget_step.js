@@ -8,7 +8,7 @@ import { Table } from "../components/table.js";
 import { percentAtMost, privacy } from "../format.js";
 import { useLoaded } from "../server_data.js";
 import { useCheck } from "./declaration_check.js";
-import { bodyOf } from "./declaration_draft.js";
+import { bodyOf, declarable } from "./declaration_draft.js";
 
 const PRIORS = [
   [0.01, "1 in 100"],
@@ -25,11 +25,14 @@ export function BudgetStep({ draft, change, problemAt }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
   const { data, error, reload } = useLoaded("/datasets");
   const { data: checked } = useCheck(bodyOf(draft), 350);
-  const accounts = new Map((data?.datasets ?? []).map(({ account, budget }) => [account, budget]));
+  // Of an account that renews each period has a name of its own, behind a comma; what is chosen is the whole.
+  const accounts = new Map(
+    (data?.datasets ?? []).map(({ account, budget }) => [account.replace(/, [^,]*$/, ""), budget]),
+  );
   if (draft.account && !accounts.has(draft.account)) accounts.set(draft.account, null);
   useEffect(() => {
     // A file has one account: where it has one already, that pays, whatever was going to be opened.
-    if (checked?.account_open && !draft.account) set({ account: checked.account });
+    if (checked?.account_open && !draft.account && !draft.renews) set({ account: checked.account });
   }, [checked]);
   const options = [
     ["", "A new account, with a budget of its own"],
@@ -39,7 +42,33 @@ export function BudgetStep({ draft, change, problemAt }) {
     <${ErrorBox} error=${error} onRetry=${reload} />
     <${SelectField} id="wizard-account" label="Which account protects these people?" value=${draft.account} onValue=${(account) => set({ account })} options=${options} error=${problemAt("wizard-account")}
       hint="An account stands for people, not for a file. Choose an open one if the same people are in its files: otherwise they would have two budgets, and less protection than either promises." />
+    <${Renewal} draft=${draft} set=${set} problemAt=${problemAt} />
     ${draft.account ? html`<${OpenAccount} budget=${accounts.get(draft.account)} name=${draft.account} />` : html`<${NewAccount} draft=${draft} set=${set} problemAt=${problemAt} />`}`;
+}
+
+const EVERY = [
+  ["", "no: one budget for all time"],
+  ...["day", "week", "month", "quarter", "year"].map((one) => [one, `yes, every ${one}`]),
+];
+
+/** A table that grows may have a budget for each period, of the rows of that period alone. */
+function Renewal({ draft, set, problemAt }) {
+  const dates = declarable(draft).filter((name) => draft.columns[name].kind === "dates");
+  if (!dates.length) return null;
+  return html`<details open=${draft.renews !== ""}>
+    <summary>Does the table grow, with a budget for each period?</summary>
+    <div class="stack inset">
+      <${SelectField} id="wizard-renews" label="Does the budget renew?" value=${draft.renews} onValue=${(renews) => set({ renews, renewsDate: draft.renewsDate || dates[0] })} options=${EVERY}
+        hint="Each period then has the budget below, for the rows of that period. Somebody who is in all of them is protected by what they come to together, which the last step says." />
+      ${
+        draft.renews &&
+        html`<div class="pair">
+        <${SelectField} id="wizard-renews-date" label="Which column dates a row?" value=${draft.renewsDate} onValue=${(renewsDate) => set({ renewsDate })} options=${dates.map((name) => [name, name])} error=${problemAt("wizard-renews-date")} />
+        <${TextField} id="wizard-renews-period" label="This dataset is the rows of" hint="Such as 2026-03, 2026-W07 or 2026-Q2." value=${draft.renewsPeriod} onValue=${(renewsPeriod) => set({ renewsPeriod })} error=${problemAt("wizard-renews-period")} maxlength="10" autocomplete="off" />
+      </div>`
+      }
+    </div>
+  </details>`;
 }
 
 /** An account that is open keeps its budget. */

@@ -17,6 +17,9 @@ export const EMPTY = {
   columns: {},
   account: "", // one that is open; empty for a new one
   accountName: "", // of the new one; empty for the name of the dataset
+  renews: "", // every day, week, month, quarter or year; empty for one budget for all time
+  renewsDate: "",
+  renewsPeriod: "",
   epsilon: 1,
   delta: 1e-6,
 };
@@ -152,6 +155,12 @@ const CHECKS = [
         id: "wizard-account-name",
         text: "The account's name has letters, digits, spaces, dots and dashes, at most 64.",
       },
+    draft.renews && !draft.renewsDate && { id: "wizard-renews-date", text: "Choose the column that dates a row." },
+    draft.renews &&
+      !/^[0-9A-Za-z-]{4,10}$/.test(draft.renewsPeriod.trim()) && {
+        id: "wizard-renews-period",
+        text: "Name the period, such as 2026-03.",
+      },
     !draft.account &&
       !(draft.epsilon > 0 && draft.epsilon <= 1000) && {
         id: "wizard-epsilon",
@@ -213,6 +222,9 @@ export function bodyOf(draft) {
     sample: draft.neighbours === "replace" ? null : draft.sample,
     columns,
     account: draft.account || draft.accountName.trim() || null,
+    ...(draft.renews && draft.renewsDate && draft.renewsPeriod.trim()
+      ? { renews: { every: draft.renews, date: draft.renewsDate, period: draft.renewsPeriod.trim() } }
+      : {}),
     ...(draft.account ? { epsilon: null } : { epsilon: draft.epsilon, delta: draft.delta }), // an open one has its own
   };
 }
