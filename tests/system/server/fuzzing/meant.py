@@ -15,6 +15,7 @@ from typing import Any
 from system.server.fuzzing import drafts
 from system.server.fuzzing.known import Known
 from system.server.fuzzing.people import Way
+from system.server.fuzzing.tables import BUDGET, DECLARED
 
 V = "/api/v1"
 
@@ -123,6 +124,15 @@ def _sources(mind: Mind) -> Wish:
     return Wish(query={} if only is None or mind.plain else {"only": only})
 
 
+def _new_dataset(mind: Mind) -> Wish:
+    """Another name for a table whose budget may be changed: it has an account, and needs none."""
+    name = mind.known.fresh()
+    if mind.plain:
+        words = {key: value for key, value in DECLARED["spare"].items() if key not in BUDGET}
+        return Wish(body={"name": name, **words})
+    return Wish(body=drafts.declaration(mind.draw, name))
+
+
 def _check(mind: Mind) -> Wish:
     made = drafts.declaration(mind.draw, mind.known.fresh())
     if mind.draw.random() < 0.4:
@@ -185,7 +195,7 @@ def _release(mind: Mind) -> Wish:
 
 def _row_count(mind: Mind) -> Wish:
     body = {"request_id": mind.known.fresh(), "share": 0.01, "wait": 20.0}
-    return Wish({"name": mind.dataset()}, body=body)
+    return Wish({"name": "people" if mind.plain else mind.dataset()}, body=body)  # of visits the number is public
 
 
 def _session(mind: Mind) -> Wish:
@@ -295,7 +305,7 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("DELETE", f"{V}/tokens/{{id}}"): _goes("token"),
     ("GET", f"{V}/sources"): _sources,
     ("GET", f"{V}/datasets"): _nothing,
-    ("POST", f"{V}/datasets"): lambda mind: Wish(body=drafts.declaration(mind.draw, mind.known.fresh())),
+    ("POST", f"{V}/datasets"): _new_dataset,
     ("POST", f"{V}/datasets/check"): _check,
     ("GET", f"{V}/datasets/{{name}}"): lambda mind: Wish({"name": mind.dataset()}),
     ("GET", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.dataset()}),
