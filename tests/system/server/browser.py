@@ -360,7 +360,7 @@ def screenshot(page: Page, name: str, *, about: Locator | None = None) -> None:
         if about is not None:
             about.evaluate("(element) => element.scrollIntoView({ block: 'center' })")
         page.evaluate(_PAINTED)
-        taken = camera.send("Page.captureScreenshot", {"format": "webp", "quality": 70})
+        taken = camera.send("Page.captureScreenshot", {"format": "webp", "quality": 60})
         (Path(folder) / f"{name}-{look}.webp").write_bytes(base64.b64decode(taken["data"]))
     camera.detach()
     page.emulate_media(color_scheme=None)

@@ -143,6 +143,7 @@ def test_a_running_series_is_planned_opened_and_continued(new_page: NewPage, sit
     expect(page.get_by_role("img", name=re.compile("^The error of 60 months, from 2024-01 to 2028-12"))).to_be_visible()
     expect(page.get_by_text("All 60 periods together cost epsilon 0.5")).to_be_visible()
     assert faults_of_all_looks(page) == {}
+    screenshot(page, "series-plan")
     page.get_by_role("button", name="Open it …").click()
     page.get_by_role("button", name=re.compile("^Open it and spend")).click()
     page.get_by_role("button", name="Release 2024-01").click()
