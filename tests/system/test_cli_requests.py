@@ -119,3 +119,41 @@ def test_a_policy_is_granted_shown_used_and_ended(folder: Path) -> None:
 )  # fmt: skip
 def test_what_is_written_wrongly_is_refused(folder: Path, words: tuple[str, ...]) -> None:
     assert run("requests", *words).exit_code == 2
+
+
+def test_a_synthetic_table_and_a_session_are_asked_for_approved_and_opened_once(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("sex\n" + "F\nM\n" * 200)
+    study = tmp_path / "study.toml"
+    study.write_text(
+        '[dataset]\nsource = "people.csv"\n[schema]\nsex = { categories = ["F", "M"] }\n[study]\nepsilon = 1.0\n'
+        'delta = 1e-9\nledger = "study.db"\naccount = "people"\nanalyst = "bob"\n[expected]\nrows = 400\n'
+    )
+    place = str(tmp_path / "study.db")
+    with open_ledger(place) as ledger:
+        ledger.register("people", 1.0, 1e-9, unit="row, add-remove")
+        ledger.grant("people", "bob", 0.0)
+
+    def ran(*words: str) -> Result:
+        return CliRunner(env={"COLUMNS": "140"}).invoke(main, list(words))
+
+    rows = str(tmp_path / "rows.csv")
+    for made, opened in (
+        (("synth", str(study), "--epsilon", "0.2"), ("-o", rows)),
+        (("ask", str(study), "--alpha", "0.7", "--queries", "5", "--epsilon", "0.2"), ("sex = 'F'",)),
+    ):
+        asked = ran(*made, "--purpose", "for a course", "--json")
+        assert asked.exit_code == 0, asked.output
+        number = str(json.loads(asked.stdout)["id"])
+        assert "waits for a curator" in ran(*made, *opened, "--yes").output
+        shown = ran("requests", "show", place, number).output
+        assert "for a course" in shown and "cost: epsilon 0." in shown and "risk:" in shown
+        with open_ledger(place) as ledger:  # what is left changes, and what was approved does not
+            ledger.charge("people", 0.1, request_id=number)
+        assert ran("requests", "approve", place, number).exit_code == 0
+        done = ran(*made, *opened, "--yes")
+        assert "exceeds" not in done.output and done.exit_code in (0, 2), done.output  # 2: an answer is an estimate
+        assert json.loads(ran("requests", "show", place, number, "--json").stdout)["state"] == "used"
+        assert "exceeds" not in ran(*made, *opened, "--yes").output  # the same again, free of charge
+    with open_ledger(place) as ledger:
+        assert ledger.budget("people").spent_upper <= 0.6 + 1e-6 and ledger.verify().ok
+        assert ledger.budget("people", "bob").spent_upper == 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.requests_command import asked_by_analyst
 from farthing.cli.terminal import (
     confirm_spending,
     declared_study,
@@ -101,6 +102,7 @@ _AT_THE_END = (
     is_flag=True,
     help="One JSON object per question; asks on a terminal before spending, else needs --yes.",
 )
+@click.option("--purpose", metavar="TEXT", help="Ask a curator to allow it, for this purpose; spends nothing.")
 @study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def ask_command(
@@ -118,6 +120,7 @@ def ask_command(
     session: str | None,
     plan_only: bool,
     answers: bool,
+    purpose: str | None,
     as_json: bool,
     yes: bool,
 ) -> None:
@@ -137,6 +140,11 @@ def ask_command(
         known=known,
         confidence=decimal_number(confidence, "confidence"),
     )
+    if purpose is not None:
+        from farthing.study.sessions.query_sessions import submit_session
+
+        asked_by_analyst(study_file, as_json, lambda study: submit_session(study, asked, purpose))
+        return
     if plan_only:
         with study_file.looked_at() as study:
             if as_json:  # a plan in words says it itself

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from farthing.ledger import Ledger, PlanRequest, Policy
+    from farthing.study import Study
     from farthing.study.documents.study_file import StudyFile
 
 HELP = """\
@@ -36,6 +37,7 @@ Ask to release a plan, and decide about what was asked. Every step is an entry o
   farthing requests change study.toml 12 --reason "half will do"
   farthing requests policy study.db people bob --epsilon 0.1 --per quarter --statistics count,histogram
 
+Synthetic tables and sessions of questions are asked for with `farthing synth --purpose` and `farthing ask --purpose`.
 An approval allows exactly the plan that was asked for, once: `farthing release` of the same study.toml releases it. On
 a server, use the page or farthing.Client.
 
@@ -101,10 +103,7 @@ def show_command(words: tuple[str, ...], url: str | None, key: str | None, as_js
 def submit_command(file: str, purpose: str, title: str, as_json: bool) -> None:
     """Plan the file, which says analyst = and plan_epsilon =, and write the request; nothing is spent."""
     asked = declared_study(file)
-    analyst = asked.facts["study"].get("analyst")
-    if not analyst:
-        raise InvalidValue("analyst", None, f"must stand under [study] in {file}: who asks", 'write analyst = "bob"')
-    request = _planned(asked, "analyst", str(analyst), lambda plan: plan.submit(purpose, title))
+    request = _planned(asked, "analyst", _analyst(asked), lambda plan: plan.submit(purpose, title))
     _say(request, as_json)
 
 
@@ -211,6 +210,21 @@ def policies_command(words: tuple[str, ...], url: str | None, key: str | None, a
         click.echo("no policies")
 
 
+def asked_by_analyst(asked: StudyFile, as_json: bool, act: Callable[[Study], PlanRequest]) -> None:
+    """Submit what `act` asks for, as the analyst of a study.toml, and say so."""
+    analyst = _analyst(asked)
+    with _opened(asked.ledger_url, None, "analyst", analyst) as ledger:
+        _say(act(asked.study(ledger).on_request()), as_json)
+
+
+def _analyst(asked: StudyFile) -> str:
+    analyst = asked.facts["study"].get("analyst")
+    if not analyst:
+        rule = f"must stand under [study] in {asked.path.name}: who asks"
+        raise InvalidValue("analyst", None, rule, 'write analyst = "bob"')
+    return str(analyst)
+
+
 def _planned(asked: StudyFile, role: str, actor: str | None, act: Callable[[Any], PlanRequest]) -> PlanRequest:
     """What is done with the plan of a file, on its ledger, which stays as it is but for the entry of it."""
     with _opened(asked.ledger_url, None, role, actor) as ledger:
@@ -260,6 +274,7 @@ def _details(ledger: Ledger, request: PlanRequest) -> list[str]:
         f"{'number' if each['cells'] == 1 else 'numbers'}"
         for each in plan.get("statistics", ())
     ]
+    lines += [f"  {line}" for line in str(request.document.get("words", "")).splitlines()]
     left = ledger.budget(request.dataset).remaining
     delta = f", delta {request.delta:.3g}" if request.delta else ""
     lines += ["", f"cost: epsilon {request.epsilon:.6g}{delta}; {left.epsilon:.6g} is left of {request.dataset}"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.requests_command import asked_by_analyst
 from farthing.cli.study_commands import refuse_unwritable
 from farthing.cli.terminal import (
     confirm_spending,
@@ -21,6 +22,7 @@ from farthing.cli.terminal import (
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from farthing.ledger import PlanRequest
     from farthing.study import Study
     from farthing.study.documents.study_file import StudyFile
     from farthing.study.synthesis.synthetic_quality import Quality
@@ -73,6 +75,7 @@ _MOST_SHOWN = 20
     is_flag=True,
     help="Print quality and receipt as JSON; asks on a terminal before spending, else needs --yes.",
 )
+@click.option("--purpose", metavar="TEXT", help="Ask a curator to allow it, for this purpose; spends nothing.")
 @study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def synth_command(
@@ -87,13 +90,14 @@ def synth_command(
     report: str | None,
     request_id: str | None,
     plan_only: bool,
+    purpose: str | None,
     as_json: bool,
     yes: bool,
 ) -> None:
     """Look for a stored table, else plan, confirm and run; then write."""
     from farthing.study.synthesis.synthetic_table import checked_target
 
-    if output is None and not plan_only:
+    if output is None and not plan_only and purpose is None:
         raise InvalidValue("output", None, "must be given", "say where the rows go: -o synthetic.parquet")
     asked = declared_study(file, statistics=False)
     options: dict[str, Any] = {
@@ -108,6 +112,9 @@ def synth_command(
     for name, path in (("output", output), ("report", report)):
         if path is not None:
             refuse_unwritable(name, path)
+    if purpose is not None:
+        asked_by_analyst(asked, as_json, lambda study: _submitted(study, options, known, count, purpose))
+        return
     if plan_only:
         with asked.looked_at() as study:
             plan = _plan(asked, study, options, known, count, request_id)
@@ -126,6 +133,13 @@ def synth_command(
     if report is not None:
         synthetic.report(report)
         click.echo(f"Written: {report}", err=as_json)
+
+
+def _submitted(
+    study: Study, options: dict[str, Any], known: tuple[str, ...], count: int | None, purpose: str
+) -> PlanRequest:
+    releases = [study.released(one) for one in known]
+    return study.synthesis_plan(rows=count, **options, known=releases).submit(purpose)
 
 
 def read_cuts(words: tuple[str, ...]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farthing.adaptive.session_journal import checked_record, checked_round
-from farthing.curator.curator import Curator, stored_answer
+from farthing.curator.curator import Curator, ReleaseTerms, stored_answer
 from farthing.curator.questions import Progress, digest_of, record
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
@@ -160,6 +160,12 @@ class LedgerJournal:
     def receipt(self) -> Receipt | None:
         """The receipt of the session's one charge; None before it is opened."""
         return self._curator.ledger.receipt(self.request_id)
+
+    @property
+    def terms(self) -> ReleaseTerms:
+        """What opening the session would be charged; nothing is."""
+        others = self._curator.accounts(self._dataset, self._name).others
+        return ReleaseTerms(self._session.event, self._digest, others)
 
     def opening(self, draw: Callable[[], Record]) -> Record:
         """Charge the session and record what is drawn; what was recorded, if it was opened before."""

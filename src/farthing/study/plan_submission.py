@@ -12,17 +12,18 @@ from farthing.study.attacker_odds import odds_sentence
 from farthing.study.release import predicted
 
 if TYPE_CHECKING:
+    from farthing.curator.curator import ReleaseTerms
     from farthing.ledger import PlanRequest
     from farthing.ledger.plan_requests import PlanRequests
     from farthing.statistics import Statistic
     from farthing.study.plan_text import PlanFacts
+    from farthing.study.study_account import StudyAccount
 
 
 def submitted(plan: PlanFacts, asked: Sequence[Statistic], purpose: str, title: str) -> PlanRequest:
     """Ask a curator to allow the release of a plan."""
     study = plan.study
-    if study.analyst is None:
-        raise InvalidValue("analyst", None, "must be who asks: a curator needs no request", "release the plan")
+    _refuse_nobody(study)
     if plan.earlier is not None and plan.earlier.exact:
         raise InvalidValue("plan", plan.earlier.request_id, "was released before", "release() returns its answers free")
     analyst = None if study.ledger.role == "analyst" else study.analyst
@@ -30,6 +31,50 @@ def submitted(plan: PlanFacts, asked: Sequence[Statistic], purpose: str, title: 
     return study.ledger.requests.submit(
         study.name, **facts, purpose=purpose, title=title or _title(asked), analyst=analyst
     )
+
+
+def submitted_offer(
+    study: StudyAccount,
+    terms: ReleaseTerms,
+    *,
+    name: str,
+    delta: float,
+    cost: float,
+    offer: Mapping[str, Any],
+    words: str,
+    kind: str,
+    purpose: str,
+    title: str,
+) -> PlanRequest:
+    """Ask a curator to allow what is paid for at once and is no plan: a synthetic table, or a session of questions.
+
+    `name` is its request id, `offer` what it is as data, `words` what the curator reads.
+    """
+    _refuse_nobody(study)
+    document = plain({"offer": dict(offer), "kind": kind, "words": words, "odds": odds_sentence(cost, delta)})
+    return study.ledger.requests.submit(
+        study.name,
+        **terms._asdict(),
+        delta=delta,
+        name=name,
+        document=document,
+        purpose=purpose,
+        title=title or kind,
+        analyst=None if study.ledger.role == "analyst" else study.analyst,
+    )
+
+
+def as_approved(study: StudyAccount, name: str) -> StudyAccount:
+    """The study that may open what was approved under this name: beside any grant; else the study itself."""
+    if study.analyst is None or study.by_request:
+        return study
+    approved = study.ledger.requests.approved(study.name, study.payer, name)
+    return study if approved is None else study.on_request()
+
+
+def _refuse_nobody(study: StudyAccount) -> None:
+    if study.analyst is None:
+        raise InvalidValue("analyst", None, "must be who asks: a curator needs no request", "release the plan")
 
 
 def changed(

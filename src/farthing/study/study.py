@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from farthing.curator import Curator, unit_of
 from farthing.curator.corrections import changes_of
@@ -49,6 +49,7 @@ from farthing.study.study_account import (
     left_of,
     plan_allowance,
     price_of_counting,
+    requested_allowance,
     room_of,
 )
 from farthing.study.study_sessions import StudySessions
@@ -429,10 +430,12 @@ class Study(StudySessions):
                     "epsilon", None, "must be given: it is what a curator is asked for", "plan with epsilon=0.1, say"
                 )
             budgets = [(budget if whole is None else whole, None) for budget, whole in budgets]
+            if not plan:
+                return requested_allowance(budgets, epsilon)
         can_use_clock = plan and self.sampling_rate is None and self.dataset.probability == 1
         return (plan_allowance if can_use_clock else allowance_of)(budgets, epsilon)
 
-    def on_request(self) -> Study:
+    def on_request(self) -> Self:
         """The same study for plans that a curator is to approve: they may cost more than the analyst's grant has.
 
         Returns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from farthing.curator.questions import Single
 from farthing.curator.session_records import PATIENCE
@@ -95,6 +95,9 @@ class StudyAccount(Protocol):
     def allowance(self, epsilon: float | None = None, *, plan: bool = False) -> Allowance:
         """The epsilon and delta that one charge, or a plan, may use now."""
 
+    def on_request(self) -> Self:
+        """The same study for what a curator is to approve, or has approved."""
+
     def table_changed(self, request_id: str) -> bool | None:
         """Whether the rows have changed since a request was charged; None if that cannot be detected."""
 
@@ -143,6 +146,17 @@ def allowance_of(budgets: Budgets, epsilon: float | None = None) -> Allowance:
         raise _exceeded(list(short.values()), epsilon)
     parts = [part for part in allowances if isinstance(part, Allowance)]
     return Allowance(min(each.epsilon for each in parts), min(each.delta for each in parts))
+
+
+def requested_allowance(budgets: Budgets, epsilon: float) -> Allowance:
+    """What a session or a synthesis that a curator is to approve may use: the same whatever is spent until then.
+
+    An approval is of exactly one charge, so that its delta is a share of the whole budget and not of what is left.
+    """
+    allowed = allowance_of(budgets, epsilon)
+    totals = [budget.total for budget, _ in budgets]
+    share = min(total.delta / SUMS_PART * min(1.0, allowed.epsilon / total.epsilon) for total in totals)
+    return Allowance(allowed.epsilon, min(allowed.delta, share))
 
 
 def plan_allowance(budgets: Budgets, epsilon: float | None = None) -> Allowance:

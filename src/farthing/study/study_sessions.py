@@ -11,6 +11,7 @@ from farthing.adaptive.monitor import Monitor, MonitorPlan
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan
 from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan
 from farthing.data import Dataset
+from farthing.ledger import PlanRequest
 from farthing.statistics import Statistic
 from farthing.study.release import Release, warn_if_changed
 from farthing.study.sessions import monitor_sessions, query_sessions, series_sessions
@@ -144,6 +145,61 @@ class StudySessions(StudyAccount, Protocol):
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
         )
         return query_sessions.open_session(self, asked, request_id, timeout, progress)
+
+    def submit_query_session(
+        self,
+        purpose: str,
+        alpha: float,
+        queries: int,
+        *,
+        epsilon: float,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        confidence: float = 0.95,
+        title: str = "",
+    ) -> PlanRequest:
+        """Ask a curator to allow a session; once approved, `query_session` with the same arguments opens it.
+
+        Args:
+            purpose: What the answers are for; the curator reads it.
+            alpha: The error as a part of the rows, promised for all questions together.
+            queries: How many questions the promise covers.
+            epsilon: What the session may cost.
+            columns: What questions are about, by default all of the schema.
+            bins: Cuts columns of numbers or dates into cells.
+            updates: How many answers to pay for, by default as many as fit.
+            rows: About how many rows there are, where that is not public.
+            confidence: How often the promise is kept.
+            title: A few words to call it by.
+
+        Returns:
+            The request; nothing is spent.
+
+        Raises:
+            InvalidValue: If nobody asks, the number of rows is not known, or the session was opened before.
+            Infeasible: If so much cannot keep `alpha`.
+            BudgetExceeded: If the account does not have so much.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ada = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> ada.register()
+        >>> _ = ada.ledger.grant("people", "bob", 0.0)
+        >>> bob = ft.Study(people, epsilon=1.0, ledger=ada.ledger.acting("bob", "analyst"))
+        >>> words = dict(alpha=0.1, queries=20, columns="age", rows=10_000, epsilon=0.5)
+        >>> asked = bob.submit_query_session("who is how old", **words)
+        >>> _ = ada.ledger.requests.approve(asked.id)
+        >>> bob.query_session(**words).ask("age < 40").error
+        1000
+        >>> ada.close(); folder.cleanup()
+        """
+        asked = query_sessions.QuerySessionOptions(
+            alpha, queries, columns, bins, updates, rows, epsilon, confidence=confidence
+        )
+        return query_sessions.submit_session(self, asked, purpose, title)
 
     # Their old names; deprecated, they go with 1.0.
     answerer_plan, answerer = query_session_plan, query_session

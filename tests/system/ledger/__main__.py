@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.keeper import kept
+from system.ledger.approvals import killed_deciding, raced_deciding
 from system.ledger.checks import problems
 from system.ledger.kills import killed
 from system.ledger.nursery import nursery
@@ -50,6 +51,19 @@ def run_kills(new_place: Callable[[], Place], folder: Path, times: int, variant:
             yield from (f"kills {n + 1} to {n + kills}: {problem}, WRONG" for problem in found)
 
 
+def run_approvals(new_place: Callable[[], Place], folder: Path, times: int) -> Iterator[str]:
+    """`times` kills of those who approve and use requests, in ledgers of 50 kills each; then 32 racers."""
+    with nursery(folder) as clients:
+        for n in range(0, times, KILLS_IN_A_LEDGER):
+            kills = min(KILLS_IN_A_LEDGER, times - n)
+            found, used = killed_deciding(clients, new_place(), kills, random.Random(n))
+            yield f"approvals, kills {n + 1} to {n + kills}: {used} used"
+            yield from (f"approvals, kills {n + 1} to {n + kills}: {problem}, WRONG" for problem in found)
+        found, used = raced_deciding(clients, new_place(), folder, racers=32)
+        yield f"approvals, 32 racers: {used} used"
+        yield from (f"approvals, 32 racers: {problem}, WRONG" for problem in found)
+
+
 def run_restarts(times: int, folder: Path) -> Iterator[str]:
     """A PostgreSQL of its own, stopped at once `times` times under eight writers."""
     home = Path(tempfile.gettempdir()) / f"farthing-restarts-{time.time_ns()}"
@@ -65,7 +79,7 @@ def run_restarts(times: int, folder: Path) -> Iterator[str]:
 def main() -> None:
     """One scenario, with a line for everything it finds; the exit code says whether all was well."""
     parser = argparse.ArgumentParser(prog="python -m system.ledger")
-    parser.add_argument("scenario", choices=["race", "kills", "release-first", "restarts", "flips"])
+    parser.add_argument("scenario", choices=["race", "kills", "release-first", "approvals", "restarts", "flips"])
     parser.add_argument("--times", type=int)
     parser.add_argument("--only", choices=["sqlite", "postgres"])
     options = parser.parse_args()
@@ -90,6 +104,8 @@ def _scenario(scenario: str, times: int | None, only: str | None, folder: Path) 
     for kind, new_place in _places(only, folder):
         if scenario == "race":
             found = run_races(new_place, folder, times or 20)
+        elif scenario == "approvals":
+            found = run_approvals(new_place, folder, times or 200)
         else:
             variant = "charge first" if scenario == "kills" else "release first"
             found = run_kills(new_place, folder, times or 500, variant)

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from farthing.errors import BudgetExceeded, LedgerUnavailable
+from farthing.errors import BudgetExceeded, InvalidValue, LedgerUnavailable
 from system.ledger.places import DATASET, Place, others_of
 
 _PR_SET_PDEATHSIG = 1
@@ -131,6 +131,46 @@ def interrupted(task: dict[str, Any], say: Say) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def approve(task: dict[str, Any], say: Say) -> None:
+    """Approve every request once; one that somebody else decided about is left alone."""
+    ledger = _at_once(task, say)
+    for number in task["requests"]:
+        try:
+            ledger.requests.approve(number)
+            say({"approved": number})
+        except InvalidValue:
+            say({"decided": number})
+
+
+def use(task: dict[str, Any], say: Say) -> None:
+    """Charge for every request that is approved, and answer it, as the analyst who asked."""
+    ledger = _at_once(task, say, actor="bob", role="analyst")
+    for place, number in enumerate(task["requests"]):
+        request = f"bob:{number}"
+        try:
+            answer = _answer(ledger, request)
+            if answer is None:
+                charge = ledger.charge(DATASET, task["epsilon"], request_id=request, digest=f"plan {place}")
+                say({"charged": request, "sequence": charge.sequence})
+                ledger.release(charge, secrets.token_hex(8))
+                answer = _answer(ledger, request)
+        except BudgetExceeded:
+            say({"refused": request})
+            continue
+        say({"request": request, "answer": answer})
+
+
+def _at_once(task: dict[str, Any], say: Say, **who: str) -> Any:
+    """The ledger, opened before a gate is left, or before a death at some line."""
+    ledger = _ledger(task, **who)
+    say({"ready": True})
+    if "gate" in task:
+        with open(task["gate"], "rb") as gate:
+            fcntl.flock(gate, fcntl.LOCK_SH)
+    _die_in_the_ledger(task.get("lines"))
+    return ledger
+
+
 def _seconds(act: Callable[..., Any]) -> float:
     start = time.perf_counter()
     act()
@@ -160,10 +200,10 @@ def _answer(ledger: Any, request: str) -> str | None:
     return None if stored is None else stored.answer
 
 
-def _ledger(task: dict[str, Any]) -> Any:
+def _ledger(task: dict[str, Any], **who: str) -> Any:
     module, _, name = task.get("kind", "system.ledger.places:Place").partition(":")
     place: Place = getattr(importlib.import_module(module), name)(**task["place"])
-    return place.open(actor=f"client {task['lane']}", timeout=task.get("timeout", 600.0))
+    return place.open(**{"actor": f"client {task['lane']}"} | who, timeout=task.get("timeout", 600.0))
 
 
 def _die_in_the_ledger(lines: int | None) -> None:
@@ -183,7 +223,14 @@ def _die_in_the_ledger(lines: int | None) -> None:
     sys.settrace(count)
 
 
-ROLES = {"race": race, "spend": spend, "persist": persist, "interrupted": interrupted}
+ROLES = {
+    "race": race,
+    "spend": spend,
+    "persist": persist,
+    "interrupted": interrupted,
+    "approve": approve,
+    "use": use,
+}
 
 
 def _client(task: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from system.ledger.approvals import killed_deciding, raced_deciding
 from system.ledger.conftest import NewPlace
 from system.ledger.kills import killed
 from system.ledger.nursery import Nursery
@@ -51,3 +52,13 @@ def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_at_once(
     found, said = restarted(clients, place, server, 2, 30, random.Random(5))
     assert found == []
     assert any("unavailable" in line for line in said)  # otherwise nobody was writing when the server stopped
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+def test_what_was_approved_is_used_once_however_its_curators_and_analysts_end(
+    clients: Nursery, new_place: NewPlace, tmp_path: Path
+) -> None:
+    """Never charged twice, never released uncharged, never charged before it is approved, and approved once."""
+    assert killed_deciding(clients, new_place(), 8, random.Random(5), requests=5, fits=4) == ([], 4)
+    assert raced_deciding(clients, new_place(), tmp_path, racers=4, requests=4, fits=3) == ([], 3)

@@ -20,12 +20,14 @@ from farthing.data.aggregates.aggregate import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.aggregate import domain_of, names_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue
+from farthing.ledger import PlanRequest
 from farthing.ledger.entries import checked_name
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics.cells.cell_axes import Axis
 from farthing.statistics.cells.statistic_cells import size_of
 from farthing.statistics.public_facts import ASSUMED_ROWS
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import Release, stored_release
 from farthing.study.release_request import own_name
 from farthing.study.study_account import Allowance, StudyAccount, count_rows, refuse_sample, stored_count
@@ -160,6 +162,7 @@ def open_session(
     Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
     """
     _refuse_sampled(study)
+    study = as_approved(study, asked.name(study))
     axes = asked.axes(study.dataset)
     name = checked_name(request_id or asked.name(study), "request_id")
     checked_name(str(RoundId(name, _MOST_ROUNDS, 16 * "-")), "request_id")
@@ -173,16 +176,57 @@ def open_session(
         plan = _resumed_plan(stored, asked, axes, name)
     query_axes = [_query_axis(axis) for axis in axes]
     known = [table for release in releases for table in known_tables(release, query_axes, plan.rows)]
+    cells = PrivateCells(study.dataset, axes, timeout, progress)
+    journal = _journal(study, asked, plan, axes, name, earlier, cells, timeout, progress)
+    query_session = QuerySession(plan, query_axes, cells, journal, known)
+    if prepare:
+        query_session.prepare()
+    return query_session
+
+
+def submit_session(study: StudyAccount, asked: QuerySessionOptions, purpose: str, title: str = "") -> PlanRequest:
+    """Ask a curator to allow a session; the same arguments open it then. Nothing is spent and no row is read."""
+    study, name, axes = study.on_request(), asked.name(study), asked.axes(study.dataset)
+    plan = replace(plan_session(study, asked, name), warnings=())  # which are no part of what is charged
+    if study.ledger.stored(name) is not None:
+        raise InvalidValue("request_id", name, "was opened before", "the same call resumes it, free of charge")
+    cells = PrivateCells(study.dataset, axes, None, None)
+    journal = _journal(study, asked, plan, axes, name, asked.known, cells, None, None)
+    return submitted_offer(
+        study,
+        journal.terms,
+        name=name,
+        delta=plan.delta,
+        cost=plan.epsilon,
+        offer=plan.as_dict(),
+        words=str(plan),
+        kind="a session of questions",
+        purpose=purpose,
+        title=title,
+    )
+
+
+def _journal(
+    study: StudyAccount,
+    asked: QuerySessionOptions,
+    plan: QuerySessionPlan,
+    axes: Sequence[CodedAxis],
+    name: str,
+    earlier: Sequence[str],
+    cells: PrivateCells,
+    timeout: float | None,
+    progress: Callable[[float], None] | None,
+) -> LedgerJournal:
+    """The journal of a session, which is not opened yet."""
 
     def check(dataset: Dataset) -> None:
         sensitivity = sensitivity_of_coded_rows(dataset, axes).l1
         if not plan.sensitivity >= sensitivity:
             raise InvalidValue("l1_sensitivity", plan.sensitivity, f"must be at least {sensitivity} for these rows")
 
-    cells = PrivateCells(study.dataset, axes, timeout, progress)
     facts = _facts(plan, asked, axes)
     session = Session(plan.event, _digest(plan, axes, earlier), plan.updates, check, facts, cells.listen)
-    journal = LedgerJournal(
+    return LedgerJournal(
         study.curator,
         study.dataset,
         session,
@@ -192,10 +236,6 @@ def open_session(
         timeout=timeout,
         progress=progress,
     )
-    query_session = QuerySession(plan, query_axes, cells, journal, known)
-    if prepare:
-        query_session.prepare()
-    return query_session
 
 
 def _fresh(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[CodedAxis]) -> QuerySessionPlan:

@@ -24,14 +24,17 @@ from farthing.adaptive.synthesis_validation import (
     stored_known,
 )
 from farthing.curator import Answered, stored_answer
+from farthing.curator.curator import ReleaseTerms
+from farthing.curator.questions import digest_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
-from farthing.ledger import Ledger, Receipt
+from farthing.ledger import Ledger, PlanRequest, Receipt
 from farthing.numerics.bounds import number_text
 from farthing.privacy.events import checked_count
 from farthing.statistics.answer_records import plain
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import Release
 from farthing.study.release_request import own_name
 from farthing.study.study_account import StudyAccount, refuse_sample
@@ -116,6 +119,48 @@ class SynthesisOffer:
             progress=progress,
         )
         return _read(answered, self.rows, self.question)
+
+    def submit(self, purpose: str, title: str = "") -> PlanRequest:
+        """Ask a curator to allow this table; nothing is spent. `study.synthesise` with the same arguments makes it.
+
+        Args:
+            purpose: What the table is for; the curator reads it.
+            title: A few words to call it by.
+
+        Returns:
+            The request.
+
+        Raises:
+            InvalidValue: If nobody asks: a curator needs no request.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"sex": ["F", "M"] * 500}), schema={"sex": ["F", "M"]}, name="people")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ada = ft.Study(people, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> ada.register()
+        >>> _ = ada.ledger.grant("people", "bob", 0.0)
+        >>> bob = ft.Study(people, epsilon=1.0, ledger=ada.ledger.acting("bob", "analyst"))
+        >>> asked = bob.synthesis_plan(epsilon=0.5).submit("data for teaching")
+        >>> _ = ada.ledger.requests.approve(asked.id)
+        >>> print(bob.synthesise(epsilon=0.5, rows=200))
+        200 synthetic rows of 1 column...
+        >>> ada.close(); folder.cleanup()
+        """
+        study = self.study
+        self.question.check(study.dataset)
+        others = study.curator.accounts(study.dataset, study.name).others
+        return submitted_offer(
+            study,
+            ReleaseTerms(self.question.event, digest_of(self.question, study.dataset), others),
+            name=self.request_id,
+            delta=self.delta,
+            cost=self.cost,
+            offer=self.to_dict(),
+            words=str(self),
+            kind="a synthetic table",
+            purpose=purpose,
+            title=title,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The offer as plain data.
@@ -437,6 +482,7 @@ def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | 
         )
     axes = options.axes(study.dataset.schema)
     name = synthesis_name(study, options)
+    study = as_approved(study, name)
     earlier = earlier_synthesis(study, name, options)
     if earlier is not None:  # its price was paid, whatever is left by now
         return SynthesisOffer(study, earlier.question, _checked_rows(rows, earlier.question), name)
