@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -10,16 +11,37 @@ import pytest
 
 from backends.engine_under_test import EngineUnderTest, SparkUnderTest, address, url
 from backends.tables import TABLES
+from farthing import Study, dataset, open_ledger
 from farthing.data import postgres_table
 from farthing.data.sources import open_source
 from farthing.data.table_identity import pieces_of
+from farthing.errors import InvalidValue
 
 
 def _known(table: Any) -> list[set[str]]:
     return [set(piece.known_by) for piece in pieces_of(open_source(table))]
 
 
-def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str, Any]) -> None:
+def _refuse_a_second_account(facts: dict[str, Any], name: str, folder: Path) -> None:
+    """The table of a schema is one source with the schema before it and without, under another search path."""
+    reader = url(facts, "reader")
+    with psycopg.connect(**address(facts, "postgres"), autocommit=True) as administrator:
+        administrator.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' IN ROLE reader")
+        administrator.execute(f"ALTER ROLE {name} SET search_path = {name}")
+    elsewhere = f"postgresql://{name}:{name}@{facts['host']}:{facts['port']}/{facts['database']}"
+    spelled = [postgres_table(reader, f"{name}.{name}"), postgres_table(elsewhere, name)]
+    assert _known(spelled[0]) == _known(spelled[1]) != _known(postgres_table(reader, name))
+    with open_ledger(folder / "study.db") as ledger:
+        one, other = (dataset(table, schema={"age": (0, 110)}) for table in spelled)
+        Study(one, epsilon=1.0, ledger=ledger, account="patients").register()
+        assert Study(other, epsilon=1.0, ledger=ledger).account == "patients"
+        with pytest.raises(InvalidValue, match="must be 'patients'"):
+            Study(other, epsilon=1.0, ledger=ledger, account="second").register()
+        third = dataset(postgres_table(reader, name), schema={"age": (0, 110)})  # another table of the same name
+        assert Study(third, epsilon=1.0, ledger=ledger).account != "patients"
+
+
+def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str, Any], tmp_path: Path) -> None:
     one, other = f"identity_{os.getpid()}", f"Identity {os.getpid()}"
     reader = url(postgres_server, "reader")
     with psycopg.connect(**address(postgres_server, "owner"), autocommit=True) as owner:
@@ -43,6 +65,7 @@ def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str,
         elsewhere, quoted = postgres_table(reader, f"{one}.{one}"), postgres_table(reader, other)
         (there,), (named,) = _known(elsewhere), _known(quoted)
         assert not (whole & there or whole & named or there & named)
+        _refuse_a_second_account(postgres_server, one, tmp_path)
         owner.execute(f"ALTER TABLE {one}.{one} RENAME TO renamed")
         (renamed,) = _known(postgres_table(reader, f"{one}.renamed"))
         assert renamed & there
