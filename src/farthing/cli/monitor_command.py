@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, declared_study, study_options, study_to_spend, warn_of_budget
+from farthing.cli.session_opening import agree_to_open, show_session_plan, study_for_session
+from farthing.cli.terminal import declared_study, study_options
 from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
 
 if TYPE_CHECKING:
     from farthing.adaptive.monitor import Look, Monitor
-    from farthing.study import Study
-    from farthing.study.sessions.monitor_sessions import MonitorOptions
 
 HELP = """\
 Watch the counts of a study's table and report when any of them reaches a threshold.
@@ -95,7 +94,7 @@ def monitor_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, look."""
-    from farthing.study.sessions.monitor_sessions import MonitorOptions
+    from farthing.study.sessions.monitor_sessions import MonitorOptions, monitor_plan, open_monitor, session_name
 
     asked = MonitorOptions(
         conditions,
@@ -108,17 +107,14 @@ def monitor_command(
         decimal_number(confidence, "confidence"),
     )
     pause, most = _pace(watch, looks)
-    study_file = declared_study(file, statistics=False)
+    declared = declared_study(file, statistics=False)
     if plan_only:
-        with study_file.looked_at() as study:
-            if as_json:  # a plan in words says it itself
-                warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
-            plan = _plan(study, asked)
-        click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        show_session_plan(declared, lambda study: monitor_plan(study, asked), as_json=as_json)
         return
-    study = study_to_spend(study_file, yes)
-    warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
-    watching = _opened(study, asked, session, agreed=yes, as_json=as_json)
+    study = study_for_session(declared, yes)
+    name = session or session_name(study, asked)
+    agree_to_open(study, name, lambda study: monitor_plan(study, asked), agreed=yes, as_json=as_json)
+    watching = open_monitor(study, asked, name)
     alerts_given = _watch(watching, pause, most, as_json)
     if not as_json:
         click.echo(_rest(watching))
@@ -153,23 +149,6 @@ def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | Non
     if most == 0:
         raise InvalidValue("looks", looks, "must be at least 1")
     return pause, most
-
-
-def _plan(study: Study, asked: MonitorOptions) -> Any:
-    from farthing.study.sessions.monitor_sessions import monitor_plan
-
-    return monitor_plan(study, asked)
-
-
-def _opened(study: Study, asked: MonitorOptions, session: str | None, *, agreed: bool, as_json: bool) -> Monitor:
-    from farthing.study.sessions.monitor_sessions import open_monitor, session_name
-
-    name = session or session_name(study, asked)
-    if study.ledger.stored(name) is None and not agreed:
-        plan = _plan(study, asked)
-        click.echo(str(plan), err=as_json)
-        confirm_spending(study, plan.epsilon, "Open it?", err=as_json)
-    return open_monitor(study, asked, name)
 
 
 def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool) -> int:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.terminal import confirm_spending, declared_study, study_options, study_to_spend, warn_of_budget
+from farthing.cli.session_opening import agree_to_open, show_session_plan, study_for_session
+from farthing.cli.terminal import declared_study, study_options
 
 if TYPE_CHECKING:
-    from farthing.adaptive.running_series import RunningSeries, SeriesStep
-    from farthing.study import Study
-    from farthing.study.sessions.series_sessions import SeriesOptions
+    from farthing.adaptive.running_series import SeriesStep
 
 HELP = """\
 Release counts and running totals of a table that grows, one step for each period that is over.
@@ -77,7 +76,7 @@ def series_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, release what is over."""
-    from farthing.study.sessions.series_sessions import SeriesOptions, series_plan
+    from farthing.study.sessions.series_sessions import SeriesOptions, open_series, series_name, series_plan
 
     asked = SeriesOptions(
         condition,
@@ -90,33 +89,19 @@ def series_command(
         append_only,
         decimal_number(confidence, "confidence"),
     )
-    study_file = declared_study(file, statistics=False)
+    declared = declared_study(file, statistics=False)
     if plan_only:
-        with study_file.looked_at() as study:
-            if as_json:  # a plan in words says it itself
-                warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
-            plan = series_plan(study, asked)
-        click.echo(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if as_json else str(plan))
+        show_session_plan(declared, lambda study: series_plan(study, asked), as_json=as_json)
         return
-    study = study_to_spend(study_file, yes)
-    warn_of_budget(study.epsilon, study.delta, study.dataset.rows)
-    series = _opened(study, asked, session, agreed=yes, as_json=as_json)
+    study = study_for_session(declared, yes)
+    name = session or series_name(study, asked)
+    agree_to_open(study, name, lambda study: series_plan(study, asked), agreed=yes, as_json=as_json)
+    series = open_series(study, asked, name)
     new = {step.period for step in series.update(until=until)}
     for step in series.steps:
         click.echo(json.dumps(_plain(step, step.period in new)) if as_json else _words(step, step.period in new))
     if not as_json:
         click.echo("all periods are released." if series.next is None else f"next: {series.next}, when it is over.")
-
-
-def _opened(study: Study, asked: SeriesOptions, session: str | None, *, agreed: bool, as_json: bool) -> RunningSeries:
-    from farthing.study.sessions.series_sessions import open_series, series_name, series_plan
-
-    name = session or series_name(study, asked)
-    if study.ledger.stored(name) is None and not agreed:
-        plan = series_plan(study, asked)
-        click.echo(str(plan), err=as_json)
-        confirm_spending(study, plan.epsilon, "Open it?", err=as_json)
-    return open_series(study, asked, name)
 
 
 def _plain(step: SeriesStep, new: bool) -> dict[str, Any]:

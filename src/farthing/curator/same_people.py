@@ -86,10 +86,11 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]
 def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
     """Whether the people of a table, as it is now, were looked at already; or it is too large to look unasked.
 
-    Or nobody may look: who is no curator.
+    Or nobody may look: who is no curator, and a server, whose logs must not say what is computed from rows.
     """
     return (
         ledger.role != "curator"
+        or ledger.is_lent
         or not is_small(dataset)
         or ledger.people.has(account, source_name(dataset.sources()[0]), _version(dataset))
     )

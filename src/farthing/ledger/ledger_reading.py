@@ -91,6 +91,11 @@ class OpenLedger:
         return "" if self._lent else self._store.name
 
     @property
+    def is_lent(self) -> bool:
+        """Whether a process that has it open for others lent it, as a server does."""
+        return self._lent
+
+    @property
     def id(self) -> str:
         """The identity of this ledger; receipts carry it."""
         return self._chain.ledger

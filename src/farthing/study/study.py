@@ -143,7 +143,6 @@ class Study(StudySessions):
         # A person who opened the ledger as an analyst spends their own grant, whether they say so or not.
         own = self.ledger.actor if self.ledger.role == "analyst" else None
         self.analyst = analyst or own
-        self.compares_people = True  # not on a server, whose logs must not say what is computed from rows
         self._on_request = False
         if self.is_registered:
             self._refuse_other_account()
@@ -561,7 +560,7 @@ class Study(StudySessions):
         open_account(self, self.name)
         self._refuse_other_account()
         self.curator.attach(self.dataset, self.name, self.sampling_rate)
-        if self.compares_people and self.analyst is None and not are_known(self.ledger, self.dataset, self.name):
+        if self.analyst is None and not are_known(self.ledger, self.dataset, self.name):
             warn_of_same_people(self.same_people(), is_news)
 
     def same_people(self) -> list[Overlap]:

@@ -146,7 +146,6 @@ def study_of(state: State, who: Caller, name: str) -> Study:
             total = ledger.budget(declaration.account).total
             account = declaration.account
             study = Study(dataset, total.epsilon, total.delta, ledger=ledger, account=account, analyst=analyst)
-            study.compares_people = False
             _ = study.budget
             return study
         except EngineError:
