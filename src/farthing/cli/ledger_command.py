@@ -171,7 +171,7 @@ def show_command(
         click.echo(f"Picture: {plot}", err=as_json)
 
 
-@ledger_command.command("accounts", help="Accounts: whom each protects, what is left, which tables it pays for.")
+@ledger_command.command("accounts", help="Accounts with their tables, and whom they protect. Reads only.")
 @click.argument("words", nargs=-1, metavar="[LEDGER]")
 @_common
 def accounts_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool) -> None:
@@ -362,7 +362,11 @@ def reserve_command(
         _say(ledger, dataset, as_json, f"{name} set aside in")
 
 
-@ledger_command.command("correct", help="Write down that a declaration was wrong; the budget stays as it is.")
+@ledger_command.command(
+    "correct",
+    help="Write down that a declaration was wrong; the budget stays as it is.",
+    short_help="Write down that a declaration was wrong.",
+)
 @click.argument("words", nargs=-1, metavar="[LEDGER] ACCOUNT")
 @_common
 @click.option("--what", metavar="NAME", required=True, help="What was wrong: a column, or another declared fact.")

@@ -53,7 +53,7 @@ class LedgerView:
         budgets = [ledger.budget(name) for name in datasets]
         budgets += [ledger.budget(name, analyst) for name, analyst in sorted(grants)]
         subjects = {each.request_id: _subject(ledger, each) for each in last if each.kind == "released"}
-        releases = [each for each in release_list(ledger) if wanted.intersection(each.accounts)][-most:] if most else []
+        releases = release_list(ledger, wanted, most)
         partitions = [words for account, words in partition_lines(ledger) if account in wanted]
         return cls(
             place, ledger.id, head, count, tuple(budgets), tuple(last), subjects, tuple(releases), tuple(partitions)

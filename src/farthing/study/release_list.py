@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,12 +68,14 @@ class ReleaseRecord:
         }
 
 
-def release_list(ledger: Ledger, account: str | None = None, last: int | None = None) -> list[ReleaseRecord]:
+def release_list(
+    ledger: Ledger, account: str | Collection[str] | None = None, last: int | None = None
+) -> list[ReleaseRecord]:
     """The releases of a ledger, or of one account, oldest first; an analyst sees their own, without versions.
 
     Args:
         ledger: The open ledger.
-        account: Only releases that this account paid for.
+        account: Only releases that this account, or one of these, paid for.
         last: Only so many, the last ones.
 
     Returns:
@@ -92,7 +94,10 @@ def release_list(ledger: Ledger, account: str | None = None, last: int | None = 
     """
     kept: deque[Entry] = deque(maxlen=last)
     approved: dict[str, int] = {}
-    for entry in ledger.entries(account):
+    wanted = {account} if isinstance(account, str) else account
+    for entry in ledger.entries():
+        if wanted is not None and not any(map(entry.is_about, wanted)):
+            continue
         if entry.kind == "charge" and entry.right is not None and "request" in entry.right:
             approved[entry.request_id] = int(entry.right["request"])
         # Rounds of a session come in large numbers, and cost nothing.
