@@ -273,6 +273,25 @@ class Curator:
             InvalidValue: If an argument is wrong.
         """
         question = _plan_question(dataset, measurements, delta, sampling_rate)
+        return self.terms_of(dataset, question, ledger_name, sampling_rate)
+
+    def terms_of(
+        self, dataset: Dataset, question: Question, ledger_name: str, sampling_rate: float | None = None
+    ) -> ReleaseTerms:
+        """The same for any question that `run` takes.
+
+        Args:
+            dataset: The table with its public facts.
+            question: What would be asked.
+            ledger_name: Whose budget would pay.
+            sampling_rate: Says that the table is a secret sample of a population.
+
+        Returns:
+            What would be asked of the ledger.
+
+        Raises:
+            InvalidValue: If the question does not fit the table.
+        """
         question.check(dataset)
         paying = self.accounts(dataset, ledger_name, sampling_rate)
         source, _ = versioned_source(dataset, paying)

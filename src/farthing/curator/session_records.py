@@ -164,8 +164,7 @@ class LedgerJournal:
     @property
     def terms(self) -> ReleaseTerms:
         """What opening the session would be charged; nothing is."""
-        others = self._curator.accounts(self._dataset, self._name).others
-        return ReleaseTerms(self._session.event, self._digest, others)
+        return self._curator.terms_of(self._dataset, _Opening(self._session), self._name)
 
     def opening(self, draw: Callable[[], Record]) -> Record:
         """Charge the session and record what is drawn; what was recorded, if it was opened before."""

@@ -24,8 +24,6 @@ from farthing.adaptive.synthesis_validation import (
     stored_known,
 )
 from farthing.curator import Answered, stored_answer
-from farthing.curator.curator import ReleaseTerms
-from farthing.curator.questions import digest_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.data.schema import Schema
 from farthing.errors import InvalidValue
@@ -147,11 +145,9 @@ class SynthesisOffer:
         >>> ada.close(); folder.cleanup()
         """
         study = self.study
-        self.question.check(study.dataset)
-        others = study.curator.accounts(study.dataset, study.name).others
         return submitted_offer(
             study,
-            ReleaseTerms(self.question.event, digest_of(self.question, study.dataset), others),
+            study.curator.terms_of(study.dataset, self.question, study.name),
             name=self.request_id,
             delta=self.delta,
             cost=self.cost,
