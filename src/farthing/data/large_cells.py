@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from farthing.data.engines.duckdb import files_of_view
+from farthing.data.engines.duckdb_views import files_of_view
 from farthing.data.engines.engine import Engine, rows_of
 from farthing.data.parquet_files import LARGEST_BLOCK, parquet_schema, refuse_large_blocks
 from farthing.errors import EngineError, InvalidValue
@@ -34,7 +34,7 @@ def refuse_large_cells(engine: Engine, table: Any, names: Sequence[str]) -> None
                 f"{LARGEST_BLOCK >> 20} MiB",
                 "shorten such cells in the source",
             )
-    for path in files_of_view(engine, table.op().name):
+    for path in files_of_view(engine, table.op().name).files:
         if not path.lower().endswith((".parquet", ".pq")):
             continue
         columns = {name for name, _ in parquet_schema(path)}

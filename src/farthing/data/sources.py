@@ -31,6 +31,7 @@ from farthing.data.csv_files import (
 )
 from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import DuckDBEngine, default_engine, private_folder
+from farthing.data.engines.duckdb_views import files_of_view, local_path
 from farthing.data.engines.engine import rows_of
 from farthing.data.file_paths import Pattern, declared_name, paths_of, patterns_of
 from farthing.data.large_cells import refuse_large_cells
@@ -371,7 +372,14 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
     engine = engine_of(ibis.get_backend(table))
     _refuse_text_scan(table, engine)
     place = (operation.namespace.catalog, operation.namespace.database, operation.name)
-    source = Source(operation.name, Table(table, engine), declared=".".join(filter(None, place)), used=names)
+    spelled = files_of_view(engine, operation.name).spelled if engine.name == "duckdb" else ()
+    source = Source(
+        operation.name,
+        Table(table, engine),
+        declared=".".join(filter(None, place)),
+        used=names,
+        patterns=patterns_of(list(map(local_path, spelled))),
+    )
     source.prepare()
     return source
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from farthing.data.engines.duckdb import files_of_view
+from farthing.data.engines.duckdb_views import files_of_view
 from farthing.privacy.units import alike
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _duckdb(source: Source) -> list[Piece]:
         inside = f" {(schema or 'main').lower()} {named.lower()}"
         pieces.append(_file(str(files[catalog]), inside)._replace(title=named))
     pieces += _duckdb_tables(source, files)
-    pieces += [_file(path) for path in files_of_view(source.engine, named)]
+    pieces += [_file(path) for path in files_of_view(source.engine, named).files]
     return _each_once(pieces)
 
 

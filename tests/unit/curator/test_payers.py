@@ -381,3 +381,49 @@ def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger
         spend(ledger, rows(ibis.duckdb.connect().read_parquet("people.parquet", table_name="other")), 0.125)
     assert left(ledger, "people", "people.parquet") == [0.625, 0.5]
     assert ledger.datasets() == ["people", "people.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "account"),
+    [
+        ("FROM read_parquet('file://{folder}/people.parquet')", "people.parquet"),
+        ("FROM read_parquet(['people.parquet'], union_by_name = true) WHERE age > 1000", "people.parquet"),
+        ("FROM named()", "people.parquet"),
+        ("SELECT person, oldest(3) AS age FROM range(3) r(person)", "people.parquet"),
+        ("FROM '[p]eople*.parquet'", "people.parquet"),
+        ("FROM read_parquet(concat('people', '.parquet'))", "by a path that is not written out"),
+        ("FROM given('people.parquet')", "by a path that is not written out"),
+        ("FROM query('FROM ''people.parquet''')", r"with query\(\)"),
+        ("SELECT size AS person, 3 AS age FROM read_blob('people.parquet')", r"with read_blob\(\)"),
+        ("FROM read_parquet('{folder}')", "by the name of their folder alone"),
+    ],
+)
+def test_a_view_finds_its_files_or_is_refused(ledger: Ledger, folder: Path, sql: str, account: str) -> None:
+    """A view whose files were not found opened a second budget for the people in them."""
+    for each in folder.iterdir():
+        each.unlink()
+    pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
+    tables = ibis.duckdb.connect()
+    tables.raw_sql("CREATE MACRO named() AS TABLE FROM 'people.parquet'")
+    tables.raw_sql("CREATE MACRO given(path) AS TABLE FROM read_parquet(path)")
+    tables.raw_sql("CREATE MACRO oldest(x) AS (SELECT max(age) FROM 'people.parquet' WHERE age > x)")
+    tables.raw_sql(f'CREATE VIEW inner_ ("a b", age) AS {sql.format(folder=folder)}')
+    tables.raw_sql('CREATE VIEW "a ""view" AS SELECT "a b" AS person, age FROM inner_')
+    with quiet():
+        view = tables.table('a "view')
+    if account != "people.parquet":
+        with pytest.raises(InvalidValue, match=account):
+            rows(view)
+        return
+    Study(rows("people.parquet"), epsilon=1.0, ledger=ledger).register()
+    assert Study(rows(view), epsilon=1.0, ledger=ledger).accounts == ("people.parquet",)
+
+
+def test_a_pattern_in_a_view_keeps_the_files_that_come_later(ledger: Ledger, folder: Path) -> None:
+    pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "march.parquet")
+    tables = ibis.duckdb.connect()
+    tables.raw_sql(f"CREATE VIEW months AS FROM 'file://{folder}/*.parquet'")
+    with quiet():
+        Study(rows(tables.table("months")), epsilon=1.0, ledger=ledger, account="patients").register()
+    pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "april.parquet")
+    assert Study(rows("april.parquet"), epsilon=1.0, ledger=ledger).accounts == ("patients",)

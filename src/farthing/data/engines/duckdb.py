@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import threading
 import warnings
 import weakref
@@ -241,23 +239,3 @@ def private_folder() -> str:
 
     atexit.register(remove)
     return folder
-
-
-def files_of_view(engine: Any, name: str) -> list[str]:
-    """The files that the text of a view of DuckDB names, or that of a view in it: its constants that are paths."""
-    views = dict(engine.rows("SELECT lower(view_name), string_agg(sql, ' ') FROM duckdb_views() GROUP BY ALL"))
-    files: list[str] = []
-    waiting = [name.lower()] if name.lower() in views else []
-    seen = set(waiting)
-    while waiting:
-        for token in _TOKEN.findall(views[waiting.pop()]):
-            text = token[1:-1].replace(token[0] * 2, token[0]) if token[0] in "'\"" else token
-            if text.lower() in views.keys() - seen:
-                waiting.append(text.lower())
-                seen.add(text.lower())
-            elif token[0] in "'\"" and ("/" in text or "." in text):
-                files += [path for path in glob.glob(text, recursive=True) if os.path.isfile(path)]
-    return sorted(set(files))
-
-
-_TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
