@@ -13,7 +13,8 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,9 +31,9 @@ from farthing.data.csv_files import (
     stamp,
 )
 from farthing.data.engines import Engine, engine_of
-from farthing.data.engines.duckdb import DuckDBEngine, default_engine, private_folder
+from farthing.data.engines.duckdb import FATAL, DuckDBEngine, default_engine, engine_apart, private_folder
 from farthing.data.engines.duckdb_views import files_of_view, local_path
-from farthing.data.engines.engine import rows_of
+from farthing.data.engines.engine import rows_of, run
 from farthing.data.file_paths import Pattern, declared_name, paths_of, patterns_of
 from farthing.data.large_cells import refuse_large_cells
 from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
@@ -96,6 +97,8 @@ class Source:
 
     def prepare(self) -> None:
         """Refuse files that cannot be read row by row, before a query reads them and before it is paid for."""
+        if isinstance(self.engine, DuckDBEngine):
+            self.engine.refuse_broken()
         if self.csv is not None:
             self.csv.prepare()
         for path in self.files if self.csv is None else ():
@@ -118,7 +121,7 @@ class CsvFiles:
     row longer than its buffer, a carriage return in a bare cell) or cannot unpack a file, it reads a copy.
     """
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: list[str], engine: DuckDBEngine | None = None) -> None:
         headers = {path: _header(path) for path in paths}
         _refuse_different(headers)
         self.paths, (self.names, self._separator) = paths, headers[paths[0]]
@@ -127,11 +130,12 @@ class CsvFiles:
         self._seen: dict[str, Stamp] = {}
         self._read = dict(zip(paths, paths, strict=True))
         self._table: Any = None
+        self._engine = engine
 
     @cached_property
     def engine(self) -> DuckDBEngine:
-        """The DuckDB of this process."""
-        return default_engine()
+        """The DuckDB of this process, unless another was given."""
+        return self._engine or default_engine()
 
     @property
     def table(self) -> Any:
@@ -261,7 +265,11 @@ def _parquet(paths: list[str], names: Sequence[str]) -> Table:
     for path in paths:
         refuse_large_blocks(path, names)
     _refuse_different({path: tuple(parquet_schema(path)) for path in paths})
-    escaped, engine = list(map(glob.escape, paths)), default_engine()
+    return _parquet_in(default_engine(), paths)
+
+
+def _parquet_in(engine: DuckDBEngine, paths: Sequence[str]) -> Table:
+    escaped = list(map(glob.escape, paths))
     table = engine.open(
         lambda backend: backend.read_parquet(escaped, table_name=_fresh_name(), hive_partitioning=False)
     )
@@ -332,13 +340,7 @@ def _frame(source: Any, left_out: tuple[str, ...], original: Any, called: str | 
             "for a lazy frame, collect() it",
         )
     engine, name = default_engine(), _fresh_name()
-
-    def registered(backend: Any) -> Any:
-        with contextlib.suppress(Exception):  # a type that DuckDB does not have; its words stay here
-            backend.con.register(name, table)
-            return backend.table(name)
-
-    opened_table = engine.open(registered)
+    opened_table = _registered(engine, name, table)
     if opened_table is None:
         raise InvalidValue(
             "source", kind, "has a column of a type that DuckDB cannot hold", "leave it out, or convert it"
@@ -354,6 +356,34 @@ def _frame(source: Any, left_out: tuple[str, ...], original: Any, called: str | 
     )
     weakref.finalize(opened_frame, engine.forget, name)  # DuckDB would keep the rows for as long as it runs
     return opened_frame
+
+
+def _registered(engine: DuckDBEngine, name: str, rows: Any) -> Any:
+    def registered(backend: Any) -> Any:
+        try:
+            backend.con.register(name, rows)
+            return backend.table(name)
+        except Exception as problem:  # a type that DuckDB does not have; its words stay here
+            if type(problem).__name__ in FATAL:
+                raise
+            return None
+
+    return engine.open(registered)
+
+
+@contextmanager
+def apart(source: Source) -> Iterator[Source]:
+    """The same files or rows in a DuckDB of their own; a table of a database as it is."""
+    if not source.files and source.rows is None:
+        yield source
+        return
+    with engine_apart() as engine:
+        if source.csv is not None:
+            yield replace(source, place=CsvFiles(source.csv.paths, engine))
+        elif source.files:
+            yield replace(source, place=run(engine, lambda: _parquet_in(engine, source.files)))
+        else:
+            yield replace(source, place=Table(_registered(engine, _fresh_name(), source.rows), engine))
 
 
 def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:

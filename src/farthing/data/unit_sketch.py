@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from farthing.data.engines.engine import Progress, rows_of
+from farthing.data.sources import Source, apart
 
 if TYPE_CHECKING:
     from farthing.data.dataset import Dataset
@@ -56,9 +57,13 @@ class UnitSketch:
     @classmethod
     def of(cls, dataset: Dataset, progress: Progress | None = None) -> UnitSketch:
         """The sketch of the table that a dataset was made of, before any of its steps, in one pass over its rows."""
-        base = dataset._base
-        base.source.prepare()
-        raw, engine = base.source.table, base.source.engine
+        with apart(dataset._base.source) as source:
+            source.prepare()
+            return cls._of_source(dataset, source, progress)
+
+    @classmethod
+    def _of_source(cls, dataset: Dataset, source: Source, progress: Progress | None) -> UnitSketch:
+        base, raw, engine = dataset._base, source.table, source.engine
         columns = base.unit or tuple(sorted(set(base.declared) - set(base.lists)))
         plain = {f"c{place}": engine.plain(raw[name], padded=name in base.padded) for place, name in enumerate(columns)}
         cells = raw.select(**plain)
@@ -195,6 +200,9 @@ def _bare(name: str, kind: Any, spelled: _Dialect) -> str:
         return f"CASE WHEN {size} <= {_LONGEST} THEN trim({name}) ELSE CAST({size} AS {spelled.text}) END"
     if kind.is_floating() or kind.is_decimal():
         return f"CAST({name} AS {spelled.double})"
+    if kind.is_timestamp() and kind.scale != 9:  # DuckDB has some that it cannot write, and does not get over it
+        years = f"{name} BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 00:00:00'"
+        return f"CAST(CASE WHEN {years} THEN {name} END AS {spelled.text})"
     return f"CAST({name} AS {spelled.text})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
+from farthing.data import Count
 from farthing.data.unit_sketch import BUCKETS, Share, UnitSketch
+from farthing.errors import EngineError
 
 
 def of(ids: Iterable[Any], each: int = 1) -> UnitSketch:
@@ -97,3 +100,41 @@ def test_what_is_too_little_to_tell_says_so() -> None:
     assert not Share(5, 10).is_telling and Share(1_000, 1_000).is_telling
     low, high = Share(500, 1_000).interval
     assert low == pytest.approx(0.469, abs=0.001) and high == pytest.approx(0.531, abs=0.001)
+
+
+def test_no_cell_of_a_sketch_breaks_the_database_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB cannot write the least timestamp as text, and took its database for invalid: so were all later studies."""
+    monkeypatch.setattr("farthing.data.engines.duckdb._default", [])
+    moments = pa.array([0, 10**15, 2 - 2**63, -(2**63)], pa.int64()).view(pa.timestamp("us"))
+    pq.write_table(pa.table({"c": moments}), tmp_path / "a.parquet")
+    days = (datetime.date(1960, 1, 1), datetime.date(2030, 12, 31))
+    study = ft.Study(ft.dataset(tmp_path / "a.parquet", schema={"c": days}), epsilon=1.0, ledger=tmp_path / "l.db")
+    assert study.plan(ft.count(), epsilon=0.5).release().receipt.epsilon == pytest.approx(0.5)
+    assert len(set(UnitSketch.of(study.dataset).least)) == 4  # two moments, what is no moment, and empty buckets
+
+
+def test_a_fatal_error_is_told_plainly_and_the_next_dataset_gets_another_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farthing.data.engines.duckdb._default", [])  # the one that breaks is not that of other tests
+    moments = pa.array([-(2**63)], pa.int64()).view(pa.timestamp("us"))
+    days = (datetime.date(1960, 1, 1), datetime.date(2030, 12, 31))
+    before = ft.dataset(pa.table({"c": moments}), schema={"c": days}, name="before")
+    source = before.sources()[0]
+    with pytest.raises(EngineError, match=r"duckdb failed \(closed by a fatal error\)") as failure:
+        source.engine.rows(f"SELECT CAST(c AS VARCHAR) FROM ({source.engine.sql(source.table)}) t")
+    assert failure.value.__context__ is None
+    study = ft.Study(before, epsilon=1.0, ledger=tmp_path / "l.db")
+    with pytest.raises(EngineError, match="make the connection and the dataset again"):
+        study.plan(ft.count(), epsilon=0.5).release()
+    assert study.left == 1.0
+    after = ft.dataset(pa.table({"a": [1, 2]}), schema={"a": (0, 5)})
+    assert after.exact({"n": Count()})["n"] == 2
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_a_moment_that_no_day_holds_is_missing(unit: str) -> None:
+    moments = pa.array([10, 2**62, -(2**63)], pa.int64()).view(pa.timestamp(unit))
+    days = (datetime.date(1960, 1, 1), datetime.date(2030, 12, 31))
+    read = ft.dataset(pa.table({"c": moments}), schema={"c": days}).where("c is not null")
+    assert read.exact({"n": Count()})["n"] == 1

@@ -23,6 +23,7 @@ MEMORY_LIMIT = "512MiB"  # with what Python and Arrow need beside it, a process 
 # backend, so an entry lives exactly as long as its key is taken.
 _engines: weakref.WeakValueDictionary[int, DuckDBEngine] = weakref.WeakValueDictionary()
 _default: list[DuckDBEngine] = []
+FATAL = ("FatalException", "InternalException")  # DuckDB takes its database for invalid from then on
 _making = threading.Lock()
 
 
@@ -35,6 +36,7 @@ class DuckDBEngine(BytesAsKeys):
         self.backend = backend
         self._turn = threading.Lock()
         self._forgotten: list[str] = []
+        self._is_broken = False
         self._process = os.getpid()
         connection = backend.con
         # The progress must be counted to be asked for, and must not be printed by the engine itself.
@@ -58,10 +60,7 @@ class DuckDBEngine(BytesAsKeys):
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a HUGEINT comes back as a Python integer."""
-        self._refuse_elsewhere()
-        with self._turn:
-            self._refuse_collation()
-            return list(self.backend.con.execute(sql).fetchall())
+        return self._in_turn(lambda: list(self.backend.con.execute(sql).fetchall()))
 
     def columns(self, sql: str, bits: Bits) -> list[Sequence[Any]]:
         """Run and fetch as arrays: a third of the time that rows of Python values take.
@@ -72,28 +71,30 @@ class DuckDBEngine(BytesAsKeys):
             f'"{name}"' if size is None else f'CAST("{name}" AS {"BIGINT" if size <= 64 else "VARCHAR"}) AS "{name}"'
             for name, size in bits.items()
         ]
-        self._refuse_elsewhere()
-        with self._turn:
-            self._refuse_collation()
-            arrays = self.backend.con.execute(f"SELECT {', '.join(parts)} FROM ({sql}) AS sums").fetchnumpy()
+        query = f"SELECT {', '.join(parts)} FROM ({sql}) AS sums"
+        arrays = self._in_turn(lambda: self.backend.con.execute(query).fetchnumpy())
         return [_listed(arrays[name], size) for name, size in bits.items()]
 
     def each(self, sql: str, take: Callable[[list[tuple[Any, ...]]], None]) -> None:
         """Run and fetch in parts."""
-        self._refuse_elsewhere()
-        with self._turn:
-            self._refuse_collation()
+
+        def hand_over() -> None:
             result = self.backend.con.execute(sql)
             while part := result.fetchmany(PART):
                 take(part)
 
+        self._in_turn(hand_over)
+
     def open(self, opening: Callable[[Any], T]) -> T:
         """What `opening` makes of the backend, between two queries."""
-        self._refuse_elsewhere()
-        with self._turn, quiet():
-            while self._forgotten:
-                self.backend.con.unregister(self._forgotten.pop())
-            return opening(self.backend)
+
+        def opened() -> T:
+            with quiet():
+                while self._forgotten:
+                    self.backend.con.unregister(self._forgotten.pop())
+                return opening(self.backend)
+
+        return self._in_turn(opened, compares=False)
 
     def forget(self, name: str) -> None:
         """Let go of a registered frame, at the next opening: who calls this may be in the middle of a query."""
@@ -102,6 +103,32 @@ class DuckDBEngine(BytesAsKeys):
     def is_here(self) -> bool:
         """Whether this is the process that opened the connection."""
         return os.getpid() == self._process
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether queries can run: in this process, and after no error that DuckDB does not get over."""
+        return self.is_here() and not self._is_broken
+
+    def refuse_broken(self) -> None:
+        """Refuse a query that can only fail, before anybody pays for it."""
+        if self._is_broken:
+            raise EngineError(self.name, "closed by a fatal error", "make the connection and the dataset again")
+
+    def _in_turn(self, work: Callable[[], T], *, compares: bool = True) -> T:
+        """What `work` comes to, alone on the connection; after a fatal error, DuckDB refuses every query."""
+        self._refuse_elsewhere()
+        self.refuse_broken()
+        with self._turn:
+            try:
+                if compares:
+                    self._refuse_collation()
+                return work()
+            except Exception as problem:
+                if type(problem).__name__ not in FATAL:
+                    raise
+                self._is_broken = True
+        self.refuse_broken()  # out here, where the error and the cell that it quotes are gone
+        raise AssertionError
 
     def _refuse_elsewhere(self) -> None:
         # The threads of DuckDB did not come along, and a query would wait for them forever.
@@ -128,7 +155,9 @@ class DuckDBEngine(BytesAsKeys):
         return frozenset()
 
     def plain(self, column: Any, *, padded: bool = False) -> Any:
-        return column
+        """Timestamps of seconds and milliseconds reach further than all others, to which casts would raise."""
+        kind = column.type()
+        return column.try_cast("timestamp(6)") if kind.is_timestamp() and kind.scale in (0, 3) else column
 
     def octets(self, text: Any) -> Any:
         return function("strlen", ("string",), "int64")(text)
@@ -214,14 +243,27 @@ def quiet() -> Iterator[None]:
 
 def default_engine() -> DuckDBEngine:
     """The DuckDB that opens paths and frames; shared, so that datasets made of two files can be joined."""
-    here = [engine for engine in _default if engine.is_here()]
+    here = [engine for engine in _default if engine.is_usable]
     if here:
         return here[0]
     engine = DuckDBEngine.around(connection())
     with _making:
         _default.append(engine)
     # Two threads may have made one each; the first is everybody's. After a fork, the parent's stays where it is.
-    return next(engine for engine in _default if engine.is_here())
+    return next(engine for engine in _default if engine.is_usable)
+
+
+@contextmanager
+def engine_apart() -> Iterator[DuckDBEngine]:
+    """A DuckDB for one piece of work that nobody asked for: whatever fails in it, queries of others go on."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="farthing-") as folder:  # mode 0700
+        backend = connection(temporary_directory=folder)
+        try:
+            yield DuckDBEngine.around(backend)
+        finally:
+            backend.disconnect()
 
 
 def private_folder() -> str:
