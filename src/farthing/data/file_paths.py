@@ -118,9 +118,24 @@ def _pattern_of(part: str) -> Pattern | None:
         return Pattern(os.path.realpath(part), "*")
     if os.path.exists(part):
         return None
-    steps = Path(os.path.abspath(part)).parts
-    first = next(place for place, step in enumerate(steps) if glob.has_magic(step))
-    return Pattern(os.path.realpath(os.path.join(*steps[:first])), "/".join(steps[first:]))
+    given = Path(part).parts
+    first = next(place for place, step in enumerate(given) if glob.has_magic(step))
+    if ".." in given[first:]:
+        raise InvalidValue("source", part, "must not go up (..) below a pattern", "write the folder out")
+    return Pattern(os.path.realpath(os.path.join("", *given[:first])), "/".join(given[first:]))
+
+
+def absolute(path: str) -> str:
+    """A path that depends neither on the working folder nor on how somebody reads `..` after a link.
+
+    Links stay as they are, but for those before a `..`, which leads up from where they lead.
+
+    >>> absolute("/data/../people.csv")
+    '/people.csv'
+    """
+    steps = Path(os.getcwd(), path).parts
+    last = max((place for place, step in enumerate(steps) if step == ".."), default=-1) + 1
+    return os.path.join(os.path.realpath(os.path.join(*steps[:last])), *steps[last:]) if last else os.path.join(*steps)
 
 
 def declared_name(source: Paths) -> str:

@@ -34,7 +34,7 @@ from farthing.data.engines import Engine, engine_of
 from farthing.data.engines.duckdb import FATAL, DuckDBEngine, default_engine, engine_apart, private_folder
 from farthing.data.engines.duckdb_views import files_of_view, local_path
 from farthing.data.engines.engine import rows_of, run
-from farthing.data.file_paths import Pattern, declared_name, paths_of, patterns_of
+from farthing.data.file_paths import Pattern, absolute, declared_name, paths_of, patterns_of
 from farthing.data.large_cells import refuse_large_cells
 from farthing.data.parquet_files import PARQUET, parquet_schema, refuse_large_blocks, refuse_other_footer
 from farthing.errors import EngineError, InvalidData, InvalidValue
@@ -124,11 +124,12 @@ class CsvFiles:
     def __init__(self, paths: list[str], engine: DuckDBEngine | None = None) -> None:
         headers = {path: _header(path) for path in paths}
         _refuse_different(headers)
-        self.paths, (self.names, self._separator) = paths, headers[paths[0]]
+        self.names, self._separator = headers[paths[0]]
+        self.paths = list(map(absolute, paths))
         self._name = _fresh_name()
         self._turn = threading.RLock()
         self._seen: dict[str, Stamp] = {}
-        self._read = dict(zip(paths, paths, strict=True))
+        self._read = dict(zip(self.paths, self.paths, strict=True))
         self._table: Any = None
         self._engine = engine
 
@@ -252,7 +253,7 @@ def _files(source: Any, names: Sequence[str]) -> Source:
         name,
         place,
         # With their links as they are: where one leads by the time that it is read, that file's people pay.
-        files=tuple(map(os.path.abspath, paths)),
+        files=tuple(map(absolute, paths)),
         earlier_names=tuple(dict.fromkeys(Path(path).name for path in (*paths, *real))),
         footer=tuple(parquet_schema(paths[0])) if isinstance(place, Table) else (),
         declared=name,
@@ -269,7 +270,7 @@ def _parquet(paths: list[str], names: Sequence[str]) -> Table:
 
 
 def _parquet_in(engine: DuckDBEngine, paths: Sequence[str]) -> Table:
-    escaped = list(map(glob.escape, paths))
+    escaped = [glob.escape(absolute(path)) for path in paths]
     table = engine.open(
         lambda backend: backend.read_parquet(escaped, table_name=_fresh_name(), hive_partitioning=False)
     )

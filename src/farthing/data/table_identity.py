@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from farthing.data.engines.duckdb_views import files_of_view
+from farthing.data.file_paths import absolute
 from farthing.privacy.units import alike
 
 if TYPE_CHECKING:
@@ -125,12 +126,11 @@ def folders_of(path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     >>> list(folders_of("/data/2024/visits.csv"))[:2]
     [('folder /data/2024', ('visits.csv',)), ('folder /data', ('2024', 'visits.csv'))]
     """
-    # A link in a folder is one of its files, and so is what it leads to.
-    linked = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    for place in dict.fromkeys((linked, os.path.realpath(path))):
+    # A link in a folder is one of its files or folders, and so is what it leads to.
+    for place in dict.fromkeys((path, os.path.realpath(path))):
         steps = place.split(os.sep)
         for first in range(len(steps) - 1, 0, -1):
-            yield folder_text(os.sep.join(steps[:first]) or os.sep), tuple(steps[first:])
+            yield folder_text(os.path.realpath(os.sep.join(steps[:first]) or os.sep)), tuple(steps[first:])
 
 
 def folder_text(folder: str) -> str:
@@ -174,7 +174,7 @@ def source_name(source: Source) -> str:
 def _file(path: str, inside: str = "") -> Piece:
     real = _as_listed(os.path.realpath(path))
     by_path = f"file {real}{inside}"
-    own = "" if inside else os.path.abspath(path)
+    own = "" if inside else absolute(path)
     try:
         facts = os.stat(real)
     except OSError:  # it was removed, and the next reader will say so

@@ -16,7 +16,7 @@ import pytest
 
 from farthing import Study, count, dataset, open_ledger
 from farthing.curator import unit_of
-from farthing.data import Dataset
+from farthing.data import Count, Dataset
 from farthing.data.engines.duckdb import quiet
 from farthing.data.sources import open_source
 from farthing.data.table_identity import pieces_of
@@ -427,3 +427,31 @@ def test_a_pattern_in_a_view_keeps_the_files_that_come_later(ledger: Ledger, fol
         Study(rows(tables.table("months")), epsilon=1.0, ledger=ledger, account="patients").register()
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "april.parquet")
     assert Study(rows("april.parquet"), epsilon=1.0, ledger=ledger).accounts == ("patients",)
+
+
+def test_a_linked_folder_is_no_way_round_a_pattern(ledger: Ledger, folder: Path) -> None:
+    """Each of these was a second budget for files of the pattern."""
+    for name in ("all/2024/visits.csv", "far/2025/visits.csv", "far/m-1.csv"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        write(name)
+    Study(rows("all/*/visits.csv"), epsilon=1.0, ledger=ledger, account="patients").register()
+    os.symlink(folder / "far/2025", "all/2025")
+    assert Study(rows("all/2025/visits.csv"), epsilon=1.0, ledger=ledger).name == "patients"
+    Study(rows("all/2025/../m-*.csv"), epsilon=1.0, ledger=ledger, account="others").register()
+    write("far/m-2.csv")
+    for path in ("far/m-2.csv", "all/2025/../m-2.csv"):
+        assert Study(rows(path), epsilon=1.0, ledger=ledger).name == "others"
+    with pytest.raises(InvalidValue, match=r"must not go up \(\.\.\) below a pattern"):
+        rows("all/*/../2024/visits.csv")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_another_working_folder_changes_no_table(folder: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """The rows of another file of the same name were read, and its people did not pay."""
+    (folder / "other").mkdir()
+    for name, ages in ((f"a.{ending}", [30, 41]), (f"other/a.{ending}", [30, 41, 52])):
+        table = pa.table({"person": list(range(len(ages))), "age": ages})
+        (pyarrow.csv.write_csv if ending == "csv" else pq.write_table)(table, name)
+    made = rows(f"a.{ending}")
+    monkeypatch.chdir(folder / "other")
+    assert made.exact({"n": Count()})["n"] == 2
