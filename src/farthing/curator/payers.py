@@ -151,6 +151,15 @@ def _renewing(ledger: Ledger, dataset: Dataset, name: str) -> str | None:
             f"must be {renewal.every!r} by {renewal.date!r}, as the account {whole!r} was opened",
             f"pass renews={renewal.every!r}, date={renewal.date!r}",
         )
+    if name in ledger.datasets():
+        protects = ledger.budget(name).protects
+        if protects is None or protects.renewal != replace(renewal, period=periods.names[0]):
+            raise InvalidValue(
+                "account",
+                name,
+                f"is an account of its own, and not that of {periods.names[0]} of {whole!r}",
+                "let the account that renews have another name",
+            )
     return whole
 
 

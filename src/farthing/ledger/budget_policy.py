@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from farthing.accounting.event_price import budget_in_nano, budget_in_units, delta_down
 from farthing.errors import InvalidValue
@@ -16,6 +17,9 @@ from farthing.ledger.ledger_change import Transaction, known
 from farthing.ledger.partitions import Part
 from farthing.ledger.tamper_evidence import canonical
 from farthing.privacy.units import Unit, alike
+
+if TYPE_CHECKING:
+    from farthing.ledger.budget import Budget
 
 _FORMS = "use Ledger.set_budget to change a budget"
 
@@ -75,6 +79,31 @@ def refuse_spelling(dataset: str, names: Iterable[str]) -> None:
         if other != dataset and alike(other) == alike(dataset):
             rule = f"must not be another spelling of the account {other!r}"
             raise InvalidValue("dataset", dataset, rule, "use that, or another name")
+
+
+def wholes_of(dataset: str, names: Iterable[str]) -> list[str]:
+    """The accounts of which a name sounds like one period.
+
+    >>> wholes_of("Patients, 2026-03", ["patients", "visits"])
+    ['patients']
+    """
+    whole, comma, _ = alike(dataset).rpartition(", ")
+    return [name for name in names if comma and alike(name) == whole]
+
+
+def refuse_name_of_period(dataset: str, unit: Unit | str, whole: Budget) -> None:
+    """Refuse a name that belongs to a period of an account that renews, to an account that is not of it."""
+    renewal = None if whole.protects is None else whole.protects.renewal
+    if renewal is None or renewal.period is not None:
+        return
+    own = unit.renewal if isinstance(unit, Unit) else None
+    if own is None or own.period is None or own != replace(renewal, period=own.period):
+        raise InvalidValue(
+            "dataset",
+            dataset,
+            f"must not sound like one {renewal.every} of the account {whole.dataset!r}, which renews",
+            "use another name",
+        )
 
 
 def open_part(tx: Transaction, part: Part, epsilon: float, delta: float, unit: Unit) -> Entry | None:

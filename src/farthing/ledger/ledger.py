@@ -197,7 +197,10 @@ class Ledger(OpenLedger):
         if isinstance(words, str):
             words = Unit.read(words) or words
         signatures, called = self.source_signatures(sources), [checked_name(title, "titles") for title in titles]
-        budget_policy.refuse_spelling(name, self.datasets())
+        names = self.datasets()
+        budget_policy.refuse_spelling(name, names)
+        for whole in budget_policy.wholes_of(name, names):
+            budget_policy.refuse_name_of_period(name, words, self.budget(whole))
         return self._append(
             Question(name), lambda tx: budget_policy.register(tx, name, *budget, words, signatures, called)
         )

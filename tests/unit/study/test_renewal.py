@@ -145,3 +145,18 @@ def test_rows_are_no_public_number_within_a_period(tmp_path: Path) -> None:
     assert fixed.rows == 5
     assert fixed.during("day", "month", "2025-01").rows is fixed.earliest("day", date(2025, 1, 1)).rows is None
     assert fixed.during("day", "month", "2025-01").sensitivity(Count()).l1 > 0
+
+
+def test_an_account_that_is_called_like_a_month_is_none(tmp_path: Path) -> None:
+    """It was taken for that month, with whatever budget it was given afterwards."""
+    data = visits(tmp_path, 1, 2)
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("patients, 2025-01", 0.5, 1e-9, unit="person, add-remove")
+    study(tmp_path, data, "2025-02").register()
+    with pytest.raises(InvalidValue, match="is an account of its own, and not that of 2025-01 of 'patients'"):
+        study(tmp_path, data, "2025-01").register()
+    with open_ledger(tmp_path / "study.db") as ledger:
+        for name in ("patients, 2025-03", "Patients,  2025-03"):
+            with pytest.raises(InvalidValue, match="must not sound like one month of the account 'patients'"):
+                ledger.register(name, 50.0, 1e-9, unit="person, add-remove")
+        assert ledger.datasets() == ["patients", "patients, 2025-01", "patients, 2025-02"]
