@@ -22,6 +22,7 @@ TAGS = {
     "plans": "What statistics would cost and how accurate they would be; nothing is spent.",
     "releases": "Spend budget once and return the answers; the same request id never spends twice.",
     "requests": "What analysts ask curators to approve, what they decided, and standing policies.",
+    "series": "Running counts of a table that grows, paid once and released period by period.",
     "sessions": "Query sessions: many questions for one price, paid in advance.",
     "ledger": "What was spent, by whom, and whether the record is intact.",
     "accountant": "What charges cost together.",

@@ -136,7 +136,7 @@ def _period_study(ledger: Ledger, body: CheckedDeclaration, source: Any) -> Stud
     budget = total or given
     assert budget is not None
     facts = {name: value for name, value in body.plain().items() if name != "renews"}
-    study = Study(
+    return Study(
         declared_dataset(body.name, facts, source),
         budget.epsilon,
         budget.delta,
@@ -146,8 +146,6 @@ def _period_study(ledger: Ledger, body: CheckedDeclaration, source: Any) -> Stud
         date=body.renews.date,
         period=body.renews.period,
     )
-    study.compares_people = False
-    return study
 
 
 def open_period(state: State, who: Caller, name: str, body: NextPeriod) -> dict[str, Any]:

@@ -162,8 +162,8 @@ def open_session(
     Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
     """
     _refuse_sampled(study)
-    study = as_approved(study, asked.name(study))
     axes = asked.axes(study.dataset)
+    study = as_approved(study, asked.name(study))
     name = checked_name(request_id or asked.name(study), "request_id")
     checked_name(str(RoundId(name, _MOST_ROUNDS, 16 * "-")), "request_id")
     stored = stored_session(study.curator, name)
