@@ -63,6 +63,20 @@ def test_a_plan_is_free_a_refusal_too_and_steps_are_released_once(study: Path) -
         assert ledger.budget("visits").spent_upper <= 1.0
 
 
+def test_a_second_series_of_the_same_months_is_refused_unless_it_is_named(study: Path) -> None:
+    first = run(study, *WORDS, "--epsilon", "0.3", "--until", "2025-01", "--yes")
+    assert "spent: epsilon 0.3; left 0.7" in first.stdout, first.output
+    assert "paid before: epsilon 0.3; left 0.7" in run(study, *WORDS, "--epsilon", "0.3", "--yes").stdout
+    dropped = run(study, *WORDS, "--yes")
+    assert dropped.exit_code == 2 and "exists (epsilon 0.3); resume it with --epsilon 0.3" in dropped.output
+    assert "warning: series=" in run(study, *WORDS, "--epsilon", "0.2", "--plan").stdout
+    other = run(study, *WORDS, "--epsilon", "0.2", "--confidence", "0.9", "--yes")
+    assert other.exit_code == 2 and "the arguments that it was opened with" in other.output
+    assert run(study, *WORDS, "--steps", "2", "--epsilon", "0.1", "--yes").exit_code == 0  # of other months
+    named = run(study, *WORDS, "--epsilon", "0.2", "--session", "second", "--json", "--yes")
+    assert named.exit_code == 0 and "spent: epsilon 0.2; left 0.4" in named.stderr, named.output
+
+
 def test_a_study_file_of_an_account_that_renews_studies_one_month(study: Path) -> None:
     month = 'renews = "month"\ndate = "day"\nperiod = "2025-02"\n[[statistics]]\nkind = "count"\n'
     study.write_text(STUDY.replace("name =", "account =") + month, encoding="utf-8")

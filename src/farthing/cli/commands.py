@@ -38,6 +38,7 @@ _SPELLINGS = (
     (r"\bbin it first: bin\(.*\)", "name another column, or count with conditions: --where"),
 )
 _SESSIONS = ((r"\brequest_id\b", "--session"),)  # of commands that take a session up by its name
+_PRICES = ((r"\bwith no epsilon\b", "without --epsilon"), (r"\bwith epsilon=", "with --epsilon "))
 _SETTINGS = [
     "allow_host",
     "behind_proxy",
@@ -59,7 +60,7 @@ _SERVING = tuple((rf"^{name}=", f"--{name.replace('_', '-')}=") for name in _SET
 _SPOKEN = {
     "ask": (*_SPELLINGS, *_SESSIONS),
     "monitor": (*_SPELLINGS, *_SESSIONS),
-    "series": (*_SPELLINGS, *_SESSIONS),
+    "series": (*_SPELLINGS, *_SESSIONS, *_PRICES),
     "serve": _SERVING,
     "synth": _SPELLINGS,
 }

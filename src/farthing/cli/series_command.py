@@ -19,7 +19,7 @@ Release counts and running totals of a table that grows, one step for each perio
 
 All steps are paid for, once, when the series is opened. Each call releases the periods that are over and were not
 released yet, and shows all steps; called again in the same period it shows the same. The same arguments resume the
-series.
+series; a second one of the same counts and periods is refused unless --session names it.
 
 \b
 Examples:
@@ -76,6 +76,7 @@ def series_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, release what is over."""
+    from farthing.numerics.bounds import rounded_down_text, rounded_up_text
     from farthing.study.sessions.series_sessions import SeriesOptions, open_series, series_name, series_plan
 
     asked = SeriesOptions(
@@ -95,6 +96,7 @@ def series_command(
         return
     study = study_for_session(declared, yes)
     name = session or series_name(study, asked)
+    paid = "spent" if study.ledger.stored(name) is None else "paid before"
     agree_to_open(study, name, lambda study: series_plan(study, asked), agreed=yes, as_json=as_json)
     series = open_series(study, asked, name)
     new = {step.period for step in series.update(until=until)}
@@ -102,6 +104,8 @@ def series_command(
         click.echo(json.dumps(_plain(step, step.period in new)) if as_json else _words(step, step.period in new))
     if not as_json:
         click.echo("all periods are released." if series.next is None else f"next: {series.next}, when it is over.")
+    cost, left = rounded_up_text(series.plan.epsilon), rounded_down_text(study.left)
+    click.echo(f"{paid}: epsilon {cost}; left {left}; request {name}", err=as_json)
 
 
 def _plain(step: SeriesStep, new: bool) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from farthing.privacy.events import checked_real
 from farthing.privacy.periods import Periods
 from farthing.statistics import Statistic
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.release import answer_facts
 from farthing.study.release_request import own_name
 from farthing.study.sessions.monitor_sessions import private_counts, refuse_unlike
 from farthing.study.study_account import StudyAccount, refuse_sample
@@ -37,6 +38,7 @@ __all__ = [
 
 _PRICE = ("epsilon", "delta", "strategy", "kind", "parameter")
 _KEPT = "series"
+_COUNTED = "counted"  # the fingerprint of counts and periods, whatever they cost
 
 
 @dataclass(frozen=True)
@@ -123,24 +125,34 @@ class SeriesOptions:
         (counted,) = self.cells(dataset).counts.values()
         return [repr(counted), self.date, periods.every, periods.names[0], periods.count, bool(self.append_only)]
 
+    def counted(self, dataset: Dataset) -> str:
+        """A fingerprint of the numbers that are released: two series that share it differ in their errors alone."""
+        return _hashed([*self.defined(dataset)[:-1], json.dumps(dataset.definition, default=str)])
+
 
 def series_plan(study: StudyAccount, asked: SeriesOptions) -> RunningSeriesPlan:
     """What it would cost and how far off every step may be; nothing is spent and no row is read.
 
-    For a series that was opened with the same arguments, it is what was paid for.
+    For a series that was opened with the same arguments, it is what was paid for. Another one of the same counts and
+    periods is a warning.
     """
     _refuse_unfit(study, asked)
     name = asked.request_id(study)
     stored = study.ledger.stored(name)
     opened = stored is not None and stored.state == "released"  # one that is being opened is not waited for
     plan = asked.plan(study, _price_of(study, name) if opened else None)
-    return replace(plan, warnings=tuple(budget_cautions(plan.epsilon, plan.delta, study.dataset.rows)))
+    warnings = budget_cautions(plan.epsilon, plan.delta, study.dataset.rows)
+    again = None if stored is not None else _opened_before(study, asked)
+    return replace(plan, warnings=(*warnings, *([] if again is None else [str(again)])))
 
 
 def series_name(study: StudyAccount, asked: SeriesOptions) -> str:
-    """The request id of a series that was given none."""
+    """The request id of a series that was given none; a second series of the same numbers must be given one."""
     _refuse_unfit(study, asked)
-    return asked.request_id(study)
+    name = asked.request_id(study)
+    if study.ledger.stored(name) is None and (again := _opened_before(study, asked)) is not None:
+        raise again
+    return name
 
 
 def open_series(
@@ -152,7 +164,7 @@ def open_series(
 ) -> RunningSeries:
     """Charge for all steps, once; a series that was opened before is resumed at the price it has paid."""
     _refuse_unfit(study, asked)
-    name = request_id or asked.request_id(study)
+    name = request_id or series_name(study, asked)
     plan = asked.plan(study, _price_of(study, name))
 
     def check(dataset: Dataset) -> None:
@@ -164,7 +176,7 @@ def open_series(
         _hashed([plan.digest, *asked.defined(study.dataset)]),
         plan.periods.count,
         check,
-        {_KEPT: True, **{one: getattr(plan, one) for one in _PRICE}},
+        {_KEPT: True, _COUNTED: asked.counted(study.dataset), **{one: getattr(plan, one) for one in _PRICE}},
     )
     journal = LedgerJournal(
         study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
@@ -204,6 +216,32 @@ def _counts(
     values = private_counts(rows, {"counts": histogram}, timeout, progress)["counts"]
     table = np.asarray(values, dtype=np.int64).reshape(-1, len(begins))
     return table[:, [begins.index(edge) for edge in periods.edges[:many]]]
+
+
+def _opened_before(study: StudyAccount, asked: SeriesOptions) -> InvalidValue | None:
+    """The refusal to pay twice for the same numbers, as a call without its epsilon would; None for the first series."""
+    counted = asked.counted(study.dataset)
+    for entry in study.ledger.entries():
+        mine = entry.is_about(study.name) and entry.analyst == (study.analyst or "")
+        if not mine or entry.kind != "released" or entry.body["nano"] == 0:  # steps cost nothing
+            continue
+        facts = answer_facts(study.ledger, entry.request_id).get("session", {})
+        if facts.get(_COUNTED) != counted:
+            continue
+        price, earlier = facts["epsilon"], entry.request_id
+        if replace(asked, epsilon=price).request_id(study) == earlier:
+            same = f"epsilon={price!r}"
+        elif replace(asked, epsilon=None).request_id(study) == earlier:
+            same = "no epsilon"
+        else:
+            same = f"the arguments that it was opened with, or those and request_id={earlier!r}"
+        return InvalidValue(
+            "series",
+            str(asked.periods(study.dataset)),
+            f"another series of the same counts and periods exists (epsilon {price:.6g})",
+            f"resume it with {same}; for a second one, which is charged too, choose a new request_id",
+        )
+    return None
 
 
 def _price_of(study: StudyAccount, name: str) -> Mapping[str, Any] | None:
