@@ -104,6 +104,8 @@ def series_command(
         click.echo(json.dumps(_plain(step, step.period in new)) if as_json else _words(step, step.period in new))
     if not as_json:
         click.echo("all periods are released." if series.next is None else f"next: {series.next}, when it is over.")
+    for words in series.plan.notes:
+        click.echo(f"note: {words}", err=as_json)
     cost, left = rounded_up_text(series.plan.epsilon), rounded_down_text(study.left)
     click.echo(f"{paid}: epsilon {cost}; left {left}; request {name}", err=as_json)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -59,6 +60,7 @@ class RunningSeriesPlan:
         append_only: Whether rows are only ever added to the table, which the price then rests on.
         confidence: The probability with which each error holds.
         warnings: What to think about before opening it.
+        notes: Which rows are in none of its numbers; it is said with the answers too.
 
     >>> months = Periods.of("month", "2020-01", 60)
     >>> plan = plan_running_series([Series("all", "all")], months, epsilon=1.0, delta=1e-9, append_only=True)
@@ -80,6 +82,7 @@ class RunningSeriesPlan:
     append_only: bool = False
     confidence: float = 0.95
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def stream(self) -> StreamStrategy:
@@ -235,6 +238,7 @@ class RunningSeriesPlan:
             "total_errors": self.total_errors.tolist(),
             "repeated_errors": self.repeated_errors.tolist(),
             "summed_errors": None if self.summed_errors is None else self.summed_errors.tolist(),
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -255,7 +259,10 @@ class RunningSeriesPlan:
             for step in some
         ]
         lines.append(f"  separate releases at this price: {self._alternatives()}")
-        return "\n".join([*lines, *self._assumptions(), *(f"warning: {words}" for words in self.warnings)])
+        lines += self._assumptions()
+        for words in self.notes:
+            lines += textwrap.wrap(f"note: {words}", 110, subsequent_indent="  ")
+        return "\n".join([*lines, *(f"warning: {words}" for words in self.warnings)])
 
     def _alternatives(self) -> str:
         words = f"of the total each time {with_error(0, float(self.repeated_errors[-1]))[2:]}"

@@ -163,6 +163,7 @@ def _sentences(plan: RunningSeriesPlan) -> list[str]:
         "once, when the series is opened.",
         f"{often}, the total of {last} is off by at most {total}; as separate releases at this price, by {separate}.",
         f"One unit counts with at most {rows}, the earliest.",
+        *(f"{words[0].upper()}{words[1:]}." for words in plan.notes),
         rests,
     ]
 

@@ -92,11 +92,12 @@ class SeriesOptions:
                 raise InvalidValue("epsilon", self.epsilon, rule, "leave it out, or choose another request id")
             level = checked_real(self.confidence, "confidence")
             options: dict[str, Any] = {name: price[name] for name in _PRICE} | {"confidence": level}
-            return RunningSeriesPlan(
+            plan = RunningSeriesPlan(
                 series, periods, rows=rows.rows, neighbours=rows.neighbours, append_only=self.append_only, **options
             )
+            return replace(plan, notes=self.notes(study.dataset))
         allowance = study.allowance(self.epsilon)
-        return plan_running_series(
+        plan = plan_running_series(
             series,
             periods,
             epsilon=allowance.epsilon,
@@ -105,6 +106,18 @@ class SeriesOptions:
             neighbours=rows.neighbours,
             append_only=self.append_only,
             confidence=self.confidence,
+        )
+        return replace(plan, notes=self.notes(study.dataset))
+
+    def notes(self, dataset: Dataset) -> tuple[str, ...]:
+        """What no margin of error says: of units with many rows, later periods lack some."""
+        if not dataset.unit:
+            return ()
+        each, most = " and ".join(dataset.unit), dataset.stability().links[0].rows  # as the source is read
+        rows = "1 row counts" if most == 1 else f"{most:,} rows count"
+        return (
+            f"of each {each} only the earliest {rows} in the whole series, so later periods may show fewer than there "
+            "were; a larger max_rows loses fewer",
         )
 
     def request_id(self, study: StudyAccount) -> str:

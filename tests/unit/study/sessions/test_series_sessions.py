@@ -69,6 +69,9 @@ def test_a_person_is_counted_with_the_earliest_rows_alone(study: ft.Study, tmp_p
     """Everybody is there in every month, and counts in January only."""
     write(tmp_path / "visits.parquet", [row for month in (3, 2, 1, 4) for row in visits(month, 3_000)])
     series = study.series(**ASKED)
+    said = "of each person only the earliest 1 row counts in the whole series"
+    assert said in series.plan.notes[0] and said in str(study.series_plan(**ASKED))
+    assert series.plan.to_dict()["notes"] == list(series.plan.notes)
     steps = series.update()
     assert abs(steps[0].count.values - 3_000) < 100
     assert max(abs(step.count.values) for step in steps[1:]) < 100
