@@ -49,6 +49,7 @@ def test_a_plan_is_free_a_refusal_too_and_steps_are_released_once(study: Path) -
     assert run(study, *WORDS, said="n\n").exit_code in (1, 2)
     first = run(study, *WORDS, "--until", "2025-02", "--yes")
     assert first.exit_code == 0, first.output
+    assert "note: the protection rests on rows only being added since the series began; that is not" in first.stdout
     assert "2025-02  (new)" in first.stdout and "next: 2025-03" in first.stdout
     second = [json.loads(line) for line in run(study, *WORDS, "--json").stdout.splitlines()]
     assert [(step["period"], step["new"]) for step in second] == [

@@ -28,7 +28,7 @@ Examples:
   farthing series study.toml --date admitted --every week --steps 52 --where "age >= 65" --by region
 
 --append-only states that rows are only added to the table, and keep their unit and date: errors are then much smaller,
-and the guarantee rests on it.
+and the guarantee rests on it. That is not checked.
 
 Exit code: 0 when it was shown; 1 when you declined; 2 when it was refused; 130 when interrupted.
 """

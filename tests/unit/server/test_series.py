@@ -75,7 +75,7 @@ def test_a_series_is_planned_opened_once_and_released_period_by_period(
     plan = auditor.post(f"{API}/series/price", json=ASKED).json()
     assert [one["period"] for one in plan["errors"]][::11] == ["2024-01", "2024-12"]
     assert plan["errors"][-1]["total"] < 0.5 * plan["errors"][-1]["separate"]
-    assert any("rests on this: rows are only added" in sentence for sentence in plan["sentences"])
+    assert any("rests on rows only being added" in sentence for sentence in plan["sentences"])
     assert spent(served) == before
     dear = waited_for(curator, f"{API}/series", {**ASKED, "request_id": "dear", "confirmed_epsilon": 0.4, "wait": 30})
     assert code(dear) == (409, "conflict") and spent(served) == before

@@ -60,7 +60,7 @@ class RunningSeriesPlan:
         append_only: Whether rows are only ever added to the table, which the price then rests on.
         confidence: The probability with which each error holds.
         warnings: What to think about before opening it.
-        notes: Which rows are in none of its numbers; it is said with the answers too.
+        notes: Which rows are in none of its numbers, and what is not checked; it is said with the answers too.
 
     >>> months = Periods.of("month", "2020-01", 60)
     >>> plan = plan_running_series([Series("all", "all")], months, epsilon=1.0, delta=1e-9, append_only=True)

@@ -153,8 +153,7 @@ def _sentences(plan: RunningSeriesPlan) -> list[str]:
     total, separate = (rounded_up_text(float(each[-1]), 3) for each in (plan.total_errors, plan.repeated_errors))
     rows = "1 row" if plan.rows == 1 else f"{plan.rows:,} rows"
     rests = (
-        "The protection rests on this: rows are only added to the table, and keep their unit and date. A row that "
-        "comes after its period was released counts in part."
+        "Rows must keep their unit and date, too. A row that comes after its period was released counts in part."
         if plan.append_only
         else "Rows may be added, changed and removed between periods. Where they are only added, errors can be smaller."
     )

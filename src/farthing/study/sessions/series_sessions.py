@@ -110,14 +110,17 @@ class SeriesOptions:
         return replace(plan, notes=self.notes(study.dataset))
 
     def notes(self, dataset: Dataset) -> tuple[str, ...]:
-        """What no margin of error says: of units with many rows, later periods lack some."""
+        """What no margin of error says: later periods lack rows of units with many; what the protection rests on."""
+        unchecked = "the protection rests on rows only being added since the series began; that is not checked"
+        rests = (unchecked,) if self.append_only else ()
         if not dataset.unit:
-            return ()
+            return rests
         each, most = " and ".join(dataset.unit), dataset.stability().links[0].rows  # as the source is read
         rows = "1 row counts" if most == 1 else f"{most:,} rows count"
         return (
             f"of each {each} only the earliest {rows} in the whole series, so later periods may show fewer than there "
             "were; a larger max_rows loses fewer",
+            *rests,
         )
 
     def request_id(self, study: StudyAccount) -> str:
