@@ -15,7 +15,10 @@ from farthing.study.study_account import StudyAccount
 def studied_period(
     study: StudyAccount, renews: str | None, date: str | None, period: str | datetime.date | None
 ) -> tuple[Dataset, str]:
-    """The rows of one period of a study's table, by default the last that is over (UTC), and the account of it."""
+    """The rows of one period of a study's table, by default the last that is over (UTC), and the account of it.
+
+    A period that is not over is refused: what is spent on the rows of its first days is missing at its end.
+    """
     if renews is None or date is None:
         raise InvalidValue("renews", renews, "must be given with date=", 'such as renews="month", date="admitted"')
     if study.sampling_rate is not None:
@@ -27,12 +30,21 @@ def studied_period(
             f"must be left out: the account {study.name!r} has one budget for all time",
             "an account that renews is opened as one, for tables that no other account has",
         )
-    now = Periods.of(renews, datetime.datetime.now(datetime.UTC).date(), 1)
+    today = _today()
+    now = Periods.of(renews, today, 1)
     last = now.start - datetime.timedelta(days=1)
     rows = study.dataset.during(date, renews, last if period is None else period)
     if rows.period is None:
         raise InvalidValue("dataset", rows.name, "must be one table for an account that renews", "join nothing to it")
-    return rows, period_account(study.name, rows.period[1].names[0])
+    asked = rows.period[1]
+    if not asked.over_by(today):
+        raise InvalidValue(
+            "period",
+            asked.names[0],
+            "is not over; its budget would be gone before it ends",
+            f"study it from {asked.edges[-1].isoformat()} on (UTC), or leave it out for the last one that is over",
+        )
+    return rows, period_account(study.name, asked.names[0])
 
 
 def period_of(dataset: Dataset) -> Renewal:
@@ -61,3 +73,7 @@ def open_account(study: StudyAccount, account: str, renewal: Renewal | None = No
         if account not in study.ledger.datasets():
             raise
         # Another process was quicker; its word counts like that of any earlier one.
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()

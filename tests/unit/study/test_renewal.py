@@ -16,6 +16,7 @@ from farthing.data import Count, Dataset
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.privacy import ApproxDP
+from farthing.study import renewal
 from farthing.study.reports.release_report import _protection
 
 BOUNDS = (date(2020, 1, 1), date(2029, 12, 31))
@@ -64,6 +65,18 @@ def test_a_month_again_is_free_and_its_code_asks_for_the_same(tmp_path: Path) ->
     assert again.release()["count"].values == first["count"].values
     assert "renews='month', date='day', period='2025-01'" in "\n".join(again.code)
     assert "account='patients'" in "\n".join(again.code)
+
+
+def test_a_month_that_is_not_over_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one to come nor, on its last day, the present one; on the day after, it is over."""
+    data = visits(tmp_path, 2)
+    monkeypatch.setattr(renewal, "_today", lambda: date(2025, 2, 28))
+    for period in ("2025-02", "2025-03", "2029-01"):
+        with pytest.raises(InvalidValue, match="is not over; its budget would be gone"):
+            study(tmp_path, data, period)
+    assert study(tmp_path, data).name == "patients, 2025-01"
+    monkeypatch.setattr(renewal, "_today", lambda: date(2025, 3, 1))
+    assert study(tmp_path, data, "2025-02").name == "patients, 2025-02"
 
 
 def test_rows_of_other_periods_move_nothing_and_bounds_move_no_row(tmp_path: Path) -> None:
