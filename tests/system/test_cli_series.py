@@ -101,7 +101,9 @@ def test_a_month_of_an_account_that_renews_is_one_word_and_no_series(study: Path
         released = CliRunner().invoke(main, words)
         assert released.exit_code == 0, released.output
         assert f"'visits, {period}'" in released.stderr
-    assert "somebody in all 12 months of a year" in report.read_text(encoding="utf-8")
+        assert f"about: numbers are about {period}, by day" in released.stdout
+    written = report.read_text(encoding="utf-8")
+    assert "somebody in all 12 months of a year" in written and "umbers are about 2025-02, by day" in written
     with open_ledger(study.parent / "study.db") as ledger:
         assert ledger.datasets() == ["visits", "visits, 2025-01", "visits, 2025-02"]
         other = CliRunner().invoke(main, ["plan", str(study), "--account", "elsewhere"])

@@ -37,13 +37,25 @@ def about_rows(dataset: Dataset) -> str | None:
     numbers count each person once, by at most 2 rows, chosen at random; further rows, and rows without person, are in
     neither the numbers nor their margins of error
     >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
+    >>> from datetime import date
+    >>> bounds = (date(2026, 1, 1), date(2026, 12, 31))
+    >>> days = ft.dataset(pyarrow.table({"day": [date(2026, 2, 3)]}), schema={"day": bounds})
+    >>> print(about_rows(days.during("day", "month", "2026-02")))
+    numbers are about 2026-02, by day
     >>> print(about_rows(ft.dataset(visits, schema={"age": (0, 110)}).sample(0.25)))
     numbers and their margins of error are about a secret sample, drawn for this release: each row is in it with
     probability 0.25 (the rows that you expect are those of the table). For the table, divide counts, sums and their
     margins by 0.25; a count of n in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
-    parts = [part for part in (_about_sample(dataset), _about_units(dataset)) if part]
+    parts = [part for part in (_about_period(dataset), _about_sample(dataset), _about_units(dataset)) if part]
     return "; ".join(parts) or None
+
+
+def _about_period(dataset: Dataset) -> str | None:
+    if dataset.period is None:
+        return None
+    column, periods = dataset.period
+    return f"numbers are about {periods.names[0]}, by {column}"
 
 
 def _about_sample(dataset: Dataset) -> str | None:

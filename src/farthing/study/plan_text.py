@@ -311,7 +311,7 @@ def plan_table(plan: PlanFacts) -> str:
         lines += textwrap.wrap(f"account: releasing it {plan.study.account_news}", 100, subsequent_indent="  ")
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
-    elif not plan.study.dataset.unit:
+    if not plan.study.dataset.unit:
         lines.append("about: the budget protects one row; if a person may have several rows, declare a unit")
     return "\n".join(lines)
 
