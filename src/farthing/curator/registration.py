@@ -56,7 +56,7 @@ def register_source(ledger: Ledger, account: str, source: str | os.PathLike[str]
     rows, name = _rows(budget, os.fspath(source))
     accounts = Curator(ledger).attach(rows, name, rate_of(budget))
     # Rows are compared by their declared columns, and nothing is declared here.
-    return accounts, same_people(ledger, rows, account) if rows.unit else []
+    return accounts, same_people(ledger, rows, account, is_registered=True) if rows.unit else []
 
 
 def _rows(budget: Budget, source: str) -> tuple[Dataset, str]:

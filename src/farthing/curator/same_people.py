@@ -53,13 +53,15 @@ class Overlap:
         )
 
 
-def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]:
+def same_people(ledger: Ledger, dataset: Dataset, account: str, *, is_registered: bool) -> list[Overlap]:
     """The accounts that protect many of a table's people already, besides its own; one pass over its rows.
 
     Args:
         ledger: The ledger, opened by a curator.
         dataset: The table with its public facts.
-        account: The table's own account. If it is open, what is needed to know these people again is kept with it.
+        account: The table's own account.
+        is_registered: Whether the table is registered to it. Only then is what is needed to know these people again
+            kept with the account: a table that was named by mistake leaves nothing there.
 
     Returns:
         The overlaps that can be told, the largest first; nothing where the engine fails.
@@ -72,7 +74,7 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str) -> list[Overlap]
         sketch = UnitSketch.of(dataset)
     except FarthingError:  # the next reader will say so
         return []
-    if account in ledger.datasets():
+    if is_registered:
         ledger.people.keep(account, source_name(dataset.sources()[0]), sketch.to_bytes(), _version(dataset))
     overlaps = []
     for other, tables in by_account.items():

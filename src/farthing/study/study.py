@@ -568,7 +568,7 @@ class Study(StudySessions):
 
         For the steward: it is estimated from the rows, without noise, in one pass. Nothing of it enters a plan or a
         release. A release that registers a file of ordinary size does it by itself, and warns; for larger files, frames
-        and tables of a server call it once, so that later tables can be compared with them.
+        and tables of a server call it once they are registered, so that later tables can be compared with them.
 
         Returns:
             The overlaps that can be told, the largest first.
@@ -592,7 +592,10 @@ class Study(StudySessions):
         """
         if self.name in self.ledger.parts():  # whose people are those of the whole
             return []
-        return same_people(self.ledger, self.dataset, self._renewing or self.name)
+        account = self._renewing or self.name
+        is_new = self.curator.accounts(self.dataset, self.name, self.sampling_rate).is_new
+        is_registered = account in self.ledger.datasets() and not is_new
+        return same_people(self.ledger, self.dataset, account, is_registered=is_registered)
 
     @property
     def curator(self) -> Curator:

@@ -74,3 +74,11 @@ def test_nobody_but_a_curator_hears_of_it(patients: Path) -> None:
         bob = ft.Study(people, epsilon=1.0, ledger=ledger.acting("bob", "analyst"), account="patients")
         with pytest.raises(NotAllowed):
             bob.same_people()
+
+
+def test_a_look_at_a_table_that_is_not_registered_leaves_nothing_in_the_account(patients: Path) -> None:
+    with ft.open_ledger(patients / "study.db") as ledger:
+        last = ledger.last()
+        strangers = written(patients / "other.csv", range(5_000, 5_500))
+        ft.Study(strangers, epsilon=1.0, ledger=ledger, account="patients").same_people()
+        assert ledger.last() == last
