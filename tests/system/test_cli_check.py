@@ -197,10 +197,12 @@ def test_check_and_release_say_whose_people_a_copy_holds(tmp_path: Path) -> None
     copy, run = str(tmp_path / "copy.toml"), CliRunner().invoke
     assert json.loads(run(main, ["check", copy, "--json"]).stdout)["same_people"] == []
     assert "same people" not in run(main, ["release", str(tmp_path / "study.toml"), "--yes"]).stderr
-    assert "are in the account 'visits.parquet': if they are" in run(main, ["check", copy]).stdout
+    assert "the same people, let that account pay: account='visits.parquet'" in run(main, ["check", copy]).stdout
     (told,) = json.loads(run(main, ["check", copy, "--json"]).stdout)["same_people"]
     assert (told["account"], told["share"]) == ("visits.parquet", 1.0)
-    released = run(main, ["release", copy, "--yes"])
+    refused = run(main, ["release", copy, "--yes"])
+    assert refused.exit_code == 2 and 'account = "visits.parquet" under [study]' in refused.stderr
+    released = run(main, ["release", copy, "--yes", "--account", "copy.csv"])
     assert released.exit_code == 0 and "account='visits.parquet'" in released.stderr
     assert "this release opens the account 'copy.csv' (protects who, add-remove" in released.stderr
     assert "visits.parquet" not in released.stdout

@@ -148,7 +148,9 @@ def check_command(file: str, as_json: bool) -> None:
     else:
         click.echo(str(report))
         for overlap in overlaps:
-            click.echo(f"{overlap}: if they are the same people, write account = {json.dumps(overlap.account)}")
+            click.echo(f"{overlap}")
+        if overlaps:
+            click.echo(f"If they are the same people, {overlaps[0].way_out}")
     if not report.ok:
         raise SystemExit(1)
 
@@ -239,6 +241,7 @@ def release_command(
     order = _Order(request_id, fresh, first, asked.title if title is None else title, as_json)
     study, agreed = study_to_spend(asked, yes), yes
     if asked.split is not None:
+        say_if_same_people(study, unasked=yes and not asked.names_account)
         single = {"report": report, "receipt": receipt, "request-id": request_id, "count-first": count_first or None}
         parts, agreed = parts_to_release(asked.split, study, agreed=yes, as_json=as_json, single=single)
         if len(parts) > 1:
@@ -295,13 +298,13 @@ def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Re
     if spends and plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # refused before anybody is asked
     countable = spends and plan.earlier is None and plan.assumed_rows is not None and can_be_counted(study)
+    if spends:
+        say_if_same_people(study, unasked=agreed and not asked.names_account)
     if countable and first.wanted:
         count_first(study, first.share, agreed=agreed, err=as_json)
         plan, countable = planned(asked, study), False
         if agreed:
             click.echo(str(plan), err=as_json)
-    if spends:
-        say_if_same_people(study)
     if spends and not agreed:
         click.echo(str(plan), err=as_json)
         price, file = first.price(study) if countable else None, str(asked.path)

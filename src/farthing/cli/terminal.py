@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from farthing.errors import FarthingError
+from farthing.errors import FarthingError, InvalidValue
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,12 +160,24 @@ def say_if_changed(study: Study, receipt: Receipt, fresh: str) -> None:
         click.echo(f"Note: {note}\n", err=True)
 
 
-def say_if_same_people(study: Study) -> None:
-    """Say that a table which gets an account of its own holds another one's people; on stderr, for the steward."""
-    from farthing.curator.same_people import is_small
+def say_if_same_people(study: Study, *, unasked: bool) -> None:
+    """Say that a table which gets an account of its own holds another one's people; on stderr, for the steward.
+
+    `unasked` is a release that names no account and asks nobody: it opens no second account for the same people.
+    """
+    from farthing.curator.same_people import NOT_PRIVATE, SAME, is_small
 
     if study.analyst is None and study.account_news is not None and is_small(study.dataset):
+        is_new = study.curator.accounts(study.dataset, study.name, study.sampling_rate).is_new
         for overlap in study.same_people()[:1]:
+            if unasked and is_new and overlap.share.value >= SAME:
+                raise InvalidValue(
+                    "account",
+                    None,
+                    f"must be named with --yes: {overlap}, and {study.name!r} would be another budget for them",
+                    f"write account = {json.dumps(overlap.account)} under [study], or pass --account; if they are "
+                    f"other people, name an account of their own. {NOT_PRIVATE}",
+                )
             click.echo(f"Note: {overlap.advice}\n", err=True)
 
 

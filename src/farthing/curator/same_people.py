@@ -1,7 +1,8 @@
 """Are these the same people? What a steward is told when a table that holds an account's people gets another account.
 
 PRIVATE: computed from rows without noise, for a curator alone. Nobody else is told, nothing of it enters a plan or a
-release, and whether a release runs does not depend on it.
+release. Whether a release runs does not depend on it, but for one of a curator who was not asked (`--yes`), names no
+account and would open a second one for the same people.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from farthing.data import Dataset
     from farthing.ledger import Ledger
 
+NOT_PRIVATE = "(Computed from rows, for the steward only: not private.)"
 MOST_BYTES = 2**28  # of files that are read for this without being asked for
 _LEAST_SHARE = 0.1  # of the people, below which nothing is said
+_ALIKE = 0.9  # of the largest share: of accounts that have so much of the people, the oldest is theirs
+SAME = 0.9  # of the people, from which on a second account needs a word of its own
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Overlap:
         table: What the table is called.
         account: The account.
         share: The share of the table's units that are units of the account's tables.
+        budgets: All accounts that have many of these people, the oldest first.
+        is_own: Whether the table's own account is one of them.
 
     >>> print(Overlap("visits-2026.parquet", "patients", Share(3_900, 4_000)))
     97.5% (97.0% to 97.9%) of the units of visits-2026.parquet are in the account 'patients'
@@ -40,6 +46,8 @@ class Overlap:
     table: str
     account: str
     share: Share
+    budgets: tuple[str, ...] = ()
+    is_own: bool = False
 
     def __str__(self) -> str:
         return f"{self.share} of the units of {self.table} are in the account {self.account!r}"
@@ -47,13 +55,27 @@ class Overlap:
     @property
     def advice(self) -> str:
         """The same with what to do about it, for the steward."""
-        return (
-            f"{self}. If they are the same people, let that account pay: account={self.account!r}. "
-            "(Computed from rows, for the steward only: not private.)"
-        )
+        return f"{self}. If they are the same people, {self.way_out}. {NOT_PRIVATE}"
+
+    @property
+    def way_out(self) -> str:
+        """What to do if they are the same people; a table's own account is never advised against.
+
+        >>> print(Overlap("may.csv", "copy.csv", Share(9, 10), ("patients", "copy.csv"), True).way_out)
+        they have 2 budgets, which add up: 'patients' (oldest) and 'copy.csv'; spend from one of them only
+        """
+        pay = f"let that account pay: account={self.account!r}"
+        if len(self.budgets) < 2:
+            return pay
+        oldest, *others = map(repr, self.budgets)
+        names = " and ".join([", ".join([f"{oldest} (oldest)", *others[:-1]]), others[-1]])
+        pay = "spend from one of them only" if self.is_own else f"let one of them pay: account={self.account!r}"
+        return f"they have {len(self.budgets)} budgets, which add up: {names}; {pay}"
 
 
-def same_people(ledger: Ledger, dataset: Dataset, account: str, *, is_registered: bool) -> list[Overlap]:
+def same_people(
+    ledger: Ledger, dataset: Dataset, account: str, *, is_registered: bool, is_news: bool = False
+) -> list[Overlap]:
     """The accounts that protect many of a table's people already, besides its own; one pass over its rows.
 
     Args:
@@ -62,9 +84,11 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str, *, is_registered
         account: The table's own account.
         is_registered: Whether the table is registered to it. Only then is what is needed to know these people again
             kept with the account: a table that was named by mistake leaves nothing there.
+        is_news: Whether it was registered just now, without a word about whose people it holds.
 
     Returns:
-        The overlaps that can be told, the largest first; nothing where the engine fails.
+        The overlaps that can be told, the largest first, of those that are about as large the oldest account; nothing
+        where the engine fails.
 
     Raises:
         NotAllowed: If the ledger was not opened by a curator.
@@ -74,15 +98,23 @@ def same_people(ledger: Ledger, dataset: Dataset, account: str, *, is_registered
         sketch = UnitSketch.of(dataset)
     except FarthingError:  # the next reader will say so
         return []
+    source = source_name(dataset.sources()[0])
     if is_registered:
-        ledger.people.keep(account, source_name(dataset.sources()[0]), sketch.to_bytes(), _version(dataset))
-    overlaps = []
-    for other, tables in by_account.items():
-        if other != account:
-            people = reduce(UnitSketch.with_units_of, map(UnitSketch.of_bytes, tables.values()))
-            overlaps.append(Overlap(dataset.name, other, sketch.share_in(people)))
-    telling = [each for each in overlaps if each.share.is_telling and each.share.value >= _LEAST_SHARE]
-    return sorted(telling, key=lambda each: -each.share.value)
+        ledger.people.keep(account, source, sketch.to_bytes(), _version(dataset))
+    shares = {}
+    for name, tables in by_account.items():
+        (itself,) = ledger.source_signatures([source]) if name == account else ("",)
+        sketches = [UnitSketch.of_bytes(kept) for table, kept in tables.items() if table != itself]
+        share = sketch.share_in(reduce(UnitSketch.with_units_of, sketches)) if sketches else Share(0, 0)
+        if share.is_telling and share.value >= _LEAST_SHARE:
+            shares[name] = share
+    is_own = account in shares or (is_registered and not is_news)
+    ages = ledger.people.oldest_first()
+    budgets = tuple(name for name in ages if name in shares or (name == account and is_own))
+    others = [name for name in budgets if name != account]
+    alike = _ALIKE * max((shares[name].value for name in others), default=0.0)
+    others.sort(key=lambda name: (0, 0.0) if shares[name].value >= alike else (1, -shares[name].value))
+    return [Overlap(dataset.name, name, shares[name], budgets, is_own) for name in others]
 
 
 def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
@@ -99,7 +131,7 @@ def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
 
 
 def warn_of_same_people(overlaps: list[Overlap], is_news: bool) -> None:
-    """Warn the steward of the largest overlap, where a table is news to the ledger."""
+    """Warn the steward of the first overlap, where a table is news to the ledger."""
     if is_news and overlaps:
         warnings.warn(overlaps[0].advice, SamePeople, stacklevel=4)
 

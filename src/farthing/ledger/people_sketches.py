@@ -16,6 +16,7 @@ from farthing.ledger.ledger_tables import COLUMNS, ENTRIES
 from farthing.ledger.tamper_evidence import Chain, canonical
 
 _PEOPLE = f"SELECT {', '.join(COLUMNS)} FROM {ENTRIES} WHERE kind = 'people' ORDER BY sequence"
+_AGES = f"SELECT dataset FROM {ENTRIES} WHERE dataset <> '' GROUP BY dataset ORDER BY MIN(sequence)"
 _Done = TypeVar("_Done")
 
 
@@ -114,6 +115,12 @@ class PeopleSketches:
             return tx.append("people", name, body)
 
         return self._ledger._append(Question(name), append)
+
+    def oldest_first(self) -> list[str]:
+        """The names of all accounts in the order in which they were opened."""
+        self._ledger._only("see whose people tables share", "curator")
+        with self._ledger._store.reading() as link:
+            return [str(name) for (name,) in link.run(_AGES).fetchall()]
 
     def _entries(self) -> list[Entry]:
         """The entries that hold sketches; few, whatever else the ledger holds."""

@@ -561,7 +561,7 @@ class Study(StudySessions):
         self._refuse_other_account()
         self.curator.attach(self.dataset, self.name, self.sampling_rate)
         if self.analyst is None and not are_known(self.ledger, self.dataset, self.name):
-            warn_of_same_people(self.same_people(), is_news)
+            warn_of_same_people(self._same_people(is_news), is_news)
 
     def same_people(self) -> list[Overlap]:
         """The accounts that protect many of this table's people already, besides its own. NOT PRIVATE.
@@ -571,7 +571,7 @@ class Study(StudySessions):
         and tables of a server call it once they are registered, so that later tables can be compared with them.
 
         Returns:
-            The overlaps that can be told, the largest first.
+            The overlaps that can be told, the largest first, of those that are about as large the oldest account.
 
         Raises:
             NotAllowed: If the ledger was not opened by a curator.
@@ -590,12 +590,15 @@ class Study(StudySessions):
         [] 100.0% (99.2% to 100.0%) of the units of pyarrow.Table are in the account 'patients'
         (None, None)
         """
+        return self._same_people()
+
+    def _same_people(self, is_news: bool = False) -> list[Overlap]:
         if self.name in self.ledger.parts():  # whose people are those of the whole
             return []
         account = self._renewing or self.name
         is_new = self.curator.accounts(self.dataset, self.name, self.sampling_rate).is_new
         is_registered = account in self.ledger.datasets() and not is_new
-        return same_people(self.ledger, self.dataset, account, is_registered=is_registered)
+        return same_people(self.ledger, self.dataset, account, is_registered=is_registered, is_news=is_news)
 
     @property
     def curator(self) -> Curator:

@@ -82,3 +82,17 @@ def test_a_look_at_a_table_that_is_not_registered_leaves_nothing_in_the_account(
         strangers = written(patients / "other.csv", range(5_000, 5_500))
         ft.Study(strangers, epsilon=1.0, ledger=ledger, account="patients").same_people()
         assert ledger.last() == last
+
+
+def test_a_table_is_not_advised_against_its_own_account(patients: Path) -> None:
+    with pytest.warns(SamePeople):
+        released(written(patients / "copy.parquet", PEOPLE), patients)
+    with ft.open_ledger(patients / "study.db") as ledger:
+        for name, account in (("visits.csv", None), ("next.csv", "patients"), ("copy.parquet", None)):
+            study = ft.Study(written(patients / name, PEOPLE), epsilon=1.0, ledger=ledger, account=account)
+            (other,) = study.same_people()
+            assert other.account == ("patients" if study.name == "copy.parquet" else "copy.parquet")
+            assert "2 budgets, which add up: 'patients' (oldest) and 'copy.parquet'; spend from one" in other.advice
+        stranger = ft.Study(written(patients / "third.csv", PEOPLE), epsilon=1.0, ledger=ledger)
+        assert [each.account for each in stranger.same_people()] == ["patients", "copy.parquet"]
+        assert "account='patients'" in stranger.same_people()[0].advice

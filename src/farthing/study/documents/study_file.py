@@ -107,6 +107,11 @@ class StudyFile:
         return has_ledger(self.ledger_url)
 
     @property
+    def names_account(self) -> bool:
+        """Whether it says which account pays."""
+        return "account" in self.facts["study"] or "name" in self.facts["study"]
+
+    @property
     def request_id(self) -> str:
         """What earlier versions called the release of a file: by its text. Now it is named by what it asks."""
         text = f"{self.text}{sorted(self.changes.items())}" if self.changes else self.text
