@@ -31,7 +31,7 @@ def changes_of(before: Dataset, after: Dataset) -> dict[str, tuple[str, str]]:
             "unit",
             str(unit_of(after)),
             f"must stay {str(unit_of(before))!r}: whom an account protects is not corrected",
-            "open an account of its own for another unit, in another ledger; the two budgets then add up",
+            "declare it with that unit and those neighbours",
         )
     one, other = _facts(before), _facts(after)
     changes = {}

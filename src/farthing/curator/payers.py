@@ -86,13 +86,13 @@ def refuse_other_unit(dataset: Dataset, budget: Budget, sampling_rate: float | N
             str(unit),
             f"may not be the one for which the budget of {budget.dataset!r} was set: an older version wrote "
             f"{budget.unit!r}, which means {either} for this table",
-            way_out or "rename that column, or keep this study in another ledger",
+            way_out or "rename that column",
         )
     raise InvalidValue(
         "unit",
         str(unit),
         f"must be {budget.unit!r}, for which the budget of {budget.dataset!r} was set",
-        way_out or "make the dataset with that unit and those neighbours, or keep this study in another ledger",
+        way_out or "make the dataset with that unit and those neighbours",
     )
 
 

@@ -730,7 +730,7 @@ class Study(StudySessions):
             "sampling_rate",
             self.sampling_rate,
             rule.format(self.name),
-            f"{way_out}, or keep this study in another ledger, whose budget adds up with this one",
+            way_out,
         )
 
     def _refuse_second_plan(self) -> None:
@@ -740,6 +740,5 @@ class Study(StudySessions):
                 "sampling_rate",
                 self.sampling_rate,
                 f"holds for one release of {self.name!r}, which has been made",
-                "study.released(study.releases()[0]) has its answers; a second one can only be planned for the table "
-                "by itself, in another ledger= and without sampling_rate=; the two budgets add up",
+                "study.released(study.releases()[0]) has its answers",
             )

@@ -199,7 +199,7 @@ def test_a_sampled_study_cannot_be_taken_for_the_table_itself(make_study: Make) 
     """The ledger knows whom the budget protects: the population, not the rows."""
     make_study(sampling_rate=0.1).register()
     for rate in (None, 0.2):
-        with pytest.raises(InvalidValue, match=r"population it is a sample of; pass sampling_rate=0\.1, or"):
+        with pytest.raises(InvalidValue, match=r"population it is a sample of; pass sampling_rate=0\.1\."):
             make_study(sampling_rate=rate)
     assert make_study(sampling_rate=0.1).budget.count == 0
 

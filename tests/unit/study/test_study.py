@@ -279,8 +279,10 @@ def test_the_wrong_unit_is_refused_before_anything_is_planned(
 ) -> None:
     make_study().register()
     other = ft.dataset(table(), schema={"sex": ["F", "M"]}, **options)
-    with pytest.raises(InvalidValue, match=r"must be 'row, add-remove', for which the budget of 'people' was set"):
+    rule = r"must be 'row, add-remove', for which the budget of 'people' was set"
+    with pytest.raises(InvalidValue, match=rule) as refused:
         ft.Study(other, 1.0, ledger=tmp_path / "study.db", name="people")
+    assert "ledger" not in str(refused.value), "another one would be a second budget for the same people"
 
 
 def test_a_grant_that_is_spent_is_called_one_and_the_command_is_grant(make_study: Make) -> None:

@@ -43,7 +43,7 @@ def open_holdout(
             "sampling_rate",
             study.sampling_rate,
             "holds for one release, and a holdout makes many",
-            "study the table by itself, in another ledger= and without sampling_rate=",
+            "study the table without sampling_rate=, from the first release on",
         )
     if not isinstance(training, Dataset):
         raise InvalidValue(
@@ -223,7 +223,7 @@ def _seen(study: StudyAccount, asked: MonitorOptions) -> Watched:
             "sampling_rate",
             study.sampling_rate,
             "holds for one release, and a monitor looks again and again",
-            "study the table by itself, in another ledger= and without sampling_rate=",
+            "study the table without sampling_rate=, from the first release on",
         )
     return watched(asked.series, study.dataset, asked.by)
 

@@ -416,5 +416,5 @@ def _refuse_sampled(study: StudyAccount) -> None:
             "sampling_rate",
             study.sampling_rate,
             "holds for one release, and a query session makes many",
-            "study the table by itself, in another ledger= and without sampling_rate=",
+            "study the table without sampling_rate=, from the first release on",
         )

@@ -282,7 +282,7 @@ def _refuse_unfit(study: StudyAccount, asked: SeriesOptions) -> None:
             "sampling_rate",
             study.sampling_rate,
             "holds for one release, and a running series makes many",
-            "study the table by itself, in another ledger= and without sampling_rate=",
+            "study the table without sampling_rate=, from the first release on",
         )
     periods = asked.periods(study.dataset)
     study.dataset.earliest(asked.date, periods.start)  # which refuses dates that a step has changed

@@ -474,7 +474,7 @@ def synthesis_offer(study: StudyAccount, options: SynthesisOptions, rows: int | 
             "sampling_rate",
             study.sampling_rate,
             "must be left out for a synthesis",
-            "it is priced for the table itself; make a study without it, in another ledger=",
+            "it is priced for the table itself; study it without a rate, from the first release on",
         )
     axes = options.axes(study.dataset.schema)
     name = synthesis_name(study, options)
