@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets
 import time
@@ -25,6 +26,7 @@ from farthing.statistics import Statistic
 from farthing.study.study_account import StudyAccount
 
 if TYPE_CHECKING:
+    from farthing.data import Dataset
     from farthing.ledger import Stored
 
 
@@ -71,7 +73,7 @@ class Request:
             study.name,
             study.payer,
             study.sampling_rate,
-            study.dataset.definition,
+            definition_asked(study.dataset),
             sorted([statistic.name, repr(statistic)] for statistic in asked),
             epsilon,
             expected or {},
@@ -127,6 +129,15 @@ class Earlier:
         """The statistics in the order of then: what is measured for them is numbered by it."""
         places = {statistic["name"]: place for place, statistic in enumerate(self.plan["statistics"])}
         return tuple(sorted(asked, key=lambda statistic: places.get(statistic.name, len(places))))
+
+
+def definition_asked(dataset: Dataset) -> list[Any]:
+    """The definition of a dataset as it names requests: a link to a file is called by the file that it leads to."""
+    declared, *rest = dataset.definition
+    files = dataset.sources()[0].files
+    if len(files) == 1 and os.path.basename(files[0]) == declared and os.path.islink(files[0]):
+        declared = os.path.basename(os.path.realpath(files[0]))
+    return [declared, *rest]
 
 
 def checked_statistics(statistics: Sequence[Any]) -> tuple[Statistic, ...]:

@@ -366,3 +366,15 @@ def test_the_order_of_the_columns_of_a_unit_says_nothing(tmp_path: Path) -> None
         return release.request_id, study.budget.count
 
     assert released(["site", "person"]) == released(["person", "site"])
+
+
+@pytest.mark.parametrize("names", [("people.csv", "link.csv"), ("link.csv", "people.csv")])
+def test_the_same_question_through_a_link_has_the_stored_answer(tmp_path: Path, names: tuple[str, str]) -> None:
+    (tmp_path / "people.csv").write_text("age\n30\n41\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
+    with ft.open_ledger(tmp_path / "study.db") as ledger:
+        people = [ft.dataset(tmp_path / name, schema={"age": (0, 110)}) for name in names]
+        studies = [ft.Study(each, 1.0, ledger=ledger, account="people") for each in people]
+        first, second = (study.plan(ft.count(), epsilon=0.2).release() for study in studies)
+        assert (second.request_id, second.repeated) == (first.request_id, True)
+        assert ledger.budget("people").count == 1

@@ -29,7 +29,7 @@ from farthing.statistics.public_facts import ASSUMED_ROWS
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import Release, stored_release
-from farthing.study.release_request import own_name
+from farthing.study.release_request import definition_asked, own_name
 from farthing.study.study_account import Allowance, StudyAccount, count_rows, refuse_sample, stored_count
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
@@ -102,7 +102,7 @@ class QuerySessionOptions:
         of_old = _named([*facts, self.start, self.confidence])  # earlier versions did not look at the rows
         if study.dataset.is_untransformed and study.ledger.stored(of_old) is not None:
             return own_name(study, of_old)
-        return own_name(study, _named([*facts, self.start, self.confidence, study.dataset.definition]))
+        return own_name(study, _named([*facts, self.start, self.confidence, definition_asked(study.dataset)]))
 
 
 def _named(facts: Sequence[Any]) -> str:

@@ -34,7 +34,7 @@ from farthing.statistics.answer_records import plain
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import Release
-from farthing.study.release_request import own_name
+from farthing.study.release_request import definition_asked, own_name
 from farthing.study.study_account import StudyAccount, refuse_sample
 from farthing.study.synthesis.cell_values import decoded
 from farthing.study.synthesis.synthetic_quality import Quality, quality_of
@@ -502,7 +502,7 @@ def synthesis_name(study: StudyAccount, options: SynthesisOptions) -> str:
         sorted(str(getattr(one, "request_id", one)) for one in options.releases),
     ]
     of_old = _hashed(facts)  # earlier versions did not look at what was done to the rows
-    name = _hashed([*facts, study.dataset.definition])
+    name = _hashed([*facts, definition_asked(study.dataset)])
     known_as_old = study.dataset.is_untransformed and study.ledger.stored(of_old) is not None
     return own_name(study, of_old if known_as_old and study.ledger.stored(name) is None else name)
 
