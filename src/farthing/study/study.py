@@ -31,6 +31,7 @@ from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budget import as_stored, untouched_budget
 from farthing.ledger.table_versions import Version
 from farthing.planner import Problem, Requirement
+from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_delta, checked_epsilon
 from farthing.privacy.units import Unit
 from farthing.statistics import Statistic
@@ -714,7 +715,8 @@ class Study(StudySessions):
                 "budget",
                 f"epsilon={self.epsilon:.12g}, delta={self.delta:.12g}",
                 f"must be that of the ledger, epsilon={total.epsilon:.12g} and delta={total.delta:.12g}",
-                f"use these, or change the ledger's: farthing ledger budget set {shlex.join([place, self.name])} "
+                f"use these (in a study.toml write {_toml_of(total, self.delta)} under [study]), or change the "
+                f"ledger's: farthing ledger budget set {shlex.join([place, self.name])} "
                 f"--epsilon {self.epsilon:.12g} --delta {self.delta:.12g}",
             )
 
@@ -742,3 +744,9 @@ class Study(StudySessions):
                 f"holds for one release of {self.name!r}, which has been made",
                 "study.released(study.releases()[0]) has its answers",
             )
+
+
+def _toml_of(total: ApproxDP, delta: float) -> str:
+    """What a study.toml says of a budget; its delta only where it is another one."""
+    differs = total.delta != as_stored(total.epsilon, delta).delta
+    return f"epsilon = {total.epsilon!r}" + (f" and delta = {total.delta!r}" if differs else "")

@@ -237,7 +237,7 @@ def test_two_processes_that_meet_a_new_ledger_at_once_share_one_budget(
     second.register()
     assert second.budget.total == first.budget.total
     looks = iter([[]])
-    with pytest.raises(InvalidValue, match="must be that of the ledger"):
+    with pytest.raises(InvalidValue, match=r"must be that of the ledger.* write epsilon = 1\.0 under \[study\]"):
         third.register()
 
 
