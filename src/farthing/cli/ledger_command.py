@@ -386,15 +386,20 @@ def correct_command(
     actor: str | None,
 ) -> None:
     """Append the entry of a correction."""
+    from farthing.curator.corrections import refuse_unknown_fact
     from farthing.ledger.budget_policy import correction_text
 
     place, (dataset,) = _places(words, url, ("ACCOUNT",))
     with _opened(place, key, "curator", actor) as ledger:
-        entry = ledger.correct(_checked_dataset(ledger, dataset), {what: (before, after)}, reason)
+        was_checked = refuse_unknown_fact(ledger, _checked_dataset(ledger, dataset), what)
+        entry = ledger.correct(dataset, {what: (before, after)}, reason)
     if as_json:
         _print_json(entry.to_dict())
     else:
         click.echo(f"entry {entry.sequence} of {dataset}: {correction_text(entry.body)}")
+        click.echo(f"This only writes it down: change {what} in every study.toml, or in your program, too.")
+    if not was_checked:
+        click.echo(f"Note: that a table of {dataset} has {what} was not checked: none is beside the ledger.", err=True)
 
 
 def _places(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from farthing.curator.payers import unit_of
+from farthing.curator.payers import Register, unit_of
 from farthing.data import Categories, Dataset, Flags
+from farthing.data.declaration_file import columns_of
 from farthing.data.schema import Domain
-from farthing.errors import InvalidValue
+from farthing.data.sources import open_source
+from farthing.data.table_identity import pieces_of
+from farthing.errors import FarthingError, InvalidValue
 from farthing.numerics.bounds import number_text
+
+if TYPE_CHECKING:
+    from farthing.ledger import Ledger
 
 Changes = Mapping[str, tuple[str, str]]
 """By what was declared, how it stood and how it stands now, in words."""
 
 _LONGEST = 400
+_NUMBERS = ("max_rows", "rows")
 
 
 def changes_of(before: Dataset, after: Dataset) -> dict[str, tuple[str, str]]:
@@ -43,6 +51,31 @@ def changes_of(before: Dataset, after: Dataset) -> dict[str, tuple[str, str]]:
     return changes
 
 
+def refuse_unknown_fact(ledger: Ledger, account: str, what: str) -> bool:
+    """Refuse to correct what no table of an account has; whether that could be checked.
+
+    A ledger keeps no paths: only tables that lie beside it can be looked at, and only the names of their columns.
+    """
+    titles, folder = ledger.budget(account).sources, Path(ledger.place).parent
+    if what in _NUMBERS or what.strip().lower() in ("unit", "neighbours"):  # which the ledger refuses
+        return True
+    if not titles or "://" in ledger.place:
+        return False
+    register, columns = Register(ledger), set[str]()
+    for title in titles:
+        try:
+            (piece,) = pieces_of(open_source(folder / title))
+            columns |= {name for name, _ in columns_of(str(folder / title))}
+        except (FarthingError, OSError, ValueError):  # another reader says so
+            return False
+        if account not in register.holders(piece):  # another file of that name
+            return False
+    if what not in columns:
+        rule = f"must be a column of {' or '.join(titles)}, or one of {', '.join(_NUMBERS)}"
+        raise InvalidValue("what", what, rule, "write it as the table does")
+    return True
+
+
 class _Fact(NamedTuple):
     """A declared fact, in words and exactly: the words of two domains may be the same."""
 
@@ -57,7 +90,7 @@ def _facts(dataset: Dataset) -> dict[str, _Fact]:
     for name in dataset.schema:
         if name in facts and repr(dataset.schema[name]) == facts[name].exact:
             facts[name] = facts[name]._replace(words=_words(dataset.schema[name]))
-    numbers = {"max_rows": most, "rows": rows}
+    numbers = dict(zip(_NUMBERS, (most, rows), strict=True))
     return facts | {name: _Fact(_counted(value), repr(value)) for name, value in numbers.items()}
 
 

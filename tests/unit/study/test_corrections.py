@@ -43,5 +43,8 @@ def test_a_correction_is_an_entry_and_no_second_budget(tmp_path: Path) -> None:
     words = ["--what", "age", "--before", "0 to 120", "--after", "0 to 115", "--reason", "nobody is"]
     done = CliRunner().invoke(main, ["ledger", "correct", place, "people.csv", *words])
     assert done.exit_code == 0 and "age was 0 to 120 and is 0 to 115 in later releases (nobody is)" in done.output
+    assert "change age in every study.toml" in done.output and "not checked" not in done.output
+    unknown = CliRunner().invoke(main, ["ledger", "correct", place, "people.csv", "--what", "agee", *words[2:]])
+    assert unknown.exit_code == 2 and "must be a column of people.csv" in " ".join(unknown.output.split())
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["ledger", "show", place]).output
     assert "correction" in shown and "in later releases (some are older)" in " ".join(shown.split())
