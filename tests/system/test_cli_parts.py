@@ -90,3 +90,23 @@ def test_one_part_is_released_like_a_study_and_the_rest_is_refused_with_a_way_ou
         assert "exceeds the 0.5 left of the budget of 'people'" in run(command, study).output
     study.write_text(STUDY.replace("by =", "of ="), encoding="utf-8")
     assert "write split = { by" in run("plan", study).output
+
+
+def test_a_changed_table_is_divided_and_charged_again_only_if_that_is_asked_for(study: Path) -> None:
+    study.write_text(STUDY.replace("epsilon = 0.5", "epsilon = 0.3"), encoding="utf-8")
+    first = run("release", study, "--yes", "--json")
+    with (study.parent / "people.csv").open("a") as file:
+        file.write("north,50\n")
+    again = run("release", study, "--yes", "--json")
+    assert again.exit_code == 0 and "has changed since" in again.stderr and spent(study) == 0.3
+    values = [json.loads(each.stdout)["parts"]["north"]["answers"] for each in (first, again)]
+    assert values[0] == values[1]
+    assert "without --fresh, a release returns the answers from before" in run("plan", study).stderr
+    study.write_text(study.read_text() + '[[statistics]]\nkind = "mean"\ncolumn = "age"\n', encoding="utf-8")
+    other = run("release", study, "--yes")  # nothing to return
+    assert other.exit_code == 2 and "--fresh divides the table as it is now" in " ".join(other.output.split())
+    assert spent(study) == 0.3
+    fresh = run("release", study, "--yes", "--fresh")
+    assert fresh.exit_code == 0 and "is divided again" in fresh.stderr and spent(study) == 0.6
+    after = run("release", study, "--yes")
+    assert after.exit_code == 0 and "nothing was spent now" in after.stdout and spent(study) == 0.6

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from farthing.cli.terminal import confirm_spending
-from farthing.errors import InvalidValue
+from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
+from farthing.numerics.bounds import number_text
 
 if TYPE_CHECKING:
     from farthing.study import Plan, Release, Study
@@ -39,7 +42,10 @@ def show_parts(asked: StudyFile, split: Split, study: Study, *, as_json: bool, e
             data = {str(value): plan.to_dict() for value, plan in plans.items()}
             click.echo(json.dumps({"division": division.to_dict(), "parts": data}, indent=2, allow_nan=False))
             return
-        click.echo(f"Releasing it {division}.\n" if not division.is_paid else f"{division}.\n")
+        again = "Releasing it" if division.before is None else "Releasing it with --fresh"
+        click.echo(f"{again} {division}.\n" if not division.is_paid else f"{division}.\n")
+        if division.before is not None:
+            click.echo(f"{_changed(split)}: without --fresh, a release returns the answers from before.\n", err=True)
         for value, plan in plans.items():
             click.echo(f"{split.by} = {value}\n{plan}\n" + (f"\n{plan.explain()}\n" if explain else ""))
         if len(parts) > len(plans):
@@ -47,12 +53,37 @@ def show_parts(asked: StudyFile, split: Split, study: Study, *, as_json: bool, e
     click.echo(f"To release it: farthing release {asked.path}")
 
 
-def parts_to_release(
-    split: Split, study: Study, *, agreed: bool, as_json: bool, single: Mapping[str, Any]
-) -> tuple[dict[Any, Study], bool]:
-    """The parts, divided now if they were not before, and whether somebody has agreed to what they cost.
+def _changed(split: Split) -> str:
+    return f"The table has changed since it was divided by {split.by}"
 
-    `single` are options that are about one release: with several parts they are refused.
+
+def _was_released(asked: StudyFile, part: Study, named: str | None) -> bool:
+    """Whether the ledger has what a file asks of a part, by its words or by the id that is named."""
+    if named is not None:
+        return part.ledger.stored(named) is not None
+    try:
+        return planned(asked, part).earlier is not None
+    except (BudgetExceeded, Infeasible):  # a new question, for which the old part has nothing left
+        return False
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts to release; whether somebody has agreed to what they cost, and whether they were divided just now."""
+
+    studies: dict[Any, Study]
+    agreed: bool
+    new: bool = False
+
+
+def parts_to_release(
+    asked: StudyFile, split: Split, study: Study, *, agreed: bool, fresh: bool, as_json: bool, single: Mapping[str, Any]
+) -> Parts:
+    """The parts, divided now if they were not before.
+
+    If the table has changed since, they are those from before, which have stored answers, unless `fresh` ones are
+    wanted: a table is not divided again, and charged for, without a word. `single` are options that are about one
+    release: with several parts they are refused.
     """
     division = split.division(study)
     if split.part is None and len(division.values) > 1:
@@ -62,12 +93,26 @@ def parts_to_release(
                 way_out = f'name one: split = {{ by = "{split.by}", ..., part = "{division.values[0]}" }}'
                 raise InvalidValue(option, value, rule, way_out)
     if division.is_paid:
-        return split.studies(study), agreed
+        return Parts(split.studies(study), agreed)
+    if division.before is not None and not fresh:
+        before = split.studies_before(study, division)
+        named = single.get("request-id")
+        if not all(_was_released(asked, part, named) for part in before.values()):
+            raise InvalidValue(
+                "study.split",
+                split.by,
+                "is that of the table as it was before it changed, and this was not released then",
+                f"farthing release {shlex.quote(str(asked.path))} --fresh divides the table as it is now, which is "
+                f"charged again: epsilon {number_text(division.cost.epsilon, 6)}",
+            )
+        return Parts(before, agreed)
     study.allowance(division.cost.epsilon)  # refused before anybody is asked
+    if division.before is not None:
+        click.echo(f"{_changed(split)}, and is divided again.", err=True)
     click.echo(f"This release {division}.", err=True)
     if not agreed:
         confirm_spending(study, division.cost.epsilon, "Divide and release?", err=as_json)
-    return split.studies(study), True
+    return Parts(split.studies(study), True, new=True)
 
 
 def print_parts(split: Split, releases: Mapping[Any, Release], as_json: bool, table: str | None) -> None:
@@ -92,8 +137,6 @@ def print_parts(split: Split, releases: Mapping[Any, Release], as_json: bool, ta
 
 def print_release(release: Release) -> None:
     """The answers, and what was paid for them."""
-    from farthing.numerics.bounds import number_text
-
     if release.repeated:
         click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
     click.echo(str(release))

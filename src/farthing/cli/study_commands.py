@@ -182,7 +182,8 @@ table has changed since, a note says so. --fresh draws new noise and is charged 
 your own, which is answered once too: with the id of an earlier release it returns those answers.
 
 With split = { by = "region", epsilon = 0.5 } under [study] it releases each of the disjoint parts, or the one that
-part = "north" names: all of them together cost what one of them may.
+part = "north" names: all of them together cost what one of them may. If the table has changed since it was divided,
+the answers from before come back; --fresh divides it again, which is charged again.
 
 Exit code: 0 when it was released; 1 when you declined; 2 when it was refused; 130 when interrupted. The message says
 whether anything was charged: what was charged before Ctrl-C stays spent.
@@ -243,7 +244,10 @@ def release_command(
     if asked.split is not None:
         say_if_same_people(study, unasked=yes and not asked.names_account)
         single = {"report": report, "receipt": receipt, "request-id": request_id, "count-first": count_first or None}
-        parts, agreed = parts_to_release(asked.split, study, agreed=yes, as_json=as_json, single=single)
+        given = parts_to_release(asked, asked.split, study, agreed=yes, fresh=fresh, as_json=as_json, single=single)
+        parts, agreed = given.studies, given.agreed
+        if given.new and request_id is None:  # nothing was released of them: the first answers are fresh ones
+            order = replace(order, fresh=False)
         if len(parts) > 1:
             quiet = replace(order, is_first=False)
             releases = {

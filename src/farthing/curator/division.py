@@ -34,6 +34,8 @@ class Division:
         number: Which of the partitions by this column it is.
         reach: In how many parts neighbouring tables may differ.
         digest: The fingerprint of the partition.
+        before: The number of the same partition of the table as it was before it changed; None if there is none, or
+            if it is paid.
 
     >>> print(Division("people", "sex", ("F", "M"), ApproxDP(0.5), ApproxDP(0.5), False, 1, 1, "ab"))
     divides 'people' by sex into 2 disjoint parts, each with epsilon 0.5: all of them together cost epsilon 0.5
@@ -48,6 +50,7 @@ class Division:
     number: int
     reach: int
     digest: str
+    before: int | None = None
 
     @property
     def request_id(self) -> str:
@@ -115,9 +118,9 @@ def division_of(
         raise InvalidValue("dataset", dataset.name, rule, "ask for statistics by the column in one plan")
     budget = as_stored(epsilon, delta)
     digest = partition_digest(partition_facts(dataset, by, budget))
-    number, is_paid = _number(curator.ledger, account, by, digest, table)
+    number, is_paid, before = _number(curator.ledger, account, by, digest, table)
     cost = reserved_for_parts(budget.epsilon, budget.delta, reach)
-    return Division(account, by, values, budget, cost, is_paid, number, reach, digest)
+    return Division(account, by, values, budget, cost, is_paid, number, reach, digest, before)
 
 
 def divide(curator: Curator, dataset: Dataset, division: Division) -> dict[Any, str]:
@@ -153,15 +156,16 @@ def divide(curator: Curator, dataset: Dataset, division: Division) -> dict[Any, 
     return {value: part.name for value, part in division.parts.items()}
 
 
-def _number(ledger: Ledger, account: str, by: str, digest: str, table: str) -> tuple[int, bool]:
-    """That of the same partition of the same table, which was paid for, or of the next one."""
-    number = 1
+def _number(ledger: Ledger, account: str, by: str, digest: str, table: str) -> tuple[int, bool, int | None]:
+    """That of the same partition of the same table, which was paid for, or of the next one; and the last of another."""
+    number, before = 1, None
     while (stored := ledger.stored(request_id := partition_id(account, by, number))) is not None:
-        same = ledger.table_changed(request_id, table) is False
-        if same and stored.charge.dataset == account and ledger.digest(request_id) == digest:
-            return number, True
+        if stored.charge.dataset == account and ledger.digest(request_id) == digest:
+            if ledger.table_changed(request_id, table) is False:
+                return number, True, None
+            before = number
         number += 1
-    return number, False
+    return number, False, before
 
 
 def _amount(amount: ApproxDP) -> str:

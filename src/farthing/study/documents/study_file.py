@@ -197,6 +197,15 @@ class Split:
         """The parts that are asked about. The table is divided, and that is charged, unless it was before."""
         return self._chosen(study.split(self.by, self.epsilon, self.delta))
 
+    def studies_before(self, study: Study, division: Division) -> dict[Any, Study]:
+        """The parts of the table as it was before it changed: for their stored answers, for nothing else is charged."""
+        assert division.before is not None
+        parts, rows = replace(division, number=division.before).parts, study.dataset.split(self.by)
+        pair, ledger = (self.epsilon, self.delta), study.ledger
+        return self._chosen(
+            {value: Study(rows[value], *pair, ledger=ledger, account=part.name) for value, part in parts.items()}
+        )
+
     @contextmanager
     def looked_at(self, study: Study) -> Iterator[dict[Any, Study]]:
         """The same for those who only plan: where the table was not divided, that is done in a ledger thrown away."""
