@@ -52,11 +52,13 @@ def test_parts_are_planned_and_released_for_what_one_of_them_may_cost(study: Pat
     assert planned.exit_code == 0, planned.output
     assert "2 disjoint parts, each with epsilon 0.5: all of them together cost epsilon 0.5." in planned.output
     assert "The same holds for each of the 2 parts: north, south." in planned.output
+    assert "what all parts by region may cost is charged to 'people' once" in " ".join(planned.output.split())
     assert not (study.parent / "study.db").exists()  # nothing was spent, nothing was written
     table = study.parent / "table.csv"
     first = run("release", study, "--yes", "--csv", table)
     assert first.exit_code == 0, first.output
     assert "region = north" in first.stdout and "region = south" in first.stdout and spent(study) == 0.5
+    assert "spent: epsilon 0.5 from the part north; nothing more of 'people'" in first.stdout
     assert [row["part"] for row in csv.DictReader(table.read_text().splitlines())] == ["north", "south"]
     again = run("release", study, "--json")  # no question: it was paid for
     assert again.exit_code == 0, again.output
@@ -80,6 +82,10 @@ def test_one_part_is_released_like_a_study_and_the_rest_is_refused_with_a_way_ou
     study.write_text(STUDY.replace("epsilon = 0.5", 'epsilon = 0.5, part = "east"'), encoding="utf-8")
     assert "there are: north, south" in run("plan", study).output
     study.write_text(STUDY.replace("epsilon = 0.5", 'epsilon = 0.5, part = "north"'), encoding="utf-8")
+    outside = study.with_name("outside.toml")
+    outside.write_text(STUDY.replace("title =", 'part = "north"\ntitle ='), encoding="utf-8")
+    refused = " ".join(run("plan", outside).output.split())
+    assert 'belongs inside split; write split = { by = "region", epsilon = 0.5, part = "north" }' in refused
     report = study.parent / "r.html"
     released = run("release", study, "--yes", "--report", report)
     assert released.exit_code == 0, released.output

@@ -62,7 +62,7 @@ def spent(study: Path) -> tuple[int, float]:
 def test_a_release_is_printed_and_charged_once(study: Path) -> None:
     first = run(study, "--yes")
     assert first.exit_code == 0, first.output
-    assert "count by sex" in first.stdout and "spent: epsilon 0.5" in first.stdout
+    assert "count by sex" in first.stdout and "spent: epsilon 0.5 of '" in first.stdout
     again = run(study)  # no question: nothing is spent
     assert again.exit_code == 0 and "Answered from the ledger" in again.stdout
     assert "paid before: epsilon 0.5" in again.stdout and "spent: epsilon" not in again.stdout

@@ -115,7 +115,9 @@ def parts_to_release(
     return Parts(split.studies(study), True, new=True)
 
 
-def print_parts(split: Split, releases: Mapping[Any, Release], as_json: bool, table: str | None) -> None:
+def print_parts(
+    split: Split, study: Study, releases: Mapping[Any, Release], as_json: bool, table: str | None
+) -> None:
     """The releases of all parts, and a table of them."""
     from farthing.statistics.answer_records import plain
 
@@ -125,7 +127,7 @@ def print_parts(split: Split, releases: Mapping[Any, Release], as_json: bool, ta
     else:
         for value, release in releases.items():
             click.echo(f"{split.by} = {value}")
-            print_release(release)
+            print_release(release, study)
             click.echo()
     if table is not None:
         records = [
@@ -135,13 +137,21 @@ def print_parts(split: Split, releases: Mapping[Any, Release], as_json: bool, ta
         click.echo(f"Written: {table}", err=as_json)
 
 
-def print_release(release: Release) -> None:
-    """The answers, and what was paid for them."""
+def print_release(release: Release, study: Study) -> None:
+    """The answers, what was paid for them, and by whom."""
     if release.repeated:
         click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
     click.echo(str(release))
     paid = "paid before" if release.repeated else "spent"
-    click.echo(f"\n{paid}: epsilon {number_text(release.cost, 6)}; request {release.request_id}")
+    cost = f"{paid}: epsilon {number_text(release.cost, 6)} {_payers(release, study)}"
+    click.echo(f"\n{cost}; request {release.request_id}")
+
+
+def _payers(release: Release, study: Study) -> str:
+    part = study.ledger.parts().get(release.receipt.dataset) if " / " in release.receipt.dataset else None
+    if part is not None:
+        return f"from the part {part.value}; nothing more of {part.account!r}"
+    return " and ".join(f"of {name!r}" for name in release.receipt.accounts)
 
 
 def write_table(records: Sequence[Mapping[str, Any]], path: str) -> None:

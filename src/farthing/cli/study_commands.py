@@ -254,7 +254,7 @@ def release_command(
                 value: _released(asked, part, quiet if place else order, agreed)
                 for place, (value, part) in enumerate(parts.items())
             }
-            print_parts(asked.split, releases, as_json, table)
+            print_parts(asked.split, study, releases, as_json, table)
             return
         (study,) = parts.values()
     release = _released(asked, study, order, agreed)
@@ -262,7 +262,7 @@ def release_command(
     if as_json:
         click.echo(release.to_json())
     else:
-        print_release(release)
+        print_release(release, study)
     if version is not None:  # for the steward: that a table has changed depends on its rows
         click.echo(f"note: computed from {version}", err=True)
     for path, write in (

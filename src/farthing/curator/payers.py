@@ -507,7 +507,7 @@ def _news(accounts: Accounts, budget: Budget) -> str | None:
         return f"opens the account {accounts.name!r} (protects {budget.unit}; {amount}) for {accounts.title}"
     if accounts.part is not None:
         whole = accounts.part.account
-        return f"pays from its part: what all parts by {accounts.part.by} may cost was charged to {whole!r} before"
+        return f"pays from its part: what all parts by {accounts.part.by} may cost is charged to {whole!r} once"
     if accounts.is_new:
         return f"registers {accounts.title} to the account {accounts.name!r}, which pays for it from now on"
     return None

@@ -50,7 +50,7 @@ def test_plans_of_disjoint_parts_cost_the_maximum_and_not_the_sum(ledger: Ledger
     again = study_of(ledger, file).split("region", epsilon=0.75)  # the same partition, free of charge
     assert again["north"].left == 0.0 and study.left == 0.25
     said = str(parts["north"].plan(ft.count(), epsilon=0.25))
-    assert "what all parts by region may cost was charged to 'people' before" in " ".join(said.split())
+    assert "what all parts by region may cost is charged to 'people' once" in " ".join(said.split())
     with pytest.raises(BudgetExceeded):
         study.split("region", epsilon=0.5)  # with other budgets it is another partition
     assert ledger.verify().ok and [each.dataset for each in ledger.accounts()][1:] == [

@@ -251,6 +251,9 @@ def read_study(
         facts = {**facts, "study": {**own, **changes}}
     refuse_unknown(facts, ("dataset", "schema", "steps", "study", "expected", "statistics"), "")
     about = table_of(facts, "study")
+    if "part" in about:
+        inside = f'write split = {{ by = "region", epsilon = 0.5, part = "{about["part"]}" }}'
+        raise InvalidValue("study.part", about["part"], "belongs inside split", inside)
     refuse_unknown(about, STUDY_KEYS, "study.")
     for key, hint in (("epsilon", "epsilon = 1.0"), ("ledger", 'ledger = "study.db"')):
         if key not in about:
