@@ -111,6 +111,23 @@ def test_a_policy_is_granted_shown_used_and_ended(folder: Path) -> None:
     assert "has ended" in run("requests", "policy", "study.db", "people", "bob", "--epsilon", "0").stdout
 
 
+def test_a_policy_without_a_delta_says_that_plans_need_one(folder: Path) -> None:
+    place = str(folder / "other.db")
+    with open_ledger(place) as ledger:
+        ledger.register("people", 1.0, 1e-9, unit="row, add-remove")
+        ledger.grant("people", "bob", 0.0)
+    study = STUDY.replace('ledger = "study.db"', 'delta = 1e-9\nledger = "other.db"')
+    (folder / "study.toml").write_text(study, encoding="utf-8")
+    words = ("requests", "policy", place, "people", "bob", "--epsilon", "0.25")
+    assert "plans of this account need a delta: add --delta 1e-10" in run(*words).stderr
+    assert run("release", "study.toml", "--yes").exit_code == 2
+    given = run(*words, "--delta", "1e-10")
+    assert "note" not in given.stderr and "epsilon 0.25, delta 1e-10 per quarter" in given.stdout
+    assert given.stdout == run("requests", "policies", place).stdout
+    released = run("release", "study.toml", "--yes")
+    assert released.exit_code == 0, released.output
+
+
 @pytest.mark.parametrize(
     "words",
     [("show", "study.db", "x"), ("show", "study.db", "99"), ("approve", "study.db"), ("list", "study.db", "nobody"),

@@ -187,10 +187,13 @@ def policy_command(words: tuple[str, ...], url: str | None, key: str | None, as_
             columns=_listed(options["columns"]),
             cell=whole_number(options["cell"], "cell"),
         )
+        whole = ledger.budget(policy.dataset).total.delta
     if as_json:
         _print_json(policy.to_dict())
     else:
         click.echo(_policy_line(policy) if policy.epsilon else f"{dataset}: the policy of {analyst} has ended")
+    if policy.epsilon and whole and not policy.delta:
+        click.echo(f"note: plans of this account need a delta: add --delta {whole / 10:.2g}", err=True)
 
 
 @requests_command.command("policies", help="Policies, and what is left of them in this period. Reads only.")
@@ -289,7 +292,8 @@ def _details(ledger: Ledger, request: PlanRequest) -> list[str]:
 
 
 def _policy_line(policy: Policy) -> str:
-    rules = [f"epsilon {policy.epsilon:.6g} per {policy.per}", f"{policy.left:.6g} left"]
+    delta = f", delta {policy.delta:.3g}" if policy.delta else ""
+    rules = [f"epsilon {policy.epsilon:.6g}{delta} per {policy.per}", f"{policy.left:.6g} left"]
     rules += [] if policy.statistics is None else [f"only {', '.join(policy.statistics)}"]
     rules += [] if policy.columns is None else [f"only columns {', '.join(policy.columns)}"]
     rules += [f"cells of {policy.cell} people on average"] if policy.cell else []
