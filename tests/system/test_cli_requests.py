@@ -62,6 +62,8 @@ def spent(folder: Path) -> float:
 def test_a_study_is_asked_for_approved_and_released_once(folder: Path) -> None:
     early = run("release", "study.toml", "--yes")
     assert early.exit_code == 2 and "the grant of 'bob'" in early.output
+    for words in (run("plan", "study.toml").stdout, early.stderr):
+        assert "To ask for it: farthing requests submit study.toml" in words and "To release it" not in words
     asked = told("requests", "submit", "study.toml", "--purpose", "the yearbook")
     number = str(asked["id"])
     assert (asked["state"], asked["steps"][0]["actor"]) == ("open", "bob")
@@ -78,9 +80,12 @@ def test_a_study_is_asked_for_approved_and_released_once(folder: Path) -> None:
     ):
         assert words in shown
     assert told("requests", "show", "study.db", number)["left"]["epsilon"] == 1.0
+    own = run("requests", "approve", "study.db", number, "--as", "bob")
+    assert own.exit_code == 2 and "is your own; another curator must approve it" in own.output
     approved = run("requests", "approve", "study.db", number, "--as", "ada", "--expires", "2035-12-31")
     assert f"request {number}: approved until 2035-12-31" in approved.stdout
     assert run("requests", "approve", "study.db", number).exit_code == 2
+    assert "To release it: farthing release study.toml" in run("plan", "study.toml").stdout
     for _ in range(2):  # the second finds the answers of the first
         released = run("release", "study.toml", "--yes")
         assert released.exit_code == 0, released.output
@@ -96,7 +101,8 @@ def test_a_request_is_changed_declined_and_withdrawn(folder: Path) -> None:
     assert run("release", "less.toml", "--yes").exit_code == 0
     assert spent(folder) == pytest.approx(0.05, abs=1e-6)
     second = str(told("requests", "submit", "study.toml", "--purpose", "y")["id"])
-    assert "declined" in run("requests", "decline", "study.db", second, "--reason", "no").stdout
+    assert "declined" in run("requests", "decline", "study.db", second, "--reason", "say why").stdout
+    assert f"request {second} for this was declined: say why" in run("release", "study.toml", "--yes").stderr
     third = str(told("requests", "submit", "study.toml", "--purpose", "z")["id"])
     assert run("requests", "withdraw", "study.db", third, "--as", "eve").exit_code == 2
     assert "withdrawn" in run("requests", "withdraw", "study.db", third, "--as", "bob").stdout

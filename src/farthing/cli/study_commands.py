@@ -35,7 +35,7 @@ from farthing.errors import BudgetExceeded, FarthingError, Infeasible, InvalidVa
 
 if TYPE_CHECKING:
     from farthing.curator.same_people import Overlap
-    from farthing.study import Release, Study
+    from farthing.study import Plan, Release, Study
     from farthing.study.documents.study_file import StudyFile
 
 
@@ -84,7 +84,7 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             return
         click.echo(text)
         if not as_json:
-            click.echo(f"\nTo release it: farthing release {file}")
+            click.echo(f"\n{_ASK.format(file) if _must_ask(study, plan) else f'To release it: farthing release {file}'}")
             if plan.earlier is None:
                 click.echo(_CHECK_FIRST.format(file))
             if plan.earlier is None and _was_released(asked, study):
@@ -94,6 +94,28 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
 
             save(plan.plot(), plot)
             click.echo(f"Picture: {plot}", err=as_json)
+
+
+_ASK = 'To ask for it: farthing requests submit {} --purpose "what it is for"'
+
+
+def _must_ask(study: Study, plan: Plan) -> bool:
+    """Whether an analyst without a grant has neither an approval of the plan nor a policy, nor its answers."""
+    if not study.by_request or plan.earlier is not None:
+        return False
+    requests = study.ledger.requests
+    has_policy = any(policy.analyst == study.payer for policy in requests.policies(study.name))
+    return not has_policy and requests.approved(study.name, study.payer, plan.request_id) is None
+
+
+def _say_how_to_ask(study: Study, asked: StudyFile, plan: Plan) -> None:
+    """What an analyst whose release was refused can do, and what a curator said when it was asked for last."""
+    mine = [each for each in study.ledger.requests.all(study.name) if each.analyst == study.payer]
+    same = [each for each in mine if each.name == plan.request_id]
+    if same and same[-1].state == "declined":
+        click.echo(f"note: request {same[-1].id} for this was declined: {same[-1].reason}", err=True)
+    if not same or same[-1].state != "open":
+        click.echo(_ASK.format(shlex.quote(str(asked.path))), err=True)
 
 
 def _was_released(asked: StudyFile, study: Study) -> bool:
@@ -328,7 +350,12 @@ def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Re
         work.begin("running on the engine", measured=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SamePeople)  # it was said above
-            release = plan.release(request_id, progress=work.share, fresh=fresh, title=order.title)
+            try:
+                release = plan.release(request_id, progress=work.share, fresh=fresh, title=order.title)
+            except BudgetExceeded:
+                if study.analyst is not None:
+                    _say_how_to_ask(study, asked, plan)
+                raise
     return _with_warning(study, release, asked)
 
 

@@ -170,7 +170,7 @@ class PlanRequests:
             The request as it is now.
 
         Raises:
-            InvalidValue: If it is not open.
+            InvalidValue: If it is not open, or is the curator's own.
             NotAllowed: If the role is not "curator".
         """
         return self._decide(request, "approved", {}, expires=expires)
@@ -416,6 +416,8 @@ class PlanRequests:
         else:
             self._ledger._only("decide about a request", "curator")
         first = self._first(request)
+        if kind in ("approved", "changed") and first.analyst == self._ledger.actor:
+            raise InvalidValue("request", request, "is your own", "another curator must approve it")
         question = Question(first.dataset, first.analyst, others=() if charge is None else charge.others)
         until = checked_until(expires, clock(), DAYS) if kind in ("approved", "changed") else 0
         self._ledger._append(question, lambda tx: _decide(tx, first, kind, dict(words), until, charge))
