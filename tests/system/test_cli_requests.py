@@ -67,9 +67,7 @@ def test_a_study_is_asked_for_approved_and_released_once(folder: Path) -> None:
     asked = told("requests", "submit", "study.toml", "--purpose", "the yearbook")
     number = str(asked["id"])
     assert (asked["state"], asked["steps"][0]["actor"]) == ("open", "bob")
-    assert run("requests", "list", "study.db").stdout.startswith(
-        f"request {number}: open; bob asks people for epsilon 0"
-    )
+    assert run("requests", "list", "study.db").stdout.startswith(f"request {number}: open; bob asks for epsilon 0")
     shown = run("requests", "show", "study.db", number).stdout
     for words in (
         "purpose: the yearbook",

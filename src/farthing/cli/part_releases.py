@@ -115,9 +115,7 @@ def parts_to_release(
     return Parts(split.studies(study), True, new=True)
 
 
-def print_parts(
-    split: Split, study: Study, releases: Mapping[Any, Release], as_json: bool, table: str | None
-) -> None:
+def print_parts(split: Split, study: Study, releases: Mapping[Any, Release], as_json: bool, table: str | None) -> None:
     """The releases of all parts, and a table of them."""
     from farthing.statistics.answer_records import plain
 

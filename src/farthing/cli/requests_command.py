@@ -161,11 +161,11 @@ def withdraw_command(
         _say(ledger.requests.withdraw(whole_number(number, "request")), as_json)
 
 
-@requests_command.command("policy", help="Let an analyst spend so much per period unasked; 0 ends it.")
+@requests_command.command("policy", help="Let an analyst spend an amount per period without asking; epsilon 0 ends it.")
 @click.argument("words", nargs=-1, metavar="[LEDGER] DATASET ANALYST")
 @_common
 @_ACTOR
-@click.option("--epsilon", metavar="E", required=True, help="Epsilon of one period, as the sum of what is charged.")
+@click.option("--epsilon", metavar="E", required=True, help="Largest sum of epsilons in one period.")
 @click.option("--delta", metavar="D", default="0", show_default=True, help="Delta of one period.")
 @click.option("--per", metavar="PERIOD", default="quarter", show_default=True, help="week, month, quarter or year.")
 @click.option("--expires", metavar="DAY", help="The last day, such as 2027-12-31 (default: a year from now).")
@@ -263,8 +263,8 @@ def _line(request: PlanRequest) -> str:
     until = f" until {request.last_day}" if request.state == "approved" else ""
     why = f" ({request.reason})" if request.reason else ""
     return (
-        f"request {request.id}: {request.state}{version}{until}; {request.analyst} asks {request.dataset} for epsilon "
-        f"{request.epsilon:.6g}: {request.title}{why}"
+        f"request {request.id}: {request.state}{version}{until}; {request.analyst} asks for epsilon "
+        f"{request.epsilon:.6g} of {request.dataset!r}: {request.title}{why}"
     )
 
 
@@ -296,7 +296,7 @@ def _policy_line(policy: Policy) -> str:
     rules = [f"epsilon {policy.epsilon:.6g}{delta} per {policy.per}", f"{policy.left:.6g} left"]
     rules += [] if policy.statistics is None else [f"only {', '.join(policy.statistics)}"]
     rules += [] if policy.columns is None else [f"only columns {', '.join(policy.columns)}"]
-    rules += [f"cells of {policy.cell} people on average"] if policy.cell else []
+    rules += [f"cells of at least {policy.cell} people on average"] if policy.cell else []
     return f"{policy.dataset}: {policy.analyst} may spend {'; '.join(rules)}; until {policy.last_day}"
 
 

@@ -36,11 +36,15 @@ Exit code: 0 when it was shown; 1 when you declined; 2 when it was refused; 130 
 
 @click.command("series", help=HELP, short_help="Release counts and running totals of a table that grows.")
 @click.argument("file", default="study.toml")
-@click.option("--date", "day", metavar="COLUMN", required=True, help="The column of dates that says when a row was.")
+@click.option(
+    "--date", "day", metavar="COLUMN", required=True, help="The column of dates that says in which period a row lies."
+)
 @click.option("--steps", metavar="N", required=True, help="How many periods to pay for.")
 @click.option("--every", metavar="PERIOD", default="month", help="day, week, month, quarter or year (default: month).")
 @click.option(
-    "--first", metavar="PERIOD", help="The first period, such as 2026-01 (default: the first that is declared)."
+    "--first",
+    metavar="PERIOD",
+    help="The first period, such as 2026-01 (default: the first within the declared bounds).",
 )
 @click.option("--where", "condition", metavar="CONDITION", help="Count these rows (default: all).")
 @click.option("--by", metavar="COLUMNS", help="One series for each value of a column, or of several (a,b).")

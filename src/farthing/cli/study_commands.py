@@ -84,7 +84,9 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             return
         click.echo(text)
         if not as_json:
-            click.echo(f"\n{_ASK.format(file) if _must_ask(study, plan) else f'To release it: farthing release {file}'}")
+            click.echo(
+                f"\n{_ASK.format(file) if _must_ask(study, plan) else f'To release it: farthing release {file}'}"
+            )
             if plan.earlier is None:
                 click.echo(_CHECK_FIRST.format(file))
             if plan.earlier is None and _was_released(asked, study):
@@ -232,7 +234,9 @@ whether anything was charged: what was charged before Ctrl-C stays spent.
 )
 @share_option
 @click.option(
-    "--title", metavar="TEXT", help="What it will be found by (default: title of the file, or its statistics)."
+    "--title",
+    metavar="TEXT",
+    help="Title under which the release is listed (default: title of the file, or its statistics).",
 )
 @click.option(
     "--with-version",

@@ -139,12 +139,15 @@ def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | Non
         raise InvalidValue(
             "dataset",
             dataset,
-            "has the budget that every period has: what somebody in all of them is protected by rests on it",
+            "is the same for every period and cannot be changed: the yearly bound depends on it",
             "open another account, for other periods, with another budget",
         )
     if before.part is not None:
         raise InvalidValue(
-            "dataset", dataset, "is a part, whose budget was reserved with all parts", "declare another partition"
+            "dataset",
+            dataset,
+            "is a part; its budget was fixed when the table was divided",
+            "declare another partition",
         )
     after, delta = _changed(before, epsilon, delta)
     return _appended(tx, "budget", dataset, "", after, epsilon, delta, raised=_raised(before, after))

@@ -203,7 +203,7 @@ class Rights:
             reasons.append(f"the policy does not cover it: {lack}")
         approved = [number for number, wish in self.requests.items() if wish.state == APPROVED and now < wish.until]
         if approved and not reasons:
-            reasons.append(f"request {approved[0]} is approved for another plan than this one")
+            reasons.append(f"request {approved[0]} is approved, but for a different plan")
         return None, "; ".join(reasons)
 
     def used(self, right: Mapping[str, Any], nano: int, units: int) -> Rights:

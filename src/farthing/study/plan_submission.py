@@ -74,7 +74,7 @@ def as_approved(study: StudyAccount, name: str) -> StudyAccount:
 
 def _refuse_nobody(study: StudyAccount) -> None:
     if study.analyst is None:
-        raise InvalidValue("analyst", None, "must be who asks: a curator needs no request", "release the plan")
+        raise InvalidValue("analyst", None, "must name the analyst who asks", "a curator can release without a request")
 
 
 def changed(
@@ -93,7 +93,7 @@ def changed(
             "request",
             request,
             f"is that of {before.analyst!r} for {before.dataset!r}",
-            f"plan with Study(..., name={before.dataset!r}, analyst={before.analyst!r})",
+            f"plan with Study(..., account={before.dataset!r}, analyst={before.analyst!r})",
         )
     return requests.change(request, **_facts(plan, asked), reason=reason, expires=expires)
 

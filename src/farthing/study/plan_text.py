@@ -307,8 +307,7 @@ def plan_table(plan: PlanFacts) -> str:
         lines += textwrap.wrap(f"note: {text}", 100, subsequent_indent="  ")
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
-    if plan.study.account_news is not None:
-        lines += textwrap.wrap(f"account: releasing it {plan.study.account_news}", 100, subsequent_indent="  ")
+    lines += textwrap.wrap(_payer(plan), 100, subsequent_indent="  ")
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     if not plan.study.dataset.unit:
@@ -415,6 +414,20 @@ def _cost(plan: PlanFacts) -> str:
         f"cost: {cost}, as it was when {earlier.request_id} was planned; it no longer fits the budget. With the "
         "controls it had then, releasing it costs nothing."
     )
+
+
+def _payer(plan: PlanFacts) -> str:
+    """Who pays, in one line, and what a release changes about accounts; nothing where it was paid for."""
+    study = plan.study
+    if study.account_news is not None:
+        return f"account: releasing it {study.account_news}"
+    if plan.earlier is not None:
+        return ""
+    if study.by_request:  # the grant, which is what the budget is here, does not pay
+        return f"account: {study.name!r} pays, once a curator approves"
+    who = f"{study.name!r}" if study.analyst is None else f"the grant of {study.payer!r} in {study.name!r}"
+    left = f"{number_text(study.budget.remaining.epsilon, 6)} of {number_text(study.budget.total.epsilon, 6)} is left"
+    return f"account: {who} pays; {left}"
 
 
 def _limit(plan: PlanFacts) -> str:

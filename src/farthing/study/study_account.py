@@ -367,7 +367,7 @@ def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
     budget = study.budget
     if not budget.total.epsilon > 0:
         raise BudgetExceeded(
-            f"rows are counted for a share of {_called(budget)}, which is 0; say how many there are about, "
+            f"counting rows costs a share of {_called(budget)}, which is 0; give an approximate number, "
             "expected={'rows': ...}, or ask a curator for a grant.",
             requested=None,
             remaining=budget.remaining,
@@ -386,7 +386,7 @@ def refuse_sample(study: StudyAccount, what: str) -> None:
         raise InvalidValue(
             "dataset",
             f"a sample with probability {study.dataset.probability:g}",
-            f"must not be a sample for {what}",
+            f"cannot be used for {what}: it is a sample",
             "study the whole table: the budget is the same one",
         )
 

@@ -64,7 +64,7 @@ def test_a_plan_is_asked_for_approved_and_released_on_the_page(new_page: NewPage
     go(his, site, "#/plan/people")
     his.get_by_role("button", name="+ How many of each sex").click()
     expect(his.get_by_role("button", name="Release …")).to_be_visible()
-    his.get_by_label("Ask a curator, beside my grant").check()
+    his.get_by_label("Ask a curator for more than my grant").check()
     expect(his.get_by_role("button", name="Release …")).to_have_count(0)
     his.get_by_role("slider", name="This plan may use").press("End")
     expect(his.locator("#plan-proof")).to_have_text("proven")

@@ -114,7 +114,7 @@ def test_budgets_of_periods_cannot_be_changed_charged_past_or_opened_larger(tmp_
     first.register()
     ledger = first.ledger
     for account in ("patients", "patients, 2025-01"):
-        with pytest.raises(InvalidValue, match="has the budget that every period has"):
+        with pytest.raises(InvalidValue, match="is the same for every period"):
             ledger.set_budget(account, 5.0)
     with pytest.raises(InvalidValue, match="and none of its own"):
         ledger.charge("patients", 0.1, request_id="by hand")

@@ -92,7 +92,7 @@ def test_the_whole_table_and_other_rows_are_not_paid_for_by_a_part(ledger: Ledge
     ):
         with pytest.raises(InvalidValue, match="pays for rows with region = north only"):
             ft.Study(made, 0.5, ledger=ledger, account=north.account)
-    with pytest.raises(InvalidValue, match="is a part, whose budget was reserved"):
+    with pytest.raises(InvalidValue, match="is a part; its budget was fixed"):
         ledger.set_budget(north.account, 9.0)
     adults = north.dataset.where("age >= 18")
     assert ft.Study(adults, 0.5, ledger=ledger, account=north.account).accounts == (north.account,)

@@ -21,7 +21,9 @@ class SeriesAsked(Words):
     date: ColumnName = Field(description="the column of dates that says in which period a row lies")
     steps: Annotated[int, Field(strict=True, ge=1, le=MOST_STEPS)] = Field(description="how many periods to pay for")
     every: Literal["day", "week", "month", "quarter", "year"] = "month"
-    first: PeriodName | None = Field(None, description="such as 2026-01; the first that is declared if left out")
+    first: PeriodName | None = Field(
+        None, description="such as 2026-01; the first within the declared bounds if left out"
+    )
     where: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=20_000)] | None = Field(
         None, description="count the rows that meet this condition; all if left out"
     )

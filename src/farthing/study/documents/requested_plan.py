@@ -49,7 +49,7 @@ def requested_plan(study: Study, request: int | PlanRequest) -> Plan:
         )
     document = record.document
     if "plan" not in document:
-        raise InvalidValue("request", record.id, "must have been submitted with its plan", "charge it by hand")
+        raise InvalidValue("request", record.id, "has no stored plan", "charge it by hand")
     described = plan_description(document["statistics"])
     asked = tuple(dated(statistic, study.dataset) for statistic in described.statistics)
     expected = expected_values(document["expected"], study.dataset)

@@ -79,7 +79,7 @@ class SeriesOptions:
         seen = watched([] if self.count is None else [self.count], dataset, self.by)
         (counted,) = seen.counts.values()
         if self.date in counted.by:
-            raise InvalidValue("by", self.date, "is what the periods are made of", "leave it out")
+            raise InvalidValue("by", self.date, "is the date column, which already makes the periods", "leave it out")
         return seen
 
     def plan(self, study: StudyAccount, price: Mapping[str, Any] | None = None) -> RunningSeriesPlan:
@@ -202,7 +202,10 @@ def open_series(
         rows = study.dataset if table is None else refuse_unlike(table, study.dataset, "series")
         if rows.steps_done != study.dataset.steps_done:  # of a unit, other rows would be the earliest at every step
             raise InvalidValue(
-                "table", rows.name, "must be read as the series was opened with, row by row", "pass the whole table"
+                "table",
+                rows.name,
+                "must have the same filters and steps as when the series was opened",
+                "pass the whole table",
             )
         journal.refuse_unpaid(rows)  # also of the same table: a link or a folder may lead to other rows by now
         check(rows)
@@ -274,7 +277,7 @@ def _refuse_unfit(study: StudyAccount, asked: SeriesOptions) -> None:
         raise InvalidValue(
             "dataset",
             study.dataset.name,
-            "must have one budget for all time for a running series, and its account renews",
+            "belongs to an account that renews; a running series needs one budget for all time",
             "release its periods one by one: farthing release --period, or Study(..., period=...)",
         )
     if study.sampling_rate is not None:

@@ -199,7 +199,7 @@ def test_a_table_in_memory_is_handed_over_and_must_be_alike(study: ft.Study) -> 
         ({"first": "2029-12"}, "must lie within the bounds"),
         ({"every": "fortnight"}, "must be one of day"),
         ({"steps": 0}, "must be a whole number from 1"),
-        ({"by": "day"}, "is what the periods are made of"),
+        ({"by": "day"}, "is the date column, which already makes the periods"),
         ({"count": ft.mean("age")}, "must be counts"),
     ],
 )
@@ -231,7 +231,7 @@ def test_every_step_reads_the_rows_that_the_series_was_opened_with(study: ft.Stu
     """Rows of one month alone would make others the earliest of a person, who then counts every month."""
     series = study.series(**ASKED)
     for other in (study.dataset.during("day", "month", "2025-01"), study.dataset.where("age < 99")):
-        with pytest.raises(InvalidValue, match="must be read as the series was opened with"):
+        with pytest.raises(InvalidValue, match="must have the same filters and steps"):
             series.update(other, until="2025-01")
     assert len(series.update(study.dataset, until="2025-01")) == 1
 

@@ -136,7 +136,7 @@ function Planner({ about, saved: loaded, me, title }) {
           ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
-            ${about.budget.analyst && !mustAsk(about) ? html`<${CheckField} id="plan-on-request" checked=${asking} onValue=${actions.onRequest} label="Ask a curator, beside my grant" hint="The plan may then cost more than your grant has. Nothing is released before it is approved." />` : null}
+            ${about.budget.analyst && !mustAsk(about) ? html`<${CheckField} id="plan-on-request" checked=${asking} onValue=${actions.onRequest} label="Ask a curator for more than my grant" hint="The plan may then cost more than your grant has. Nothing is released before it is approved." />` : null}
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
           <//>
           ${
