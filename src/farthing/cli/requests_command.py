@@ -161,7 +161,11 @@ def withdraw_command(
         _say(ledger.requests.withdraw(whole_number(number, "request")), as_json)
 
 
-@requests_command.command("policy", help="Let an analyst spend an amount per period without asking; epsilon 0 ends it.")
+@requests_command.command(
+    "policy",
+    help="Let an analyst spend an amount per period without asking; epsilon 0 ends it.",
+    short_help="Let an analyst spend an amount per period without asking.",
+)
 @click.argument("words", nargs=-1, metavar="[LEDGER] DATASET ANALYST")
 @_common
 @_ACTOR

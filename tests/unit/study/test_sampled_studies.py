@@ -172,7 +172,7 @@ def test_what_reads_one_sample_many_times_is_refused_before_anything_is_charged(
         lambda: study.synthesise(),
         lambda: study.holdout(people),
     ):
-        with pytest.raises(InvalidValue, match="must not be a sample"):
+        with pytest.raises(InvalidValue, match="it is a sample"):
             ask()
     assert study.budget.count == 0
     with pytest.raises(InvalidValue, match="must be left out for a dataset that is a sample"):
