@@ -121,7 +121,7 @@ def test_a_plan_of_the_same_price_that_differs_in_anything_is_refused(place: Pla
         bob.plan(ft.count(by="age"), epsilon=0.1),
         asked(Study(place.people.where("age < 3"), 1.0, 1e-9, ledger=bob.ledger, name="people")),
     ):
-        with pytest.raises(BudgetExceeded, match=f"request {request.id} is approved for another plan"):
+        with pytest.raises(BudgetExceeded, match=f"request {request.id} is approved, but for a different plan"):
             other.release()
     assert place.spent == 0
 
