@@ -150,7 +150,7 @@ def test_a_request_made_by_hand_or_of_somebody_else_has_no_plan_here(place: Plac
     others = place.ada.ledger.acting("eve", "analyst").requests.submit("people", 0.1, digest="d", purpose="p")
     with pytest.raises(InvalidValue, match="is that of 'eve'"):
         eve.change_request(others.id, "mine")
-    with pytest.raises(InvalidValue, match="a curator needs no request"):
+    with pytest.raises(InvalidValue, match="a curator can release without a request"):
         place.ada.plan(ft.count(), epsilon=0.1).submit("me")
 
 
