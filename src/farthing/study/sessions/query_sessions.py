@@ -186,7 +186,8 @@ def open_session(
 
 def submit_session(study: StudyAccount, asked: QuerySessionOptions, purpose: str, title: str = "") -> PlanRequest:
     """Ask a curator to allow a session; the same arguments open it then. Nothing is spent and no row is read."""
-    study, name, axes = study.on_request(), asked.name(study), asked.axes(study.dataset)
+    axes = asked.axes(study.dataset)  # which refuses wrong words before they become a name
+    study, name = study.on_request(), asked.name(study)
     plan = replace(plan_session(study, asked, name), warnings=())  # which are no part of what is charged
     if study.ledger.stored(name) is not None:
         raise InvalidValue("request_id", name, "was opened before", "the same call resumes it, free of charge")
