@@ -14,13 +14,13 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from farthing.adaptive.session_journal import checked_record, checked_round
 from farthing.curator.curator import Curator, ReleaseTerms, stored_answer
 from farthing.curator.questions import Progress, digest_of, record
 from farthing.data import Dataset
-from farthing.errors import InvalidValue
+from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger.entries import checked_name
 from farthing.privacy import ApproxDP, Event
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 
+T = TypeVar("T")
 PATIENCE = 60.0  # seconds for another process to finish the opening that it has charged
 _NOTHING = ApproxDP(0.0)
 _LETTERS = 16  # at the end of a round's request id
@@ -371,6 +372,27 @@ def stored_session(curator: Curator, request_id: str) -> Record | None:
         raise InvalidValue("request_id", request_id, "is that of something else in the ledger", "choose another")
     facts: Record = session["session"]
     return facts
+
+
+def opened_once(curator: Curator, request_id: str, opened: Callable[[], T]) -> T:
+    """What opens a session, or resumes it where another process was quicker.
+
+    Of two that open one session at once, the second may find the budget that it was to be planned with spent by the
+    first. Then it is tried again, and finds the session.
+
+    >>> import tempfile
+    >>> from farthing.ledger import open_ledger
+    >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+    ...     opened_once(Curator(ledger), "s-1", lambda: "opened")
+    'opened'
+    """
+    was_there = curator.ledger.stored(request_id) is not None
+    try:
+        return opened()
+    except FarthingError:
+        if was_there or curator.ledger.stored(request_id) is None:
+            raise
+    return opened()
 
 
 def rounds_begun(curator: Curator, request_id: str, most: int) -> int:

@@ -15,7 +15,7 @@ from asking import the_people
 from farthing.curator import Curator, session_records
 from farthing.curator import curator as curating
 from farthing.curator import questions as recording
-from farthing.curator.session_records import LedgerJournal, Session, stored_session
+from farthing.curator.session_records import LedgerJournal, Session, opened_once, stored_session
 from farthing.data import dataset
 from farthing.errors import (
     AnswerForfeited,
@@ -374,3 +374,27 @@ def test_the_id_of_something_else_is_no_session(ledger: Ledger) -> None:
     released(ledger, "monday")
     with pytest.raises(InvalidValue, match="something else"):
         stored_session(Curator(ledger), "monday")
+
+
+def test_whoever_is_overtaken_tries_again_and_a_failure_of_its_own_is_raised(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("people", 1.0)
+        tries: list[str] = []
+
+        def overtaken() -> str:
+            tries.append("once")
+            if ledger.stored("session") is None:
+                ledger.charge("people", 1.0, request_id="session")  # by the other process, in between
+                raise InvalidValue("epsilon", 1.0, "exceeds the 0 left")
+            return "resumed"
+
+        def refused() -> str:
+            tries.append("refused")
+            raise InvalidValue("epsilon", 9.0, "exceeds the 0 left")
+
+        assert opened_once(Curator(ledger), "session", overtaken) == "resumed"
+        assert len(tries) == 2
+        for request in ("session", "another"):  # one that was there before, and one that nobody opened
+            with pytest.raises(InvalidValue):
+                opened_once(Curator(ledger), request, refused)
+        assert tries.count("refused") == 2

@@ -13,7 +13,7 @@ from farthing.adaptive.holdout.holdout_sums import rows_of
 from farthing.adaptive.monitor import Monitor, MonitorPlan, Watched, plan_monitor, thresholds_of, watched
 from farthing.curator.payers import unit_of
 from farthing.curator.questions import run_apart
-from farthing.curator.session_records import LedgerJournal, Session, stored_session
+from farthing.curator.session_records import LedgerJournal, Session, opened_once, stored_session
 from farthing.data import Dataset
 from farthing.data.aggregates.aggregate import Aggregate
 from farthing.errors import EngineError, FarthingError, InvalidValue
@@ -172,6 +172,17 @@ def open_monitor(
     """Charge for all rounds, once; a monitor that was opened before is resumed at the price it has paid."""
     watch = _seen(study, asked)
     name = request_id or asked.request_id(study, watch)
+    return opened_once(study.curator, name, lambda: _opened(study, asked, watch, name, timeout, progress))
+
+
+def _opened(
+    study: StudyAccount,
+    asked: MonitorOptions,
+    watch: Watched,
+    name: str,
+    timeout: float | None,
+    progress: Callable[[float], None] | None,
+) -> Monitor:
     plan = asked.plan(study, watch, _price_of(study, name))
 
     def check(dataset: Dataset) -> None:

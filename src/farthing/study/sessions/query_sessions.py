@@ -14,7 +14,7 @@ from farthing.adaptive.prior_releases import known_tables
 from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.query_session.session_plan import MOST_CELLS
 from farthing.curator.private_counts import PrivateCells
-from farthing.curator.session_records import LedgerJournal, RoundId, Session, stored_session
+from farthing.curator.session_records import LedgerJournal, RoundId, Session, opened_once, stored_session
 from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.aggregates.aggregate import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.aggregate import domain_of, names_of
@@ -166,6 +166,24 @@ def open_session(
     study = as_approved(study, asked.name(study))
     name = checked_name(request_id or asked.name(study), "request_id")
     checked_name(str(RoundId(name, _MOST_ROUNDS, 16 * "-")), "request_id")
+
+    def opened() -> QuerySession:
+        query_session = _opened(study, asked, axes, name, timeout, progress)
+        if prepare:
+            query_session.prepare()
+        return query_session
+
+    return opened_once(study.curator, name, opened)
+
+
+def _opened(
+    study: StudyAccount,
+    asked: QuerySessionOptions,
+    axes: Sequence[CodedAxis],
+    name: str,
+    timeout: float | None,
+    progress: Callable[[float], None] | None,
+) -> QuerySession:
     stored = stored_session(study.curator, name)
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
     releases = [_release(study, one) for one in earlier]  # before anything is charged
@@ -178,10 +196,7 @@ def open_session(
     known = [table for release in releases for table in known_tables(release, query_axes, plan.rows)]
     cells = PrivateCells(study.dataset, axes, timeout, progress)
     journal = _journal(study, asked, plan, axes, name, earlier, cells, timeout, progress)
-    query_session = QuerySession(plan, query_axes, cells, journal, known)
-    if prepare:
-        query_session.prepare()
-    return query_session
+    return QuerySession(plan, query_axes, cells, journal, known)
 
 
 def submit_session(study: StudyAccount, asked: QuerySessionOptions, purpose: str, title: str = "") -> PlanRequest:

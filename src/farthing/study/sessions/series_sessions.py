@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from farthing.adaptive.monitor import Watched, watched
 from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan, SeriesStep, plan_running_series
-from farthing.curator.session_records import LedgerJournal, Session, stored_session
+from farthing.curator.session_records import LedgerJournal, Session, opened_once, stored_session
 from farthing.data import Dataset, Dates, Histogram
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_real
@@ -181,6 +181,16 @@ def open_series(
     """Charge for all steps, once; a series that was opened before is resumed at the price it has paid."""
     _refuse_unfit(study, asked)
     name = request_id or series_name(study, asked)
+    return opened_once(study.curator, name, lambda: _opened(study, asked, name, timeout, progress))
+
+
+def _opened(
+    study: StudyAccount,
+    asked: SeriesOptions,
+    name: str,
+    timeout: float | None,
+    progress: Callable[[float], None] | None,
+) -> RunningSeries:
     plan = asked.plan(study, _price_of(study, name))
 
     def check(dataset: Dataset) -> None:
