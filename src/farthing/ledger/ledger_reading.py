@@ -194,7 +194,8 @@ class OpenLedger:
         self._reader(Question())
         with self._store.reading() as link:
             rows = link.run(_STATES).fetchall()
-        return {str(name): checked_account(self._chain, self._memory, name, "", *row) for name, *row in rows}
+            # Other threads wait until they are checked: what they write next would make these look like old ones.
+            return {str(name): checked_account(self._chain, self._memory, name, "", *row) for name, *row in rows}
 
     def sources(self) -> dict[str, frozenset[str] | None]:
         """By dataset, the signatures of the tables of its budget; None where an older version opened it."""

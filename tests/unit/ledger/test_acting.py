@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,3 +65,22 @@ def test_closing_what_was_lent_closes_nothing(root: Ledger) -> None:
         bob.close()
     assert root.datasets() == ["people"]
     assert bob.datasets() == ["people"]
+
+
+def test_a_charge_while_accounts_are_listed_is_no_older_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of a server share one memory: what one has just written must not make what another read look old."""
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("people", 1.0)
+        ledger.sources()
+        reading = ledger._store.reading
+
+        @contextmanager
+        def overtaken() -> Iterator[Any]:
+            with reading() as link:
+                yield link
+            monkeypatch.undo()
+            ledger.charge("people", 0.5, request_id="of another thread")
+
+        monkeypatch.setattr(ledger._store, "reading", overtaken)
+        assert list(ledger.sources()) == ["people"]
+        assert ledger.budget("people").count == 1
