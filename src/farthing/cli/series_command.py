@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
-from farthing.cli.session_opening import agree_to_open, show_session_plan, study_for_session
+from farthing.cli.session_plans import agree_to_open, show_session_plan, study_for_session
 from farthing.cli.terminal import declared_study, study_options
 
 if TYPE_CHECKING:

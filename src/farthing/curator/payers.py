@@ -23,7 +23,7 @@ from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_
 from farthing.errors import InvalidValue
 from farthing.ledger.budget import as_stored
 from farthing.ledger.entries import checked_name
-from farthing.ledger.ledger_reading import SourceText
+from farthing.ledger.ledger_reader import SourceText
 from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import Part, partition_digest
 from farthing.numerics.bounds import number_text

@@ -34,7 +34,7 @@ from farthing.ledger.ledger_change import (
     Transaction,
     known,
 )
-from farthing.ledger.ledger_reading import OpenLedger, SourceText
+from farthing.ledger.ledger_reader import LedgerReader, SourceText
 from farthing.ledger.partitions import Part
 from farthing.ledger.people_sketches import PeopleSketches
 from farthing.ledger.plan_requests import PlanRequests
@@ -46,7 +46,7 @@ from farthing.privacy.units import Unit
 _Done = TypeVar("_Done")
 
 
-class Ledger(OpenLedger):
+class Ledger(LedgerReader):
     """Budgets, charges and answers in an append-only, signed store. Made by `farthing.open_ledger`.
 
     Args:

@@ -51,7 +51,7 @@ SourceText = str | tuple[str, str]
 _LAST = 2**63 - 1  # the largest number of an entry that a database can be asked about
 
 
-class OpenLedger:
+class LedgerReader:
     """An open ledger, read only: who has it open, and everything that can be asked of it."""
 
     def __init__(
