@@ -71,6 +71,54 @@ def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str,
         assert renamed & there
 
 
+def test_a_partition_that_comes_later_belongs_to_its_table(postgres_server: dict[str, Any], tmp_path: Path) -> None:
+    """The month that was added was a second budget for people of the table, also through a view of it."""
+    name, reader = f"months_{os.getpid()}", url(postgres_server, "reader")
+    with (
+        psycopg.connect(**address(postgres_server, "owner"), autocommit=True) as owner,
+        open_ledger(tmp_path / "study.db") as ledger,
+    ):
+        owner.execute(f"CREATE TABLE {name} (age integer) PARTITION BY RANGE (age)")
+        whole = dataset(postgres_table(reader, name), schema={"age": (0, 110)})
+        Study(whole, epsilon=1.0, ledger=ledger, account="patients").register()
+        owner.execute(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (age)")
+        owner.execute(f"CREATE TABLE {name}_2 PARTITION OF {name}_1 FOR VALUES FROM (0) TO (5)")
+        owner.execute(f"CREATE VIEW {name}_view AS SELECT * FROM {name}_2")
+        for later in ("1", "2", "view"):
+            part = dataset(postgres_table(reader, f"{name}_{later}"), schema={"age": (0, 110)})
+            assert Study(part, epsilon=1.0, ledger=ledger).account == "patients"
+
+
+def test_a_postgres_view_that_may_read_unseen_tables_is_refused(postgres_server: dict[str, Any]) -> None:
+    name, reader = f"unseen_{os.getpid()}", url(postgres_server, "reader")
+    with psycopg.connect(**address(postgres_server, "postgres"), autocommit=True) as owner:
+        owner.execute(f"CREATE TABLE {name} (age integer)")
+        owner.execute(f"CREATE FUNCTION {name}(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT max(age) FROM {name}'")
+        owner.execute(f"CREATE FUNCTION {name}_next(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x + 1'")
+        owner.execute("CREATE EXTENSION IF NOT EXISTS postgres_fdw")
+        owner.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER postgres_fdw")
+        owner.execute(f"CREATE FOREIGN TABLE {name}_far (age integer) SERVER {name}")
+        for view, text in (
+            ("called", f"SELECT {name}(3) AS age"),
+            ("above", f"SELECT * FROM {name}_called"),
+            ("xml", f"SELECT length(query_to_xml('FROM {name}', true, false, '')::text) AS age"),
+            ("over", f"SELECT * FROM {name}_far"),
+            ("next", f"SELECT {name}_next(age) AS age FROM {name}"),
+        ):
+            owner.execute(f"CREATE VIEW {name}_{view} AS {text}")
+        owner.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    for view, words in (
+        ("called", f"calls {name}"),
+        ("above", "calls"),
+        ("xml", "calls query_to_xml"),
+        ("far", "table of another Postgres"),
+        ("over", "table of another Postgres"),
+    ):
+        with pytest.raises(InvalidValue, match=words):
+            _known(postgres_table(reader, f"{name}_{view}"))
+    assert _known(postgres_table(reader, f"{name}_next"))[1:] == _known(postgres_table(reader, name))
+
+
 @pytest.mark.slow
 def test_a_spark_view_is_known_by_what_it_reads(spark_engine: SparkUnderTest) -> None:
     one, backend = f"identity_{os.getpid()}", spark_engine._backend

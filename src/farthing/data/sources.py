@@ -401,7 +401,8 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
             "pass the table, and use where, derive and join of the dataset",
         )
     engine = engine_of(ibis.get_backend(table))
-    _refuse_text_scan(table, engine)
+    plan = _plan_of(table, engine)
+    _refuse_text_scan(table, engine, plan)
     place = (operation.namespace.catalog, operation.namespace.database, operation.name)
     spelled = files_of_view(engine, operation.name).spelled if engine.name == "duckdb" else ()
     source = Source(
@@ -410,22 +411,28 @@ def _ibis_table(table: Any, names: tuple[str, ...]) -> Source:
         declared=".".join(filter(None, place)),
         used=names,
         patterns=patterns_of(list(map(local_path, spelled))),
+        # Rows of this process that DuckDB was handed under a name: what they are, and of which file, nobody can tell.
+        frame=table if re.search(_FRAME_SCAN, plan) else None,
     )
     source.prepare()
     return source
 
 
-def _refuse_text_scan(table: Any, engine: Engine) -> None:
+def _plan_of(table: Any, engine: Engine) -> str:
+    """What the engine would do to read a table, in its words; nothing where these do not matter."""
+    explain, _ = _TEXT_SCANS.get(engine.name, ("", ""))
+    rows = rows_of(engine, f"{explain} {engine.sql(table)}") if explain else []
+    return "\n".join(str(cell) for row in rows for cell in row)
+
+
+def _refuse_text_scan(table: Any, engine: Engine, plan: str) -> None:
     """Refuse a table that the engine reads from text again for every query, cut and guessed in its own way.
 
     DuckDB's parallel scan makes rows of the lines in a quoted cell, Spark does so everywhere and takes a backslash
     before a quote for an escape; both may guess types from rows. The plan of a query names what it reads.
     """
-    explain, scan = _TEXT_SCANS.get(engine.name, ("", ""))
-    if not explain:
-        return
-    plan = rows_of(engine, f"{explain} {engine.sql(table)}")
-    if any(re.search(scan, str(cell)) for row in plan for cell in row):
+    _, scan = _TEXT_SCANS.get(engine.name, ("", ""))
+    if scan and re.search(scan, plan):
         raise InvalidValue(
             "source",
             table.get_name(),
@@ -438,6 +445,7 @@ _TEXT_SCANS = {
     "duckdb": ("EXPLAIN (FORMAT json)", r'"name": "READ_(CSV|JSON|NDJSON)'),
     "pyspark": ("EXPLAIN", r"(File|Batch)Scan csv\b"),
 }
+_FRAME_SCAN = r'"name": "(\w+_)?(ARROW|PANDAS|POLARS)_SCAN'
 
 
 def _cut(frame: Any, names: list[str]) -> Any:

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from farthing.data.engines.duckdb_views import files_of_view
 from farthing.data.file_paths import absolute
+from farthing.errors import InvalidValue
 from farthing.privacy.units import alike
 
 if TYPE_CHECKING:
@@ -152,15 +153,14 @@ def pieces_of(source: Source) -> list[Piece]:
     """
     if source.files:
         return [_file(path) for path in source.files]
-    if source.frame is not None and source.is_named:
-        named_frame = (f"frame {alike(source.name)}",)
-        return [Piece(source.name, named_frame, named_frame)]
-    if source.frame is not None or not hasattr(source.table, "op"):
-        return []
+    named_frame = (f"frame {alike(source.name)}",)
+    frames = [Piece(source.name, named_frame, named_frame)] if source.frame is not None and source.is_named else []
+    if source.rows is not None or not hasattr(source.table, "op"):
+        return frames
     if source.engine.name == "postgres":
         return _postgres(source)
     if source.engine.name == "duckdb":
-        return _duckdb(source)
+        return frames + _duckdb(source)  # a view may read a frame beside its tables
     return _spark(source)
 
 
@@ -215,17 +215,33 @@ def _duckdb(source: Source) -> list[Piece]:
     """A table of a database file; one in memory goes with its process. Of a view, also what it reads."""
     catalog, schema = _namespace(source)
     named: Any = source.table.op().name
-    files = dict(source.engine.rows("SELECT database_name, path FROM duckdb_databases() WHERE path IS NOT NULL"))
-    if catalog is None:
-        ((catalog,),) = source.engine.rows("SELECT current_database()")
+    files = _duckdb_files(source, named)
+    if catalog is None or schema is None:
+        ((own_catalog, own_schema),) = source.engine.rows("SELECT current_database(), current_schema()")
+        catalog, schema = catalog or own_catalog, schema or own_schema
     pieces = []
     if catalog in files:
         # DuckDB finds a table whatever the case of its name.
-        inside = f" {(schema or 'main').lower()} {named.lower()}"
+        inside = f" {schema.lower()} {named.lower()}"
         pieces.append(_file(str(files[catalog]), inside)._replace(title=named))
     pieces += _duckdb_tables(source, files)
     pieces += [_file(path) for path in files_of_view(source.engine, named).files]
     return _each_once(pieces)
+
+
+def _duckdb_files(source: Source, named: str) -> dict[str, str]:
+    """The database files that are attached. A server's tables have an identity there, which DuckDB does not tell."""
+    attached = source.engine.rows("SELECT database_name, path, type FROM duckdb_databases() WHERE path IS NOT NULL")
+    for catalog, _, kind in attached:
+        if kind not in ("duckdb", "sqlite"):
+            raise InvalidValue(
+                "source",
+                named,
+                f"must not be read beside {catalog!r}, a database of the kind {kind} that DuckDB has attached: whose "
+                "rows its tables hold could not be known",
+                "DETACH it, and open a table of Postgres with farthing.data.postgres_table",
+            )
+    return {catalog: path for catalog, path, _ in attached}
 
 
 def _duckdb_tables(source: Source, files: dict[str, str]) -> Iterator[Piece]:
@@ -256,29 +272,73 @@ WITH RECURSIVE part(oid) AS (
             AND d.refclassid = 'pg_catalog.pg_class'::regclass
         WHERE r.ev_class = part.oid
     ) other(oid)
+), belongs(part, oid) AS (
+    SELECT oid, oid FROM part
+    UNION SELECT b.part, i.inhparent FROM belongs b JOIN pg_catalog.pg_inherits i ON i.inhrelid = b.oid
 )
-SELECT d.oid::text, c.oid::text, n.nspname::text, c.relname::text
-FROM part JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+SELECT d.oid::text, b.part::text, c.oid::text, n.nspname::text, c.relname::text
+FROM belongs b JOIN pg_catalog.pg_class c ON c.oid = b.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
-ORDER BY c.oid = pg_catalog.to_regclass({name}) DESC, c.oid
+ORDER BY b.part = pg_catalog.to_regclass({name}) DESC, b.part, c.oid = b.part DESC, c.oid
+"""
+_POSTGRES_FUNCTIONS = """
+SELECT p.proname::text FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d
+    ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+    AND d.refclassid = 'pg_catalog.pg_proc'::regclass
+JOIN pg_catalog.pg_proc p ON p.oid = d.refobjid
+WHERE p.provolatile <> 'i' AND r.ev_class IN ({numbers})
+UNION ALL SELECT 'query_to_xml' FROM pg_catalog.pg_class c
+WHERE c.oid IN ({numbers}) AND c.relkind IN ('v', 'm')
+    AND pg_catalog.pg_get_viewdef(c.oid) ~* '\\m(query|table|cursor|schema|database)_to_xml'
+"""
+_POSTGRES_FOREIGN = """
+SELECT c.relname::text FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid
+JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
+JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw
+WHERE w.fdwname = 'postgres_fdw' AND f.ftrelid IN ({numbers})
 """
 
 
 def _postgres(source: Source) -> list[Piece]:
-    """A table by its number and by its whole name, with the parts of a partitioned one and what a view reads."""
+    """A table by its number and by its whole name, with the parts of a partitioned one and what a view reads.
+
+    A partition belongs to the table that it is a part of, as a file does to its folder: also one that came later.
+    """
     _, schema = _namespace(source)
     named: Any = source.table.op().name
     spelled = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, named) if part)
     ((server,),) = source.engine.rows("SELECT system_identifier::text FROM pg_catalog.pg_control_system()")
-    rows = source.engine.rows(_POSTGRES_TABLE.format(name=_quoted(spelled)))
-    pieces = []
-    for database, number, space, table in rows:
+    pieces: dict[str, Piece] = {}
+    for database, part, number, space, table in source.engine.rows(_POSTGRES_TABLE.format(name=_quoted(spelled))):
         names = (
             f"postgres {server} {database} number {number}",
             f"postgres {server} {database} name {space} {table}",
         )
-        pieces.append(Piece(table, names, names))
-    return pieces
+        own = pieces.setdefault(part, Piece(table, (), names))
+        pieces[part] = own._replace(known_by=own.known_by + names)
+    if pieces:
+        _refuse_hidden_tables(source, named, ", ".join(pieces))
+    return list(pieces.values())
+
+
+def _refuse_hidden_tables(source: Source, named: str, numbers: str) -> None:
+    """Refuse what may read tables unseen: those of another Postgres, or in a function that is not immutable."""
+    for (foreign,) in source.engine.rows(_POSTGRES_FOREIGN.format(numbers=numbers)):
+        raise InvalidValue(
+            "source",
+            named,
+            f"must not read {foreign!r}, which is a table of another Postgres, where it has its own identity",
+            "open it there with farthing.data.postgres_table",
+        )
+    called = source.engine.rows(_POSTGRES_FUNCTIONS.format(numbers=numbers))
+    if called:
+        raise InvalidValue(
+            "source",
+            named,
+            f"must not be a view that calls {called[0][0]}(), which may read other tables: whose rows they hold could "
+            "not be known",
+            "declare the function IMMUTABLE if it reads no table, or pass the table itself and use where and derive",
+        )
 
 
 def _spark(source: Source) -> list[Piece]:

@@ -11,6 +11,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -455,3 +456,47 @@ def test_another_working_folder_changes_no_table(folder: Path, monkeypatch: pyte
     made = rows(f"a.{ending}")
     monkeypatch.chdir(folder / "other")
     assert made.exact({"n": Count()})["n"] == 2
+
+
+def test_a_frame_that_duckdb_was_handed_needs_a_name_and_pays_with_its_tables(ledger: Ledger, folder: Path) -> None:
+    """A pyarrow dataset of a registered file was known by the name that DuckDB had for it: a second budget."""
+    pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
+    Study(rows("people.parquet"), epsilon=1.0, ledger=ledger, account="patients").register()
+    tables = ibis.duckdb.connect()
+    tables.con.register("handed", pyarrow.dataset.dataset("people.parquet"))
+    tables.con.register("older", pa.table({"person": [1, 2], "age": [30, 41]}).to_pandas())
+    tables.raw_sql("CREATE VIEW mixed AS FROM handed UNION ALL FROM 'people.parquet'")
+    with quiet():
+        for name in ("handed", "older", "mixed"):
+            assert Study(rows(tables.table(name)), epsilon=1.0, ledger=ledger).plan(count(), epsilon=0.25).epsilon
+        for name in ("handed", "older"):
+            with pytest.raises(InvalidValue, match="must be given for a frame that nobody named"):
+                spend(ledger, rows(tables.table(name)))
+        spend(ledger, rows(tables.table("handed"), name="handed"))
+        assert "patients" in Study(rows(tables.table("mixed"), name="b"), epsilon=1.0, ledger=ledger).accounts
+    assert ledger.datasets() == ["handed", "patients"]
+
+
+def test_a_table_of_duckdb_is_the_one_of_the_schema_in_use(folder: Path) -> None:
+    tables = ibis.duckdb.connect("registry.db")
+    tables.raw_sql("CREATE SCHEMA other")
+    for name in ("main.people", "other.people"):
+        tables.raw_sql(f"CREATE TABLE {name} AS SELECT 1 AS person, 30 AS age")
+    with quiet():
+        there = pieces_of(open_source(tables.table("people", database="other")))
+        assert pieces_of(open_source(tables.table("people"))) != there
+        tables.raw_sql("USE other")
+        assert pieces_of(open_source(tables.table("people"))) == there
+    tables.disconnect()
+
+
+def test_a_server_that_duckdb_has_attached_is_opened_by_its_own_engine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = ibis.duckdb.connect()
+    tables.raw_sql("CREATE TABLE people AS SELECT 30 AS age")
+    with quiet():
+        source = open_source(tables.table("people"))
+    monkeypatch.setattr(type(source.engine), "rows", lambda *_: [("registry", "host=db", "postgres")])
+    with pytest.raises(InvalidValue, match="open a table of Postgres with farthing"):
+        pieces_of(source)

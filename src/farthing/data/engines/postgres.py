@@ -230,7 +230,8 @@ def _connected(address: dict[str, Any], options: Mapping[str, Any]) -> Any:
 def _table(backend: Any, schema: str | None, name: str, title: str) -> Any:
     from ibis.common.exceptions import TableNotFound
 
-    rule, way_out = "must be a table that this role may read", "ask its owner for GRANT SELECT"
+    rule = "must be a table that this role may read"
+    way_out = "write its name as it is stored, case included and without quotes, or ask its owner for GRANT SELECT"
     try:
         return _with_safe_errors(lambda: backend.table(name, database=schema))
     except TableNotFound:
