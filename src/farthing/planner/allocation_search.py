@@ -74,7 +74,7 @@ class Unaffordable(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their mean squared errors (inf: none).
+    """Divide `target` at `delta`: `weights` for the outputs, and `limits` on their `Model.squares` (inf: none).
 
     `even` are noises with which no output is above its ceiling.
 
@@ -241,7 +241,7 @@ class Search:
         above = (self._errors(division.shares) > self.ceilings * (1 + _OVER)) & np.isinf(self.limits)
         if not (above.any() and division.cost > 0):  # a cost that is lost in rounding cannot be steered by
             return division
-        lowered = replace(self, limits=np.where(above, self.ceilings, self.limits))
+        lowered = replace(self, limits=np.where(above, self.divider.model.limits_at(self.ceilings), self.limits))
         with suppress(Unaffordable):
             # What comes down may take another one up.
             return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
@@ -375,14 +375,17 @@ class Search:
         """Shares at this price with the weights of limited outputs raised until they are within their limits."""
         if not self.limited:
             return self.divider.shares(self.weights, saddle, price), self.weights
+        model, least = self.divider.model, self._least_choices
         active = np.isfinite(self.limits)
+        active[list(model.curves)] = False  # a choice is as strong as its limit says: no weight has to lead there
         weights = np.where(active, np.maximum(weights, self.weights), self.weights)
         power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
         close = _ROUGH if self.rough else 1e-7
         before = np.zeros(len(self.divider.free))
         for _ in range(60):
             shares = self.divider.shares(weights, saddle, price)
-            gap = np.log(self.divider.model.errors(shares.kinds, shares.strengths)[active] / self.limits[active])
+            shares = Shares(shares.kinds, np.maximum(shares.strengths, least))
+            gap = np.log(model.errors(shares.kinds, shares.strengths)[active] / self.limits[active])
             raised = weights[active] > self.weights[active]
             # What others ask for leaves it well within its limit: its weight falls and falls, and moves nothing.
             if (np.abs(shares.strengths - before) < 1e-9 * before).all():
@@ -396,6 +399,11 @@ class Search:
             weights = weights.copy()
             weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e250)
         return shares, weights
+
+    @cached_property
+    def _least_choices(self) -> Floats:
+        """How strong free choices must be for their limits."""
+        return np.where(self.divider.free, self.divider.model.strengths_within(self.limits), 0.0)
 
     # --- the common scale ---------------------------------------------------------------------------------------
 

@@ -210,6 +210,32 @@ class Model:
             out[row] += curve_at(table, float(strengths[slot]))
         return out
 
+    def squares(self, kinds: NDArray[np.int64], strengths: Floats) -> Floats:
+        """What limits speak of: `errors`; of a choice, one over its squared strength.
+
+        The value of a choice may be as good as certain while its interval still narrows: its error would not say how
+        strong it is.
+        """
+        out = self.errors(kinds, strengths)
+        for row, (slot, _) in self.curves.items():
+            out[row] = strengths[slot] ** -2.0
+        return out
+
+    def limits_at(self, errors: Floats) -> Floats:
+        """The `squares` at which outputs have these mean squared relative errors (inf: none)."""
+        limits = errors.copy()
+        for row, (_, table) in self.curves.items():
+            if math.isfinite(errors[row]):
+                limits[row] = _epsilon_at(table, float(errors[row])) ** -2.0
+        return limits
+
+    def strengths_within(self, limits: Floats) -> Floats:
+        """The least strengths of choices whose outputs are within these limits; 0 for all other slots."""
+        strengths = np.zeros(len(self.names))
+        for row, (slot, _) in self.curves.items():
+            strengths[slot] = max(float(strengths[slot]), float(limits[row]) ** -0.5)
+        return np.minimum(strengths, self.most[:, EXPONENTIAL])
+
     def shares_alone(self, target: float, delta: float, shares: Floats) -> tuple[Floats, Shares]:
         """Mean squared relative errors of outputs that get a share of the target, and of delta, to themselves.
 

@@ -1,7 +1,7 @@
 """Errors that must not be exceeded: weights raised until they hold, and the least epsilon that meets them.
 
-A requirement speaks of the error at a confidence, the search of mean squared errors (`limits`). The two move together,
-so each requirement keeps a bracket around the limit at which its predicted error is just within; where the distribution
+A requirement speaks of the error at a confidence, the search of `Model.squares` (`limits`). The two move together, so
+each requirement keeps a bracket around the limit at which its predicted error is just within; where the distribution
 of the error has steps (whole numbers), the bracket closes on the step.
 """
 
@@ -21,6 +21,7 @@ from farthing.planner.slot_facts import LAPLACE, Floats
 
 _TOLERANCE = 1e-3
 _JUMP = 4e-3  # an error in whole numbers jumps somewhere between two limits, which are brought so close to each other
+_CHOICE_JUMP = 5e-4  # the same for choices, whose expected error has many small steps
 _STRIDE = 1.02  # times a limit that is known to be enough, where nothing says how far it is from one that is not
 _MOVES = 3  # how often a bracket is begun anew
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
@@ -51,6 +52,7 @@ class _Bracket:
     """Around the limit of one requirement: `low` is known to be enough, `high` is known not to be."""
 
     within: float
+    jump: float = _JUMP
     low: float = 0.0
     high: float = math.inf
     last: float = math.nan
@@ -77,7 +79,7 @@ class _Bracket:
     @property
     def closed(self) -> bool:
         """Whether what is enough and what is not are as good as one."""
-        return self.high < self.low * (1 + _JUMP)
+        return self.high < self.low * (1 + self.jump)
 
     def met(self, error: float) -> bool:
         """Within, and as close as the distribution of the error lets it come."""
@@ -182,6 +184,8 @@ class Requirements:
         for name, row in self._rows.items():
             # Any start will do; the reference is a scale that errors of this output are measured by.
             limits[row] = (min(self.problem.requirements[name].within, _FAR) / 2) ** 2 * self._scale(name)
+            if row in self.model.curves:
+                limits[row] = self.search.even.strengths[self.model.curves[row][0]] ** -2.0
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
         brackets = self._brackets()
@@ -196,15 +200,18 @@ class Requirements:
         return self._cheapest()
 
     def _brackets(self) -> dict[str, _Bracket]:
-        return {name: _Bracket(requirement.within) for name, requirement in self.problem.requirements.items()}
+        return {
+            name: _Bracket(requirement.within, _CHOICE_JUMP if self._rows[name] in self.model.curves else _JUMP)
+            for name, requirement in self.problem.requirements.items()
+        }
 
     def _at(self, limits: Floats, division: Division) -> Search:
         """The search under limits, with what outputs weigh at the noises of a division."""
         return replace(self.search.at(division.shares), limits=limits)
 
     def _squares(self, shares: Shares) -> Floats:
-        """The mean squared relative error of every output, with the weights that belong to these noises."""
-        return self.model.at(shares).errors(shares.kinds, shares.strengths)
+        """What limits speak of, with the weights that belong to these noises."""
+        return self.model.at(shares).squares(shares.kinds, shares.strengths)
 
     def _closed(
         self,
@@ -221,7 +228,7 @@ class Requirements:
         for _ in range(_ROUNDS):
             errors = self.errors(division.shares)
             squares = self._squares(division.shares)
-            limited = squares if weighed is None else weighed.errors(division.shares.kinds, division.shares.strengths)
+            limited = squares if weighed is None else weighed.squares(division.shares.kinds, division.shares.strengths)
             done = True
             for name, row in self._rows.items():
                 bracket, binding = brackets[name], math.isfinite(limits[row])
@@ -370,7 +377,7 @@ class Requirements:
             )
 
     def limits_of(self, division: Division) -> Floats:
-        """The mean squared errors that are about enough for what is required, seen from a division.
+        """The limits that are about enough for what is required, seen from a division.
 
         It may leave a statistic better off than required, for the sake of another one that reads the same slot.
         """
@@ -380,7 +387,8 @@ class Requirements:
         for name, row in self._rows.items():
             square = float(squares[row])
             # Noise of whole numbers may leave no error at all where it has a deviation.
-            error = max(errors[name], math.sqrt(square / self._scale(name)))
+            deviation = 0.0 if row in self.model.curves else math.sqrt(square / self._scale(name))
+            error = max(errors[name], deviation)
             room = max(min(self.problem.requirements[name].within, _FAR) / error, 1.0) if error > 0 else 1.0
             limits[row] = square * room * room
         return limits

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 import farthing as ft
@@ -127,3 +130,25 @@ def test_the_error_that_the_narrowest_noise_leaves_is_offered_if_it_fits(
     said = r"leaves an error of (\S+)(?: on average over releases| in 999 of 1,000 releases)?; .*ask for ([\d.e+]+\d)"
     left, offered = re.search(said, str(refused.value)).groups()  # type: ignore[union-attr]
     assert left == offered
+
+
+def test_the_offer_for_a_median_is_no_worse_than_what_the_plan_has(tmp_path: Path) -> None:
+    """Of whole numbers the value is as good as certain: its error said nothing about how wide its interval is."""
+    people = ft.dataset(pyarrow.table({"age": [30, 40]}), schema={"age": (0, 99)}, rows=3000)
+    plan = ft.Study(people, 3.0, ledger=tmp_path / "study.db", account="people").plan(ft.median("age"), ft.count())
+    own = plan["median of age"].worst_error()
+    refusal = _followed(plan, {}, "median of age", own / 2)
+    assert refusal.closest is not None and refusal.closest <= own * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("more", [1.0, 1.3, 2.0])
+def test_a_median_gets_the_error_that_is_required_and_no_less(make_study: Callable[..., ft.Study], more: float) -> None:
+    """But for the steps of what is expected of it: a little less strength is too little."""
+    plan = make_study(1.0, 0.0).plan(ft.median("age"), ft.count(), expected={"rows": 3000})
+    within = more * plan["median of age"].worst_error()
+    allocation = plan.require("median of age", within=within).allocation
+    (output,) = [each for each in plan.problem.design.outputs if each.name == "median of age"]
+    noise = allocation.noises[output.slot.name]
+    weaker = {output.slot.name: replace(noise, parameter=noise.parameter * (1 - 1e-3))}
+    error = output.promised(allocation.noises).worst(0.95)
+    assert error <= within and (error >= 0.999 * within or within < output.promised(weaker).worst(0.95))
