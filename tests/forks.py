@@ -10,6 +10,10 @@ name, and before anything else. A worker asks for its next batch before it runs 
 that pytest knows which fixtures are still needed. If a worker dies, the test that it ran has failed, the rest of its
 batch is handed out again, and another worker takes its place. What a module holds open when it is imported (a
 connection, a thread) does not survive a fork: tests open such things in fixtures.
+
+Each worker has a session of its own, because Linux divides the processor among sessions before it divides it among
+their processes: ten workers of one session have no more of a busy machine than one loop beside them. A run that is
+ended (Ctrl-C, SIGTERM) ends its workers with all that they started.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from types import FrameType
+from typing import NoReturn
 
 import pytest
 
@@ -88,6 +94,7 @@ class Forks:
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
         if len(session.items) > _MANY_TESTS:
             _prepare()
+        before = signal.signal(signal.SIGTERM, _ended)
         try:
             for _ in range(min(self._count, len(waiting))):
                 self._fork(session)
@@ -98,8 +105,9 @@ class Forks:
                     _stop_if_told(session)
         finally:
             for worker in self._workers:
-                os.kill(worker.process, signal.SIGKILL)
+                _kill(worker.process)
                 os.waitpid(worker.process, 0)
+            signal.signal(signal.SIGTERM, before)
         return True
 
     def _fork(self, session: pytest.Session) -> None:
@@ -109,6 +117,8 @@ class Forks:
         self._started += 1
         process = os.fork()
         if not process:
+            os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             for line in [ours, *(worker.line for worker in self._workers)]:
                 line.close()
             _work(session, theirs, self._started)
@@ -169,6 +179,18 @@ class Forks:
             waiting.appendleft(list(worker.given))
         if code and waiting:
             self._fork(session)
+
+
+def _ended(number: int, _: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def _kill(process: int) -> None:
+    """A worker and what it started; the worker alone where it has no session yet."""
+    try:
+        os.killpg(process, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(process, signal.SIGKILL)
 
 
 def _prepare() -> None:
@@ -241,6 +263,8 @@ def _work(session: pytest.Session, line: Connection, number: int) -> None:
         atexit._run_exitfuncs()
         code = 0
     except BaseException as error:  # nobody above may go on: this is a copy of the first process
+        if isinstance(error, EOFError | ConnectionError):  # the first process was killed: nobody else ends what is here
+            os.killpg(0, signal.SIGKILL)
         print(f"worker {number}: {type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
     finally:
         os._exit(code)

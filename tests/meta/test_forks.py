@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,15 +53,20 @@ def test_deadly(number):
 
 def _run(folder: Path, source: str, *words: str, workers: int = 3) -> tuple[int, str, list[int]]:
     """The exit code, what was printed, and which tests ran."""
+    process = _start(folder, source, *words, workers=workers)
+    printed = process.communicate(timeout=600)[0]
+    return process.returncode, printed, sorted(map(int, (folder / "ran").read_text(encoding="utf-8").split()))
+
+
+def _start(folder: Path, source: str, *words: str, workers: int) -> subprocess.Popen[str]:
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n", encoding="utf-8")
     (folder / "test_it.py").write_text(source, encoding="utf-8")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(TESTS)}
-    done = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider", "-pforks", "--forks", str(workers), *words],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600,
+        cwd=folder, env=environment, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    return done.returncode, done.stdout, sorted(map(int, (folder / "ran").read_text(encoding="utf-8").split()))
 
 
 @pytest.mark.slow
@@ -117,6 +124,45 @@ def test_batches_of_one_file_are_handed_out_in_the_order_of_the_file() -> None:
         for file in range(30)
         if (numbers := [number for number in order if number // 100 == file])
     )
+
+
+ENDLESS = """
+import os, subprocess, time
+
+def test_endless():
+    started = subprocess.Popen(["sleep", "3600"])
+    with open("started.new", "w") as file:
+        file.write(f"{started.pid} {os.getsid(0)} {os.getpid()}")
+    os.rename("started.new", "started")
+    time.sleep(3600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_ended_leaves_no_process_behind(tmp_path: Path, how: signal.Signals) -> None:
+    process = _start(tmp_path, ENDLESS, workers=1)
+    facts = tmp_path / "started"
+    while not facts.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    child, session, worker = map(int, facts.read_text(encoding="utf-8").split())
+    assert session == worker != os.getsid(process.pid)
+    process.send_signal(how)
+    process.communicate(timeout=600)
+    assert process.returncode
+    until = time.monotonic() + 600
+    while any(_lives(each) for each in (child, worker)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not _lives(child) and not _lives(worker)
+
+
+def _lives(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 TOGETHER = """
