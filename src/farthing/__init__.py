@@ -1,6 +1,7 @@
 """farthing: differential privacy, accounted to the last farthing.
 
 dataset       a table that stays in its engine, with its unit and its public facts
+linked, table several tables of the same people, linked by keys
 Study         a dataset with a budget: plan, then release
 count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ranges, contingency, marginals,
 linear_regression
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from farthing.accounting import Composition, calibrate, compose
     from farthing.auditing import audit
     from farthing.client import Client
-    from farthing.data import dataset
+    from farthing.data import dataset, linked, table
     from farthing.errors import FarthingError
     from farthing.ledger import open_ledger
     from farthing.numerics import Bounds
@@ -92,6 +93,7 @@ __all__ = [
     "histogram",
     "ledger",
     "linear_regression",
+    "linked",
     "marginals",
     "matrix",
     "mean",
@@ -107,6 +109,7 @@ __all__ = [
     "std",
     "study",
     "sum",
+    "table",
     "variance",
 ]
 
@@ -114,7 +117,7 @@ _HOMES = {
     "accounting": ("Composition", "calibrate", "compose"),
     "auditing": ("audit",),
     "client": ("Client",),
-    "data": ("dataset",),
+    "data": ("dataset", "linked", "table"),
     "errors": ("FarthingError",),
     "ledger": ("open_ledger",),
     "numerics": ("Bounds",),

@@ -333,9 +333,12 @@ class Register:
 def account_name(ledger: Ledger, dataset: Dataset, account: str | None = None) -> str:
     """The account that a study of this dataset spends from: the one that is named, or else the one of its table.
 
-    That is the account that stands for the table already, under whatever name; else that of the table's own name.
+    That is the account that stands for the table already, under whatever name; else that of the table's own name. Of
+    linked tables without an account, it is the one of the table that names the units.
     """
     source, register = dataset.sources()[0], Register(ledger)
+    if account is None and not any(map(register.holders, pieces_of(source))):
+        source = dataset.home.sources()[0]
     if account is not None:
         return register.spelled(checked_name(account, "account"))
     own = register.spelled(checked_name(source.name, "name"))
@@ -352,7 +355,7 @@ def account_name(ledger: Ledger, dataset: Dataset, account: str | None = None) -
 
 def is_nameless(dataset: Dataset) -> bool:
     """Whether nothing says which table it is: a frame that nobody named, so that no account can be its own."""
-    source = dataset.sources()[0]
+    source = dataset.home.sources()[0]
     return source.frame is not None and not source.is_named
 
 
@@ -373,7 +376,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
 
     `name` stands for the first table and for what belongs to it, and that table belongs to no other account. A file
     in it that another account stands for, and every table that was joined or put below, is paid for by its own account
-    too.
+    too; of tables that keys link, which protect one unit, those that have no account belong to the first one.
     """
     register, first = Register(ledger), checked_name(name, "account")
     whole = _renewing(ledger, dataset, first)
@@ -381,6 +384,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     others: set[str] = set()
     sources: list[SourceText] = []
     is_new = False
+    linked = {0, *(place for place, source in enumerate(dataset.sources()) if source in dataset.linked_sources())}
     for place, source in enumerate(dataset.sources()):
         pieces = pieces_of(source)
         holders = [
@@ -398,15 +402,17 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
             _refuse_other_account(source, first, holders)
             is_new = not all(first in holding for holding in holders)
         for piece, holding in zip(pieces, holders, strict=True):
-            if first in holding or (place == 0 and not holding):
+            if first in holding or (place in linked and not holding):
                 sources += piece.kept
             others |= holding
         if place == 0 and not pieces and _is_known(source):  # it is known by its name and by nothing else
             others |= {source.name} & register.names
-        if place == 0:
+        if place in linked and (place == 0 or not any(holders)):
             sources += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
-        if place > 0 and not all(holders or [()]):
+        if place not in linked and not all(holders or [()]):
             others.add(_by_name(register, source))
+    if part is None:
+        sources += _linked_pieces(register, dataset)
     others.discard(first)
     if others and sampling_rate is not None:
         raise InvalidValue(
@@ -421,6 +427,17 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     new = tuple(register.new(whole or first, sources))
     title = _title(dataset.sources()[0])
     return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new, part)
+
+
+def _linked_pieces(register: Register, dataset: Dataset) -> list[SourceText]:
+    """What linked tables are known by that are not read now: the same people, and no second budget for them."""
+    texts: list[SourceText] = []
+    for source in dataset.linked_sources():
+        pieces = pieces_of(source)
+        if source not in dataset.sources() and not any(_holding(register, source, piece) for piece in pieces):
+            texts += [text for piece in pieces for text in piece.kept]
+            texts += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
+    return texts
 
 
 def part_of(ledger: Ledger, dataset: Dataset, name: str) -> Part | None:

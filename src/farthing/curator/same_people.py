@@ -98,7 +98,7 @@ def same_people(
         sketch = UnitSketch.of(dataset)
     except FarthingError:  # the next reader will say so
         return []
-    source = source_name(dataset.sources()[0])
+    source = source_name(dataset.home.sources()[0])
     if is_registered:
         ledger.people.keep(account, source, sketch.to_bytes(), _version(dataset))
     shares = {}
@@ -126,7 +126,7 @@ def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
         ledger.role != "curator"
         or ledger.is_lent
         or not is_small(dataset)
-        or ledger.people.has(account, source_name(dataset.sources()[0]), _version(dataset))
+        or ledger.people.has(account, source_name(dataset.home.sources()[0]), _version(dataset))
     )
 
 
@@ -138,7 +138,7 @@ def warn_of_same_people(overlaps: list[Overlap], is_news: bool) -> None:
 
 def is_small(dataset: Dataset) -> bool:
     """Whether one more pass over its rows costs little: files that are not large."""
-    files = dataset.sources()[0].files
+    files = dataset.home.sources()[0].files
     try:
         return bool(files) and sum(os.stat(path).st_size for path in files) <= MOST_BYTES
     except OSError:
@@ -147,5 +147,5 @@ def is_small(dataset: Dataset) -> bool:
 
 def _version(dataset: Dataset) -> str:
     """Which files it has, how large they are and when they were written."""
-    facts = sorted((path, os.stat(path)) for path in dataset.sources()[0].files)
+    facts = sorted((path, os.stat(path)) for path in dataset.home.sources()[0].files)
     return "\n".join(f"{path} {each.st_size} {each.st_mtime_ns}" for path, each in facts)

@@ -1,6 +1,7 @@
 """The table stays where it is: schemas, expressions, datasets, stability and bounded aggregates.
 
 dataset       a table with its unit, its bound and its public facts; every transformation knows its stability
+linked        several such tables, linked by keys, with one unit
 schema        public facts about columns: categories, ranges, dates
 expressions   predicates and derived columns, typed and total on every engine
 aggregates    the only things that leave an engine, each with its exact sensitivities
@@ -21,6 +22,7 @@ from farthing.data.dataset import Dataset, Parts, dataset
 from farthing.data.engines.duckdb import connection
 from farthing.data.engines.postgres import postgres_table
 from farthing.data.engines.spark import spark_table
+from farthing.data.linked_tables import LinkedTables, TableFacts, linked, table
 from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
 from farthing.data.stability import Link, Sensitivity, Stability
 from farthing.data.steward_check import Check, check
@@ -37,6 +39,7 @@ __all__ = [
     "Histogram",
     "Integers",
     "Link",
+    "LinkedTables",
     "Moments",
     "OrderCounts",
     "Parts",
@@ -46,9 +49,12 @@ __all__ = [
     "SoftPartition",
     "Stability",
     "Sum",
+    "TableFacts",
     "check",
     "connection",
     "dataset",
+    "linked",
     "postgres_table",
     "spark_table",
+    "table",
 ]

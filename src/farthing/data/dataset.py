@@ -126,9 +126,15 @@ class Dataset:
         return self._base.unit
 
     @property
+    def home(self) -> Dataset:
+        """The table that names the units, with nothing done to it; this one's own unless several are linked."""
+        base = self._base.home
+        return Dataset(base, (), base.schema)
+
+    @property
     def source_columns(self) -> tuple[str, ...]:
-        """The names of all columns of the source, declared or not."""
-        source = self._base.source
+        """The names of all columns of the table that names the units, declared or not."""
+        source = self._base.home.source
         return (*source.columns, *source.left_out)
 
     @property
@@ -145,7 +151,7 @@ class Dataset:
     def rows(self) -> int | None:
         """The number of rows where it is public and no step changes it."""
         fixed = all(not step.drops and not isinstance(step, Union) for step in self._steps)
-        fixed = fixed and self._base.earliest is None and self._base.during is None
+        fixed = fixed and not self._base.facts
         return self._base.rows if fixed else None
 
     @property
@@ -179,15 +185,13 @@ class Dataset:
     @property
     def steps_done(self) -> list[Any]:
         """What was done to the rows of the source, and which of them are read at all, as plain data."""
-        base = self._base
-        kept = [] if base.earliest is None else [[base.earliest[0], base.earliest[1].isoformat()]]
-        kept += [] if base.during is None else [[base.during[0], *base.during[1].names, "during"]]
-        return [[definition_of(step) for step in self._steps], self._group, str(self._probability), *kept]
+        done = [definition_of(step) for step in self._steps]
+        return [done, self._group, str(self._probability), *self._base.facts]
 
     @property
     def is_untransformed(self) -> bool:
         """Whether nothing was done to the rows of the source."""
-        return not self._steps and self._base.earliest is None and self._base.during is None
+        return not self._steps and not self._base.facts
 
     def stability(self) -> Stability:
         """How far the rows of one unit can reach after every transformation.
@@ -542,14 +546,15 @@ class Dataset:
     def period(self) -> tuple[str, Periods] | None:
         """The column of dates and the one period whose rows alone are read; None where others may be, too."""
         second = any(isinstance(step, Union | JoinOnUnit) for step in self._steps)
-        return None if second else self._base.during
+        return None if second or len(self._base.sources) > 1 else self._base.during
 
     def _refuse_changed(self, column: str) -> None:
         """Refuse a column of dates that is not the table's own."""
         joined = [set(step.other.schema) for step in self._steps if isinstance(step, JoinOnUnit)]
         made = [set(step.schema(self.schema)) for step in self._steps if isinstance(step, PerUnit)]
         changed = any(column in names for names in (*map(changes_of, self._steps), *joined, *made))
-        if column not in self._base.declared or column in self._base.lists or changed:
+        own = self._base.own
+        if column not in own.declared or column in own.lists or changed:
             raise InvalidValue("column", column, "must be a column of the table itself, which no step has changed")
         if any(isinstance(step, Union) for step in self._steps):
             raise InvalidValue("dataset", self.name, "must be one table", "take a union of what has no dates yet")
@@ -581,8 +586,9 @@ class Dataset:
         """Another dataset on the unit, or a public table on columns whose values stand there once.
 
         Args:
-            other: A `Dataset`, of which each row meets the rows of the same unit; or a public table (a frame, an Arrow
-                table, a list of dictionaries), of which the other columns are looked up.
+            other: A `Dataset`, of which each row meets the rows of the same unit; the name of a table that this one is
+                linked to by keys (`farthing.linked`); or a public table (a frame, an Arrow table, a list of
+                dictionaries), of which the other columns are looked up.
             on: The columns by which a public table is looked up; left out for a dataset.
             how: "inner" drops rows without a match, "left" keeps them with missing cells.
             **schema: The domains of a public table's columns, where they cannot be read from it.
@@ -600,6 +606,8 @@ class Dataset:
         """
         if how not in ("inner", "left"):
             raise InvalidValue("how", how, "must be inner or left")
+        if isinstance(other, str) and on is None and not schema:
+            return self._join_linked(other, keep=how == "left")
         if not isinstance(other, Dataset):
             return self._then(lookup(other, on, self.schema, keep=how == "left", declared=schema))
         if on is not None or schema:
@@ -611,6 +619,18 @@ class Dataset:
         if both:
             raise InvalidValue("other", both, "must not have columns of the same name", "use select or derive")
         return self._then(JoinOnUnit(other, keep=how == "left"))
+
+    def _join_linked(self, name: str, *, keep: bool) -> Dataset:
+        """The columns of a table that this one's rows lead to; else each row beside each that its unit has there."""
+        base = self._base.joined(name, keep)
+        if base is None:
+            other = self._base.beside(name)
+            return self.join(Dataset(other, (), other.schema), how="left" if keep else "inner")
+        if self._steps:
+            first = self._steps[0].link(1).title
+            way_out = f"write .join({name!r}) before {first!r}"
+            raise InvalidValue("other", name, "must be joined before other steps, because its key is not kept", way_out)
+        return replace(self, _base=base, schema=base.schema)
 
     def split(self, by: str) -> Parts:
         """Disjoint parts, one for each value of a public column.
@@ -672,7 +692,7 @@ class Dataset:
         >>> people.bin(age=[18, 65]).is_divisible(), people.where("age > 18").is_divisible()
         (True, False)
         """
-        return len(self._cut) == len(self._steps)
+        return len(self._cut) == len(self._steps) and self._base.own is self._base
 
     def is_within(self, by: str, value: str) -> bool:
         """Whether every row of it is in one part of `split`.
@@ -690,7 +710,8 @@ class Dataset:
         >>> [each.is_within("sex", "F") for each in (women, women.where("sex = 'M'"), people.where("sex <> 'M'"))]
         [True, True, False]
         """
-        if self.is_divisible() or any(isinstance(step, Union | JoinOnUnit) for step in self._steps):
+        second = any(isinstance(step, Union | JoinOnUnit) for step in self._steps)
+        if self.is_divisible() or second or self._base.own is not self._base:
             return False  # a second table may be the whole of the first
         schema = self._base.schema
         for step in self._cut:
@@ -806,10 +827,14 @@ class Dataset:
         """Every private table that is read: its own, and those of the datasets that were joined or added; each once."""
         others = [step.other for step in self._steps if isinstance(step, Union | JoinOnUnit)]
         kept: list[Source] = []
-        for source in (self._base.source, *(each for other in others for each in other.sources())):
+        for source in (*self._base.sources, *(each for other in others for each in other.sources())):
             if not any(each is source or _is_same_frame(each, source) for each in kept):
                 kept.append(source)
         return kept
+
+    def linked_sources(self) -> tuple[Source, ...]:
+        """Every table that keys link to this one, read or not, its own included: all hold rows of the same units."""
+        return self._base.linked_sources
 
     def table(self, run: Run) -> Any:
         """The Ibis table after all steps.
@@ -877,18 +902,7 @@ class Dataset:
         return [name for name in self._base.lists if name not in exploded]
 
     def _links(self) -> tuple[Link, ...]:
-        most = self._base.max_rows
-        if self.unit:
-            rows = "1 row of a unit is" if most == 1 else f"{most} rows of a unit are"
-            first = self._base.earliest
-            how = "chosen at random" if first is None else f"the earliest by {first[0]} from {first[1]} on"
-            own = f"keep {most}" if first is None else f"keep {most} by {first[0]} from {first[1]}"
-            links: tuple[Link, ...] = (Link(self.name, own, most, f"at most {rows} kept, {how}"),)
-        else:
-            links = (Link(self.name, "1", 1, "a unit is one row"),)
-        if self._base.during is not None:
-            column, periods = self._base.during
-            links = (replace(links[0], own=f"{links[0].own} in {periods.names[0]} by {column}"),)
+        links = self._base.links
         for step in self._steps:
             links = (*links, step.link(links[-1].rows))
         return links
@@ -905,20 +919,7 @@ class Dataset:
     def _refuse_unlike(self, other: Dataset, what: str) -> None:
         if not isinstance(other, Dataset):
             raise InvalidValue("other", type(other), f"must be a dataset to {what}")
-        mine, theirs = self._base, other._base
-        for name, left, right in (
-            ("unit", mine.unit, theirs.unit),
-            ("neighbours", mine.neighbours, theirs.neighbours),
-            ("group_privacy", self._group, other._group),
-        ):
-            if left != right:
-                way_out = f"declare the other one with the same {name}"
-                raise InvalidValue(name, right, f"must be the same in both datasets, here {left!r}", way_out)
-        if mine.source.engine is not theirs.source.engine:
-            raise InvalidValue("other", other.name, "must be in the same engine", "move one of the two tables")
-        for name, left, right in zip(self.unit, mine.unit_types, theirs.unit_types, strict=True):
-            if left != right:  # an engine that casts one to the other may fail at a row
-                raise InvalidValue("unit", name, f"must be {left} in both datasets, not {right}", "convert one")
+        self._base.refuse_unlike(other._base, {"group_privacy": (self._group, other._group)})
         self._refuse_sampled(what)
         other._refuse_sampled(what)
 

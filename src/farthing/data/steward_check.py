@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from farthing.data.column_types import typed
 from farthing.data.csv_files import Layout, ragged
 from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import rows_of
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
-from farthing.data.unit_rows import Base, typed
+from farthing.data.unit_rows import Base
 
 NOT_PRIVATE = (
     "NOT PRIVATE: a look at the rows themselves, for those who may see them. None of it enters a plan or a release."
@@ -175,8 +176,9 @@ def check(dataset: Dataset) -> Check:
     )
     if any(file.fault is not None for file in files):
         return Check(dataset.name, None, files)
-    base.source.prepare()
-    rows, columns = _columns(base)
+    for source in base.sources:
+        source.prepare()
+    rows, columns = _columns(base.own)
     return Check(dataset.name, rows, files, _unit(base, rows) if base.unit else None, columns, base.lists)
 
 

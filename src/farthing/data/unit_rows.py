@@ -27,212 +27,27 @@ the usual assumption that
 the keyed hash looks random, the units are kept independently, each with probability floor(p 2^256) / 2^256 <= p,
 which is never above the `probability` that is priced. Rows without a unit are distinguished by a token the engine makes
 for each (a UUID): tokens need to be different, not secret, because the key is.
-
-Whether a column can hold its domain is decided from its type alone, when the dataset is made, so a wrong type never
-becomes an error that depends on a row (`refuse_wrong_type`). How a cell is read from then on stands in
-`farthing.data.expressions.ibis_compiler`.
 """
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
 
+from farthing.data.column_types import refuse_wrong_type, type_text, typed
 from farthing.data.engines.engine import Engine
 from farthing.data.expressions import read_column
 from farthing.data.expressions.ibis_compiler import literal
-from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
+from farthing.data.schema import Schema
 from farthing.data.sources import Source, open_source
-from farthing.data.stability import NEIGHBOURS
+from farthing.data.stability import NEIGHBOURS, Link
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 from farthing.privacy.periods import Periods
-
-EXACT_IN_A_DOUBLE = 2**53
-_TO_DATES = " to dates, or to timestamps without a time zone (the zone decides which day it was)"
-MOST_DIGITS = 38  # of a decimal, on the engines that have a limit
-
-
-def refuse_wrong_type(name: str, kind: Any, domain: Domain, *, text_file: bool) -> None:
-    """Refuse a column whose type cannot hold its domain; `kind` is the Ibis type."""
-    if text_file:
-        _refuse_inexact(name, domain, "a CSV file")
-        return
-    if kind.is_array():  # its elements are read after `explode`
-        kind = kind.value_type
-    if isinstance(domain, Integers | Reals):
-        spelled = isinstance(domain, Reals) and bool(domain.decimal) and kind.is_string()
-        fits = spelled or (kind.is_numeric() and not kind.is_boolean())
-        types = "numbers, or of text with decimal declared"
-    elif isinstance(domain, Dates):
-        fits = kind.is_date() or kind.is_string() or (kind.is_timestamp() and kind.timezone is None)
-        types = "dates, timestamps without a time zone, or text such as 2024-12-31"
-    elif isinstance(domain, Flags):
-        fits, types = _can_be_flags(kind), "true/false values, 0 and 1, or text"
-    else:
-        fits, types = _holds(kind, domain)
-    if not fits:
-        zoned = kind.is_timestamp() and kind.timezone is not None
-        actual = f"timestamps with a time zone ({kind})" if zoned else _type_text(kind)
-        raise InvalidValue(
-            f"schema[{name!r}]",
-            _in_words(domain),
-            f"needs a column of {types}, and this one holds {actual}",
-            f"declare what the column holds, or convert it in the source{_TO_DATES if zoned else ''}",
-        )
-    if kind.is_decimal() and kind.scale is not None:
-        _refuse_undecimal(name, kind, domain)
-    if kind.is_floating() or kind.is_decimal():
-        _refuse_inexact(name, domain, f"a column of type {kind}")
-
-
-def _type_text(kind: Any) -> str:
-    """A column's type; one that Ibis does not know, such as a domain of PostgreSQL, by the name that its engine has."""
-    own = getattr(kind, "raw_type", None)
-    return str(kind) if own is None else own.sql(dialect="postgres")
-
-
-def _in_words(domain: Domain) -> str:
-    """What was declared, in the words of Python and of study.toml alike."""
-    if isinstance(domain, Categories):
-        few = ", ".join(map(str, domain.values[:4]))
-        return f"categories {few}{', ...' if len(domain.values) > 4 else ''}"
-    if isinstance(domain, Flags):
-        return "flags"
-    called = {Integers: "whole numbers", Reals: "real numbers", Dates: "dates"}[type(domain)]
-    return f"{called} from {domain.lower} to {domain.upper}"
-
-
-def typed(column: Any, domain: Domain, engine: Engine, *, csv: bool = False) -> Any:
-    """A column in the type of its domain: text is read, 0 and 1 are flags; what spells no such value is missing.
-
-    The same on every engine, and the same for a CSV file as for text that is stored otherwise.
-    """
-    import ibis
-
-    kind = column.type()
-    labels = isinstance(domain, Categories) and isinstance(domain.values[0], str)
-    flags = isinstance(domain, Flags) or (isinstance(domain, Categories) and isinstance(domain.values[0], bool))
-    if flags and kind.is_numeric() and not kind.is_boolean():
-        return ibis.cases((column == 1, ibis.literal(True)), (column == 0, ibis.literal(False)))
-    if not kind.is_string():
-        return column
-    if isinstance(domain, Categories) and labels:
-        if not (domain.trim or domain.lowered):
-            return column
-        longest = max(len(str(value).encode()) for value in domain.values)
-        return _tidy(_short(column, 2 * longest + _MOST_BLANKS, engine, csv), domain)
-    # Stripped first, and not only for the spaces: DuckDB moves a bare cast into its CSV reader, which then drops the
-    # whole line instead of the cell.
-    text = _short(column, _LONGEST_SPELLING, engine, csv).strip()
-    if isinstance(domain, Dates):
-        return _date(text, engine)
-    if flags:
-        word = text.lower()
-        return ibis.cases((word.isin(_TRUE), ibis.literal(True)), (word.isin(_FALSE), ibis.literal(False)))
-    if isinstance(domain, Reals) and domain.decimal == ",":
-        text = text.translate(",.", ".x")  # a point is no comma: 1.234 might be meant as a thousand
-    return _number(text, engine)
-
-
-_TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
-_MOST_BLANKS = 1000  # bytes around a category
-_LONGEST_SPELLING = 100  # bytes of a number, a date or a flag
-_SPELLED_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,2})?$"
-_SPELLED_DATE = "^[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}([T ]|$)"
-
-
-def _short(column: Any, longest: int, engine: Engine, csv: bool) -> Any:
-    """Text without a collation of its own, and of a size that is safe to work on; longer cells are missing."""
-    import ibis
-
-    short = ibis.cases((engine.octets(column) <= longest, column))
-    return short if csv else engine.text_of_key(engine.key(short))
-
-
-def _tidy(text: Any, domain: Categories) -> Any:
-    if domain.trim:
-        text = text.strip()
-    if domain.lowered:
-        # Letters of the list alone: a cell with another one is none of its categories, and engines agree on these.
-        letters = sorted(set("".join(map(str, domain.values))))
-        pairs = [(large, small) for small in letters for large in {small.upper(), small.title()} - {small}]
-        pairs = [(large, small) for large, small in pairs if len(large) == 1]
-        if pairs:
-            text = text.translate(*("".join(side) for side in zip(*pairs, strict=True)))
-    return text
-
-
-def _number(text: Any, engine: Engine) -> Any:
-    import ibis
-
-    if engine.name == "duckdb":
-        return ibis.cases((~text.contains("_"), text)).try_cast("float64")  # which reads 1_000 as a thousand
-    return ibis.cases((text.re_search(_SPELLED_NUMBER), text)).cast("float64")
-
-
-def _date(text: Any, engine: Engine) -> Any:
-    """The day that ISO 8601 spells at the beginning of a text; 2023-02-30 is none."""
-    import ibis
-
-    text = ibis.cases((text.re_search(_SPELLED_DATE) & (text.substr(0, 4) != "0000"), text.substr(0, 10)))
-    if engine.name == "duckdb":
-        return text.try_cast("date")
-    year, month, day = (text.substr(*place).cast("int64") for place in ((0, 4), (5, 2), (8, 2)))
-    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
-    thirty = month.isin([4, 6, 9, 11])
-    days = ibis.cases((month == 2, ibis.cases((leap, 29), else_=28)), (thirty, 30), else_=31)
-    valid = month.between(1, 12) & day.between(1, days)
-    # Of a day that is none, the first of its year is made, and left out: an engine may fail where it looks too early.
-    real = ibis.date(year, ibis.cases((valid, month), else_=1), ibis.cases((valid, day), else_=1))
-    return ibis.cases((valid, real))
-
-
-def _can_be_flags(kind: Any) -> bool:
-    return bool(kind.is_boolean() or kind.is_numeric() or kind.is_string())
-
-
-def _holds(kind: Any, domain: Categories) -> tuple[bool, str]:
-    first = domain.values[0]
-    if isinstance(first, bool):
-        return _can_be_flags(kind), "true/false values, 0 and 1, or text"
-    if isinstance(first, int):
-        return kind.is_numeric() and not kind.is_boolean(), "numbers"
-    return kind.is_string(), "text"
-
-
-def _refuse_undecimal(name: str, kind: Any, domain: Domain) -> None:
-    """Refuse bounds that do not fit beside the fraction of a decimal: the engine would fail in a query."""
-    room = max(MOST_DIGITS, kind.precision or 0) - kind.scale
-    ends = (domain.lower, domain.upper) if isinstance(domain, Integers | Reals) else ()
-    numbers = ends or [value for value in getattr(domain, "values", ()) if isinstance(value, int)]
-    if isinstance(domain, Flags):
-        numbers = [1]
-    if any(math.ceil(abs(number)) >= 10**room for number in numbers):
-        raise InvalidValue(
-            f"schema[{name!r}]",
-            domain,
-            f"must be numbers that fit {kind}, below 10^{room}",
-            "narrow the bounds, or store it with fewer digits after the point",
-        )
-
-
-def _refuse_inexact(name: str, domain: Domain, where: str) -> None:
-    numbers: tuple[float, ...] = ()
-    if isinstance(domain, Integers):
-        numbers = (domain.lower, domain.upper)
-    elif isinstance(domain, Categories):
-        numbers = tuple(value for value in domain.values if isinstance(value, int))
-    if any(abs(number) > EXACT_IN_A_DOUBLE for number in numbers):
-        raise InvalidValue(
-            f"schema[{name!r}]", domain, f"must stay within 2^53 for {where}", "store it as 64-bit integers"
-        )
-
 
 UNIT = "__farthing_unit_"
 _DRAW = "__farthing_draw"
@@ -344,10 +159,74 @@ class Base:
 
     @property
     def unit_types(self) -> list[str]:
-        """What the columns of the unit hold; neither the width nor the NOT NULL of a column matters."""
-        if self.source.text_file:
-            return ["string"] * len(self.unit)
-        return [str(common_type(self.source.table.schema()[name])) for name in self.unit]
+        """What the columns of the unit hold."""
+        return [self.key_type(name) for name in self.unit]
+
+    @property
+    def own(self) -> Base:
+        """The table itself, without what is read of others."""
+        return self
+
+    @property
+    def home(self) -> Base:
+        """The table that names the units, whose account pays unless another one is named."""
+        return self
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Every table that is read for its rows, its own first."""
+        return (self.source,)
+
+    @property
+    def linked_sources(self) -> tuple[Source, ...]:
+        """Every table that keys link to this one, its own included."""
+        return (self.source,)
+
+    @property
+    def facts(self) -> list[Any]:
+        """What says which rows are read at all, as plain data."""
+        kept: list[Any] = [] if self.earliest is None else [[self.earliest[0], self.earliest[1].isoformat()]]
+        return kept + ([] if self.during is None else [[self.during[0], *self.during[1].names, "during"]])
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """How many rows of one unit there are, and why."""
+        if self.unit:
+            rows = "1 row of a unit is" if self.max_rows == 1 else f"{self.max_rows} rows of a unit are"
+            how, own = "chosen at random", f"keep {self.max_rows}"
+            if self.earliest is not None:
+                column, since = self.earliest
+                how, own = f"the earliest by {column} from {since} on", f"{own} by {column} from {since}"
+            first = Link(self.source.name, own, self.max_rows, f"at most {rows} kept, {how}")
+        else:
+            first = Link(self.source.name, "1", 1, "a unit is one row")
+        if self.during is not None:
+            column, periods = self.during
+            first = replace(first, own=f"{first.own} in {periods.names[0]} by {column}")
+        return (first,)
+
+    def refuse_unlike(self, other: Base, more: Mapping[str, tuple[Any, Any]]) -> None:
+        """Refuse a table of other units, of another engine, or of which `more` facts differ."""
+        facts = {"unit": (self.unit, other.unit), "neighbours": (self.neighbours, other.neighbours), **more}
+        for name, (left, right) in facts.items():
+            if left != right:
+                way_out = f"declare the other one with the same {name}"
+                raise InvalidValue(name, right, f"must be the same in both datasets, here {left!r}", way_out)
+        if self.source.engine is not other.source.engine:
+            raise InvalidValue("other", other.source.name, "must be in the same engine", "move one of the two tables")
+        for name, mine, theirs in zip(self.unit, self.unit_types, other.unit_types, strict=True):
+            if mine != theirs:  # an engine that casts one to the other may fail at a row
+                raise InvalidValue("unit", name, f"must be {mine} in both datasets, not {theirs}", "convert one")
+
+    def joined(self, name: str, keep: bool) -> Base | None:
+        """The same rows with the columns of another table that they are linked to; None if none of theirs is in it."""
+        raise InvalidValue(
+            "other", name, "must be a dataset or a public table", "only tables of farthing.linked are joined by name"
+        )
+
+    def beside(self, name: str) -> Base:
+        """Another table of the same units, by its name among those that are linked."""
+        raise InvalidValue("other", name, "must be a dataset or a public table")
 
     def table(self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]) -> Any:
         """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains.
@@ -355,23 +234,8 @@ class Base:
         Units become keys and cells are read first of all: what one row holds, however large it is, then weighs as
         much as any other in all that follows. Lists are cut to their `limits` and read after `explode`.
         """
-        import ibis
-
-        raw, engine, lists = self.source.table, self.source.engine, self.lists
+        table = self.rows_with_unit(columns, limits)
         names = unit_columns(len(self.unit))
-
-        def cell(name: str) -> Any:
-            if name in lists:
-                return engine.first(raw[name], limits[name]) if name in limits else raw[name]
-            return self.read(name, raw[name])
-
-        dated = () if self.earliest is None else self.earliest[:1]
-        table = raw.select(
-            **self._keys(),
-            **({} if self.during is None else {_DAY: self._day(self.during[0])}),
-            **({} if names else {_ROW: ibis.literal(1, "int8")}),
-            **{name: cell(name) for name in self.declared if name in columns or name in dated},
-        )
         if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
             table = table.filter(*(table[name].notnull() for name in names))
         if self.during is not None:  # before the bound, which is then one on a unit's rows of this period
@@ -380,19 +244,52 @@ class Base:
         if self.earliest is not None:  # before the bound, so that older rows use none of it up
             column, since = self.earliest
             table = table.filter(table[column] >= literal(since))
-        table = sampled(table, engine, len(names), probability, key)
-        return bounded(table, len(names), self.max_rows, *dated)
+        table = sampled(table, self.source.engine, len(names), probability, key)
+        return bounded(table, len(names), self.max_rows, *self._dated)
+
+    def rows_with_unit(self, columns: Collection[str], limits: Mapping[str, int]) -> Any:
+        """All rows, each with the key of its unit and the wanted cells, read by their domains."""
+        import ibis
+
+        return self.source.table.select(
+            **self._keys(),
+            **({} if self.unit else {_ROW: ibis.literal(1, "int8")}),
+            **self.cells(columns, limits),
+        )
+
+    def cells(self, columns: Collection[str], limits: Mapping[str, int]) -> dict[str, Any]:
+        """The wanted cells of the source, and its day where only a period is read."""
+        raw, engine = self.source.table, self.source.engine
+
+        def cell(name: str) -> Any:
+            if name in self.lists:
+                return engine.first(raw[name], limits[name]) if name in limits else raw[name]
+            return self.read(name, raw[name])
+
+        return {
+            **({} if self.during is None else {_DAY: self._day(self.during[0])}),
+            **{name: cell(name) for name in self.own.declared if name in columns or name in self._dated},
+        }
+
+    @property
+    def _dated(self) -> tuple[str, ...]:
+        return () if self.earliest is None else self.earliest[:1]
 
     def units(self) -> Any:
         """The keys of the units, one row for each row of the table; None for a row that names nobody."""
         return self.source.table.select(**self._keys())
 
+    def key(self, column: str) -> Any:
+        """What stands for a cell in comparisons of units and of keys."""
+        return unit_key(self._plain(column, self.source.table[column]), self.source.engine)
+
+    def key_type(self, column: str) -> str:
+        """What a column of units or keys holds; neither its width nor its NOT NULL matters."""
+        return "string" if self.source.text_file else str(common_type(self.source.table.schema()[column]))
+
     def _keys(self) -> dict[str, Any]:
         names = unit_columns(len(self.unit))
-        return {
-            name: unit_key(self._plain(column, self.source.table[column]), self.source.engine)
-            for name, column in zip(names, self.unit, strict=True)
-        }
+        return {name: self.key(column) for name, column in zip(names, self.unit, strict=True)}
 
     def read(self, name: str, value: Any) -> Any:
         """A cell of a declared column, or an element of its lists, as the domain reads it."""
@@ -420,8 +317,9 @@ def opened_base(
     neighbours: str,
     rows: int | None,
     name: str | None = None,
+    keys: Sequence[str] = (),
 ) -> Base:
-    """Open and check everything that can be checked without reading a row."""
+    """Open and check everything that can be checked without reading a row; `keys` are columns that link tables."""
     declared = Schema.read(schema)
     if neighbours not in NEIGHBOURS:
         raise InvalidValue("neighbours", neighbours, f"must be one of {', '.join(NEIGHBOURS)}")
@@ -429,27 +327,33 @@ def opened_base(
     named = all(isinstance(column, str) for column in units)
     if unit is not None and (not units or not named or len(set(units)) != len(units)):
         raise InvalidValue("unit", unit, "must name one column or several, each once", "leave it out for one row")
-    bound = _checked_max_rows(max_rows, units)
+    bound = checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
-    opened_source = open_source(source, list(dict.fromkeys([*units, *declared])), _checked_name(name))
+    opened_source = open_source(source, list(dict.fromkeys([*units, *keys, *declared])), _checked_name(name))
     for name in declared:
         _refuse_absent(f"schema[{name!r}]", name, opened_source)
     for name in units:
         _refuse_absent("unit", name, opened_source)
-    padded, lists = _checked_types(opened_source, declared, units)
+    for name in keys:
+        _refuse_absent("keys", name, opened_source)
+    padded, lists = _checked_types(
+        opened_source, declared, {**dict.fromkeys(units, "unit"), **dict.fromkeys(keys, "keys")}
+    )
     usable = Schema({name: declared[name] for name in declared if name not in lists})
     return Base(opened_source, units, bound, declared, neighbours, size, padded, usable, lists)
 
 
-def _checked_types(source: Source, declared: Schema, units: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+def _checked_types(
+    source: Source, declared: Schema, units: Mapping[str, str]
+) -> tuple[frozenset[str], tuple[str, ...]]:
     """The padded columns and the lists; refuses types that cannot hold what is declared."""
     kinds = {} if source.text_file else dict(source.table.schema().items())  # a text file has text, and nothing else
     for name in declared:
         refuse_wrong_type(name, kinds.get(name), declared[name], text_file=source.text_file)
     if source.text_file:
         return frozenset(), ()
-    for name in units:
-        _refuse_wrong_unit(name, kinds[name])
+    for name, argument in units.items():
+        _refuse_wrong_unit(argument, name, kinds[name])
     text = any(_is_text(kinds[name]) for name in (*declared, *units))
     padded = source.engine.padded(source.table) if text else frozenset()
     return padded, tuple(name for name in declared if kinds[name].is_array())
@@ -465,7 +369,8 @@ def _checked_name(name: str | None) -> str | None:
     return name
 
 
-def _checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
+def checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
+    """How many rows of a unit are kept, as it was declared."""
     if not units:
         if max_rows not in (None, 1):
             raise InvalidValue("max_rows", max_rows, "must be 1 when the unit is one row", "name the unit's column")
@@ -496,12 +401,12 @@ def _refuse_absent(argument: str, name: str, source: Source) -> None:
         raise InvalidValue(argument, name, "is not a column of the source", hint)
 
 
-def _refuse_wrong_unit(name: str, kind: Any) -> None:
+def _refuse_wrong_unit(argument: str, name: str, kind: Any) -> None:
     named = kind.is_integer() or kind.is_string() or kind.is_uuid() or kind.is_date() or kind.is_boolean()
     if not named:
         raise InvalidValue(
-            "unit",
+            argument,
             name,
-            f"must be a column of whole numbers, text, UUIDs or dates, not {_type_text(kind)}",
+            f"must be a column of whole numbers, text, UUIDs or dates, not {type_text(kind)}",
             "convert it in the source: equal people must have equal values",
         )

@@ -57,9 +57,10 @@ class UnitSketch:
     @classmethod
     def of(cls, dataset: Dataset, progress: Progress | None = None) -> UnitSketch:
         """The sketch of the table that a dataset was made of, before any of its steps, in one pass over its rows."""
-        with apart(dataset._base.source) as source:
+        home = dataset.home  # of linked tables, the one that names the units
+        with apart(home._base.source) as source:
             source.prepare()
-            return cls._of_source(dataset, source, progress)
+            return cls._of_source(home, source, progress)
 
     @classmethod
     def _of_source(cls, dataset: Dataset, source: Source, progress: Progress | None) -> UnitSketch:

@@ -1,0 +1,294 @@
+"""Rows of one table among several that keys link: whose they are, and the rows of other tables that they lead to.
+
+    persons(person_id, born)          the unit is persons.person_id
+    visits(visit_id, person_id, ward) visits.person_id leads to persons.person_id
+    drugs(visit_id, drug)             drugs.visit_id leads to visits.visit_id
+
+A visit names its person itself. A drug does not: it belongs to the person of its visit. Keys are compared as units are,
+by their bytes (`unit_rows.unit_key`), and a key that is missing leads nowhere.
+
+What keeps one person's rows from reaching another's, whatever the tables hold:
+
+    a key that leads to two units     the row belongs to both, so it is left out, and so is what leads to it
+    a key that leads nowhere          the row belongs to nobody, and is left out
+    two rows with one key             one of them is used, at random; both are of one unit, by the first rule
+    a unit that its table lacks       is a unit all the same; an inner join with that table drops its rows
+
+`rows_of_one_unit` says what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from farthing.data.engines.engine import Engine
+from farthing.data.schema import Schema, refuse_alike
+from farthing.data.sources import Source
+from farthing.data.stability import Link
+from farthing.data.unit_rows import Base, bounded, unit_columns
+from farthing.errors import InvalidValue
+
+(UNIT,) = unit_columns(1)
+_SHARED = "__farthing_shared"  # 1 where a row leads to several units
+_UP = "__farthing_up"  # the key by which a row names another
+_KEY = "__farthing_key"  # the key by which it is named
+_MATCH = "__farthing_match"
+_DRAW = "__farthing_draw"
+_RANK = "__farthing_rank"
+_LEAST, _MOST = "__farthing_least", "__farthing_most"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column that names a row of another table, by what stands in `target` there."""
+
+    column: str
+    parent: str
+    target: str
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Several tables of the same units, each but the one that names the units with a key to another."""
+
+    members: Mapping[str, Base]
+    keys: Mapping[str, Key]
+    unit_table: str
+    unit_column: str
+    max_rows: Mapping[str, int]
+    neighbours: str
+
+    def above(self, name: str) -> list[str]:
+        """The tables that one leads to, the nearest first."""
+        path = []
+        while name in self.keys:
+            name = self.keys[name].parent
+            path.append(name)
+        return path
+
+    def names_unit(self, name: str) -> bool:
+        """Whether a row says by itself whose it is."""
+        key = self.keys.get(name)
+        return key is None or (key.parent, key.target) == (self.unit_table, self.unit_column)
+
+    def base(self, name: str) -> LinkedBase:
+        """One of the tables, with the unit of all of them."""
+        own = self.members[name]
+        return LinkedBase(
+            own.source, (self.unit_column,), self.max_rows[name], own.declared, self.neighbours, None,
+            own.padded, own.schema, own.lists, tables=self, place=name,
+        )  # fmt: skip
+
+    @property
+    def definition(self) -> list[Any]:
+        """All that was declared about them, as plain data."""
+        keys = sorted([name, key.column, key.parent, key.target] for name, key in self.keys.items())
+        members = sorted(
+            [
+                name,
+                base.source.declared,
+                self.max_rows[name],
+                sorted([c, repr(base.declared[c])] for c in base.declared),
+            ]
+            for name, base in self.members.items()
+        )
+        return [self.unit_table, self.unit_column, keys, members]
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedBase(Base):
+    """One table of several, whose rows belong to the units of all."""
+
+    tables: Tables = field(kw_only=True)
+    place: str = field(kw_only=True)
+    joins: tuple[tuple[str, bool], ...] = ()  # tables above it, each with whether rows without one there are kept
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # what comes from a table above, by its name
+
+    @property
+    def own(self) -> Base:
+        return self.tables.members[self.place]
+
+    @property
+    def home(self) -> Base:
+        return self.tables.base(self.tables.unit_table)
+
+    @property
+    def unit_types(self) -> list[str]:
+        return [self.tables.members[self.tables.unit_table].key_type(self.tables.unit_column)]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Its own, those that say whose rows they are, and those that are joined."""
+        read, name = [self.place], self.place
+        while not self.tables.names_unit(name):
+            name = self.tables.keys[name].parent
+            read.append(name)
+        read += [each for each, _ in self.joins]
+        return tuple(self.tables.members[each].source for each in dict.fromkeys(read))
+
+    @property
+    def linked_sources(self) -> tuple[Source, ...]:
+        return tuple(base.source for base in self.tables.members.values())
+
+    @property
+    def facts(self) -> list[Any]:
+        joins = [[name, keep] for name, keep in self.joins]
+        return [*super().facts, ["linked", self.place, self.tables.definition, joins]]
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        (first,) = super().links
+        if not self.tables.names_unit(self.place):
+            key = self.tables.keys[self.place]
+            first = replace(first, why=f"{first.why}; {key.column} says whose they are, through {key.parent}")
+        more = []
+        for name, keep in self.joins:
+            why = "a row leads to 1 row there at most, of the same unit"
+            lacking = "a row without one has missing cells" if keep else "a row without one leaves"
+            why = f"{why}; {lacking}" if self._by_unit(name) else why
+            more.append(Link(f"join {name}", "x 1", first.rows, why))
+        return (first, *more)
+
+    def joined(self, name: str, keep: bool) -> LinkedBase | None:
+        self._refuse_unknown(name)
+        if name == self.place or name in dict(self.joins):
+            raise InvalidValue("other", name, "must be another table, which was not joined yet")
+        if name not in self.tables.above(self.place):
+            return None
+        above = self.tables.members[name]
+        taken, brought = {*self.declared}, {}
+        for column in above.schema:  # lists are read by the table that has them
+            called = f"{name}_{column}" if column in taken else column
+            if called in taken:
+                raise InvalidValue("other", name, f"has a column {column!r}, and {called!r} is taken", "rename one")
+            taken.add(called)
+            brought[called] = (name, column)
+        new = {called: above.schema[column] for called, (_, column) in brought.items()}
+        refuse_alike([*self.declared, *new])
+        return replace(
+            self,
+            declared=Schema({**self.declared.columns, **new}),
+            schema=Schema({**self.schema.columns, **new}),
+            joins=(*self.joins, (name, keep)),
+            columns={**self.columns, **brought},
+        )
+
+    def beside(self, name: str) -> Base:
+        self._refuse_unknown(name)
+        return self.tables.base(name)
+
+    def table(self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]) -> Any:
+        """The rows, with those of the table that names the units beside them: after the bound, because then fewer."""
+        rows = super().table(columns, probability, key, limits)
+        for name, keep in self.joins:
+            if not self._by_unit(name):
+                continue
+            cells = self._cells_above(name, {*columns, *self._dated})
+            if not cells and keep:
+                continue
+            above = self.tables.members[name]
+            people = above.source.table.select(**{UNIT: above.key(self.tables.unit_column)}, **cells)
+            one = bounded(people.filter(people[UNIT].notnull()), 1, 1)
+            one = one.select(**{_MATCH: one[UNIT]}, **{cell: one[cell] for cell in cells})
+            rows = rows.join(one, rows[UNIT] == one[_MATCH], how="left" if keep else "inner").drop(_MATCH)
+        return rows
+
+    def rows_with_unit(self, columns: Collection[str], limits: Mapping[str, int]) -> Any:
+        """All rows of the table that belong to one unit, with their cells and those that come with its parents."""
+        rows = self._resolved(self.place, self.cells(columns, limits), {*columns, *self._dated})
+        return rows_of_one_unit(rows)
+
+    def units(self) -> Any:
+        return self.rows_with_unit((), {}).select(UNIT)
+
+    def _by_unit(self, name: str) -> bool:
+        """Whether a table is joined by the unit itself, which every row has."""
+        below = [each for each, key in self.tables.keys.items() if key.parent == name]
+        path = [self.place, *self.tables.above(self.place)]
+        return name == self.tables.unit_table and all(self.tables.names_unit(each) for each in below if each in path)
+
+    def _cells_above(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
+        """The wanted cells of a table above, as its own domains read them."""
+        above = self.tables.members[name]
+        return {
+            called: above.read(column, above.source.table[column])
+            for called, (table, column) in self.columns.items()
+            if table == name and called in wanted
+        }
+
+    def _resolved(self, name: str, cells: Mapping[str, Any], wanted: Collection[str]) -> Any:
+        """The rows of a table with the unit that they lead to, and a mark where they lead to several."""
+        import ibis
+
+        member, none = self.tables.members[name], ibis.literal(0, "int8")
+        raw, key = member.source.table, self.tables.keys.get(name)
+        if key is None or self.tables.names_unit(name):
+            unit = member.key(self.tables.unit_column if key is None else key.column)
+            return raw.select(**{UNIT: unit, _SHARED: none}, **cells)
+        above = self.tables.members[key.parent]
+        more = self._cells_above(key.parent, wanted)
+        parents = self._resolved(key.parent, {_KEY: above.key(key.target), **more}, wanted)
+        one = one_of_each_key(parents.filter(parents[_KEY].notnull(), parents[UNIT].notnull()), above.source.engine)
+        rows = raw.select(**{_UP: member.key(key.column)}, **cells)
+        joined = rows.inner_join(one, rows[_UP] == one[_MATCH])
+        return joined.drop(_UP, _MATCH)
+
+    def _refuse_unknown(self, name: str) -> None:
+        if name not in self.tables.members:
+            known = ", ".join(self.tables.members)
+            raise InvalidValue("other", name, "is not one of the linked tables", f"there are: {known}")
+
+
+def one_of_each_key(rows: Any, engine: Engine) -> Any:
+    """One row for each value of the key, at random, with a mark where rows with that value are of several units."""
+    import ibis
+
+    named = rows[UNIT]
+    if engine.name == "postgres" and not (named.type().is_integer() or named.type().is_date()):
+        # It has no least of bytes, UUIDs and flags before version 18; of digits it has.
+        named = engine.hexadecimal(named) if named.type().is_binary() else named.cast("string")
+    cells = [name for name in rows.columns if name not in (UNIT, _SHARED, _KEY)]
+    if not cells and named is rows[UNIT]:
+        one = rows.aggregate(
+            by=[_KEY], **{_LEAST: named.min(), _MOST: named.max(), _SHARED: rows[_SHARED].max()}
+        ).mutate(**{UNIT: ibis._[_LEAST]})
+    else:
+        # Columns of their own first, since an engine may refuse random() inside a window.
+        drawn = rows.mutate(**{_DRAW: ibis.random(), _LEAST: named, _MOST: named})
+        one = drawn.mutate(
+            **{
+                _RANK: ibis.row_number().over(group_by=_KEY, order_by=_DRAW),
+                _LEAST: drawn[_LEAST].min().over(group_by=_KEY),
+                _MOST: drawn[_MOST].max().over(group_by=_KEY),
+                _SHARED: drawn[_SHARED].max().over(group_by=_KEY),
+            }
+        )
+        one = one.filter(one[_RANK] == 0)
+    several = ibis.cases((one[_LEAST] != one[_MOST], ibis.literal(1, "int8")), else_=one[_SHARED])
+    return one.select(**{_MATCH: one[_KEY], UNIT: one[UNIT], _SHARED: several}, **{c: one[c] for c in cells})
+
+
+def rows_of_one_unit(rows: Any) -> Any:
+    """The rows that lead to one unit and to no other, after which adding or removing a unit moves its own rows alone.
+
+    Statement:
+        Let a row lead to a unit if it names it, or names a row that leads to it; the rows of a unit are all rows, in
+        all tables, that lead to it. Taking the rows of unit u away changes no row that is kept for another unit, nor
+        the rows above it that it may be joined to. So neighbours differ, after at most m rows of each unit are kept, in
+        at most m rows, each beside one row at most of every table above.
+    Source: Let row r be kept for v, so that it leads to v alone, and every row that r leads to does, too. None of them
+        leads to u, so all are still there without u, and nothing else can have come: r is kept for v. Conversely, a row
+        that is kept for v without u was not taken away, so it does not lead to u, nor do the rows it leads to; these
+        are the same with u.
+    Assumes: nothing about the tables; keys may be repeated, missing, or used by several units. What it takes for the
+        rows of a person: where two people are given one key, the rows behind it are both theirs, come and go with
+        either of them, and are left out. No rule could hold for every reading of such rows: with them, n visits that
+        u shares with n others may be theirs or u's, and the tables are the same.
+    Direction: exact; only rows of u move.
+    Checked by: tests/contracts/test_linked_neighbours.py
+    """
+    owned = rows.filter(rows[_SHARED] == 0)
+    return owned.drop(_SHARED)

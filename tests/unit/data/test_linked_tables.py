@@ -1,0 +1,198 @@
+"""What `linked` accepts and refuses, what it says of stability, and who pays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import farthing as ft
+from farthing.data import Count, LinkedTables, TableFacts, check
+from farthing.errors import InvalidValue
+
+KEYS = {"visits.person_id": "persons.person_id", "drugs.visit_id": "visits.visit_id"}
+ROWS = {
+    "persons": {"person_id": [1, 2, 3], "sex": ["F", "M", "F"]},
+    "visits": {"visit_id": [10, 11, 12, 13], "person_id": [1, 1, 2, 9], "ward": ["A", "B", "A", "A"]},
+    "drugs": {"visit_id": [10, 10, 12, 13, 99], "drug": ["x", "y", "x", "y", "x"], "ward": ["A", "A", "B", "A", "A"]},
+}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "persons": {"sex": ["F", "M"]},
+    "visits": {"ward": ["A", "B"]},
+    "drugs": {"drug": ["x", "y"], "ward": ["A", "B"]},
+}
+
+
+def hospital(**changes: Any) -> LinkedTables:
+    tables = {name: ft.table(pa.table(ROWS[name]), schema=SCHEMAS[name]) for name in ROWS}
+    facts: dict[str, Any] = {
+        **tables, "unit": "persons.person_id", "keys": KEYS, "max_rows": {"visits": 5, "drugs": 3}, **changes
+    }  # fmt: skip
+    return ft.linked(**{name: value for name, value in facts.items() if value is not None})
+
+
+def number(rows: Any) -> int:
+    return int(rows.exact({"n": Count()})["n"])
+
+
+def test_each_table_has_the_rows_that_lead_to_a_unit() -> None:
+    tables = hospital()
+    assert list(tables) == ["persons", "visits", "drugs"]
+    assert {name: number(rows) for name, rows in tables.items()} == {"persons": 3, "visits": 4, "drugs": 4}
+    assert {name: rows.rows_per_unit for name, rows in tables.items()} == {"persons": 1, "visits": 5, "drugs": 3}
+    assert all(rows.unit == ("person_id",) for rows in tables.values())
+
+
+def test_a_unit_that_its_table_lacks_leaves_with_an_inner_join_only() -> None:
+    drugs = hospital()["drugs"]
+    assert number(drugs.join("persons")) == 3
+    assert number(drugs.join("persons", how="left")) == 4
+    assert drugs.join("persons", how="left").exact({"n": Count(by="sex")})["n"].tolist() == [2, 1]
+
+
+def test_a_column_whose_name_is_taken_is_called_by_its_table_too() -> None:
+    drugs = hospital()["drugs"].join("visits")
+    assert list(drugs.schema) == ["drug", "ward", "visits_ward"]
+    assert drugs.exact({"n": Count(by=["ward", "visits_ward"])})["n"].tolist() == [[3, 0], [1, 0]]
+
+
+def test_tables_below_are_joined_on_the_unit_and_multiply() -> None:
+    both = hospital()["persons"].join("visits", how="left")
+    assert (both.rows_per_unit, number(both)) == (5, 4)
+    assert "x 5" in str(both.stability())
+
+
+def test_every_step_of_linked_tables_is_in_the_stability() -> None:
+    text = str(hospital()["drugs"].join("visits").join("persons", how="left").where("sex = 'F'").stability())
+    assert "visit_id says whose they are, through visits" in text
+    assert "V1  join visits" in text and "V2  join persons" in text and "V3  where" in text
+    assert text.endswith("neighbours differ in at most 3 rows")
+
+
+def test_the_number_of_rows_of_a_unit_is_bounded_through_the_keys() -> None:
+    tables = hospital(max_rows={"visits": 1, "drugs": 1})
+    assert (number(tables["visits"]), number(tables["drugs"]), number(tables["drugs"].join("visits"))) == (3, 3, 3)
+
+
+def test_text_keys_are_compared_by_their_bytes() -> None:
+    persons = ft.table(pa.table({"id": ["a", "A"], "sex": ["F", "M"]}), schema=SCHEMAS["persons"])
+    visits = ft.table(pa.table({"who": ["a", "a", "A ", "ä"], "ward": ["A"] * 4}), schema=SCHEMAS["visits"])
+    tables = ft.linked(
+        persons=persons, visits=visits, unit="persons.id", keys={"visits.who": "persons.id"}, max_rows={"visits": 9}
+    )
+    assert tables["visits"].join("persons").exact({"n": Count(by="sex")})["n"].tolist() == [2, 0]
+
+
+def test_the_sample_and_people_of_linked_tables_are_those_of_the_unit() -> None:
+    drugs = hospital()["drugs"]
+    assert number(drugs.per_unit(drugs="count()")) == 3
+    assert drugs.sample(0.5).probability == 0.5
+    assert number(drugs.sample(0.5)) in range(5)
+
+
+def test_the_order_of_joins_and_steps_is_said() -> None:
+    drugs = hospital()["drugs"].where("drug = 'x'")
+    with pytest.raises(InvalidValue, match=r"must be joined before other steps.*write .join\('visits'\) before .where"):
+        drugs.join("visits")
+    with pytest.raises(InvalidValue, match="not one of the linked tables; there are: persons, visits, drugs"):
+        hospital()["drugs"].join("doctors")
+    with pytest.raises(InvalidValue, match="must be another table"):
+        hospital()["drugs"].join("visits").join("visits")
+    with pytest.raises(InvalidValue, match=r"only tables of farthing\.linked"):
+        ft.dataset(pa.table(ROWS["persons"]), schema=SCHEMAS["persons"]).join("visits")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"keys": {**KEYS, "persons.person_id": "drugs.visit_id"}}, "persons -> drugs -> visits -> persons.*cycle"),
+        ({"keys": {"visits.person_id": "visits.visit_id"}}, "visits -> visits.*must not form a cycle"),
+        ({"keys": {"visits.person_id": "persons.person_id"}}, "must lead from 'drugs' to 'persons'"),
+        ({"keys": {**KEYS, "doctors.id": "visits.visit_id"}}, "must begin with a table: persons, visits, drugs"),
+        ({"keys": {**KEYS, "drugs.drug": "visits.ward"}}, "must be the one key of 'drugs'"),
+        ({"keys": {**KEYS, "drugs.visit": "visits.visit_id"} | {"drugs.visit_id": None}}, "must be a table and a col"),
+        ({"keys": ["visits.person_id"]}, "must be a mapping"),
+        ({"unit": "person_id"}, "must be a table and a column"),
+        ({"unit": "persons.peron_id"}, "did you mean 'person_id'"),
+        ({"unit": "people.person_id"}, "must begin with a table"),
+        ({"max_rows": {"visits": 5}}, r"max_rows\['drugs'\]=None: must be given with a unit"),
+        ({"max_rows": {"visits": 5, "drugs": 0}}, r"max_rows\['drugs'\]=0: must be a whole number from 1"),
+        ({"max_rows": {"visit": 5, "drugs": 1}}, "among persons, visits, drugs"),
+        ({"max_rows": 5}, "among persons, visits, drugs"),
+        ({"drugs": pa.table(ROWS["drugs"])}, "drugs.*must be a table; write"),
+        ({"persons": TableFacts(pa.table(ROWS["persons"]), {"sax": ["F"]})}, r"persons.schema\['sax'\].*mean 'sex'"),
+        (
+            {"persons": TableFacts(pa.table({"person_id": ["1"], "sex": ["F"]}), SCHEMAS["persons"])},
+            "visits.person_id: persons.person_id.*must be columns of one type, not int64 and string",
+        ),
+        (
+            {"visits": TableFacts(pa.table({"visit_id": [1.5], "person_id": [1], "ward": ["A"]}), SCHEMAS["visits"])},
+            "visits.keys='visit_id': must be a column of whole numbers",
+        ),
+    ],
+)
+def test_links_that_cannot_be_are_refused_in_words(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        hospital(**changes)
+
+
+def test_linked_tables_are_no_parts_periods_or_plain_tables() -> None:
+    drugs = hospital()["drugs"]
+    assert not drugs.is_divisible() and not drugs.is_untransformed and drugs.rows is None
+    assert drugs.definition != hospital(max_rows={"visits": 4, "drugs": 3})["drugs"].definition
+    assert drugs.definition == hospital()["drugs"].definition
+
+
+def test_the_steward_sees_how_many_rows_lead_to_nobody() -> None:
+    found = check(hospital()["drugs"].join("visits"))
+    assert found.rows == 5 and found.unit is not None and found.unit.without == 1
+    assert [column.name for column in found.columns] == ["drug", "ward"]
+
+
+def files(folder: Path) -> LinkedTables:
+    for name, rows in ROWS.items():
+        pq.write_table(pa.table(rows), folder / f"{name}.parquet")
+    return hospital(**{name: ft.table(folder / f"{name}.parquet", schema=SCHEMAS[name]) for name in ROWS})
+
+
+def test_one_account_pays_for_tables_that_are_linked(tmp_path: Path) -> None:
+    """That of the table which names the units; the others belong to it from then on, read or not."""
+    tables = files(tmp_path)
+    ledger = ft.open_ledger(tmp_path / "ledger.sqlite")
+    study = ft.Study(tables["drugs"], epsilon=1.0, ledger=ledger)
+    study.plan(ft.count(by="drug"), epsilon=0.5).release()
+    assert list(ledger.datasets()) == ["persons.parquet"]
+    for name in ("visits", "persons"):
+        again = ft.Study(tables[name].join("persons") if name == "visits" else tables[name], epsilon=1.0, ledger=ledger)
+        again.plan(ft.count(), epsilon=0.2).release()
+    assert list(ledger.datasets()) == ["persons.parquet"]
+    assert ledger.budget("persons.parquet").spent.upper == pytest.approx(0.9)
+    with pytest.raises(InvalidValue, match=r"must be 'persons.parquet'.*a table belongs to one account"):
+        ft.Study(tables["visits"], epsilon=1.0, ledger=ledger, account="other").plan(ft.count(), epsilon=0.1)
+
+
+def test_every_account_that_has_one_of_the_tables_pays(tmp_path: Path) -> None:
+    tables = files(tmp_path)
+    ledger = ft.open_ledger(tmp_path / "ledger.sqlite")
+    persons = ft.dataset(tmp_path / "persons.parquet", unit="person_id", max_rows=1, schema=SCHEMAS["persons"])
+    ft.Study(persons, epsilon=0.3, ledger=ledger, account="register").register()
+    ft.Study(tables["drugs"], epsilon=0.3, ledger=ledger).plan(ft.count(), epsilon=0.1).release()
+    assert ledger.budget("register").spent.upper == pytest.approx(0.1)
+
+
+def test_all_accounts_pay_or_none(tmp_path: Path) -> None:
+    tables = files(tmp_path)
+    ledger = ft.open_ledger(tmp_path / "ledger.sqlite")
+    facts: dict[str, Any] = {"unit": "person_id", "max_rows": 1}
+    for name, epsilon in (("persons", 0.2), ("visits", 1.0)):
+        rows = ft.dataset(tmp_path / f"{name}.parquet", schema=SCHEMAS[name], **facts)
+        ft.Study(rows, epsilon=epsilon, ledger=ledger, account=name).register()
+    study = ft.Study(tables["visits"].join("persons"), epsilon=1.0, ledger=ledger)
+    study.plan(ft.count(by="sex"), epsilon=0.15).release()
+    assert [ledger.budget(name).spent.upper for name in ("persons", "visits")] == pytest.approx([0.15, 0.15])
+    with pytest.raises(ft.FarthingError, match="persons"):
+        study.plan(ft.count(by="ward"), epsilon=0.5).release()
+    assert [ledger.budget(name).spent.upper for name in ("persons", "visits")] == pytest.approx([0.15, 0.15])
