@@ -49,6 +49,7 @@ TABLE: dict[str, tuple[Callable[[float], Any], Any]] = {
     "SmoothMedian with delta": (lambda e: mechanisms.SmoothMedian(e, 0, 100, delta=1e-6), [1, 5, 2]),
     "SmoothSensitivity": (lambda e: mechanisms.SmoothSensitivity(e, 100), CALM),
     "KeySelection": (lambda e: mechanisms.KeySelection(e, 1e-6), {"a": 3, "b": 500}),
+    "WeightedKeySelection": (lambda e: mechanisms.WeightedKeySelection(e, 1e-6, 3), {"a": 3, "b": 5_000_000}),
 }
 CASES = pytest.mark.parametrize(("make", "value"), TABLE.values(), ids=TABLE.keys())
 

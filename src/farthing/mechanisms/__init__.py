@@ -11,7 +11,7 @@ exponential, noisy_max    choosing: the exponential mechanism, top k, report noi
 quantiles, many_quantiles, counted_quantiles  choosing a quantile, or many at once
 sparse_vector, threshold_session  many questions, few of them above a threshold
 smooth_median, smooth_noise  noise for the data at hand, by smooth sensitivity
-key_selection             which groups exist
+key_selection, weighted_keys  which groups exist
 """
 
 from farthing.mechanisms.additive import DiscreteGaussian, DiscreteLaplace
@@ -26,6 +26,7 @@ from farthing.mechanisms.randomized_response import Estimate, RandomizedResponse
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
 from farthing.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from farthing.mechanisms.threshold_session import Above, Below, ThresholdSession
+from farthing.mechanisms.weighted_keys import WeightedKeySelection
 
 __all__ = [
     "Above",
@@ -49,5 +50,6 @@ __all__ = [
     "SparseVector",
     "ThresholdSession",
     "TopK",
+    "WeightedKeySelection",
     "Winner",
 ]

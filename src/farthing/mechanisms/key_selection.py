@@ -24,10 +24,11 @@ from typing import Any, Final, Literal
 
 import flint
 import numpy as np
+from numpy.typing import NDArray
 
 from farthing.errors import InvalidData, InvalidValue
-from farthing.mechanisms.mechanism import Mechanism
-from farthing.mechanisms.randomness import Source
+from farthing.mechanisms.mechanism import Mechanism, checked_integers
+from farthing.mechanisms.randomness import SYSTEM, Source
 from farthing.mechanisms.samplers.single_draws import Bits, bernoulli, discrete_laplace
 from farthing.numerics.bounds import down, precision
 from farthing.privacy.events import (
@@ -371,6 +372,43 @@ class KeySelection(Mechanism):
         return high
 
     @property
+    def weights(self) -> tuple[int, ...]:
+        """What a unit adds to each of its keys: 1, however many they are."""
+        return (1,) * self.max_keys_per_unit
+
+    def kept(self, counts: Any) -> NDArray[np.bool_]:
+        """Which of many keys are kept: private counts in, decisions out, as `release` makes them.
+
+        Args:
+            counts: The number of distinct units of each key.
+
+        Returns:
+            A flag for each key.
+
+        Raises:
+            InvalidValue: If the rule is another than "optimal".
+            InvalidData: If the counts are not whole numbers.
+
+        >>> KeySelection(1.0, 1e-6).kept([0, 5000]).tolist()
+        [False, True]
+        """
+        return self._kept(counts, SYSTEM)
+
+    def _kept(self, counts: Any, source: Source) -> NDArray[np.bool_]:
+        table = self._distribution
+        if not isinstance(table, tuple):
+            raise InvalidValue("rule", self.rule, "must be optimal to decide many keys at once")
+        places = np.clip(checked_integers(counts, "counts"), 0, len(table) - 1)
+        # A coin is a word of 64 random bits below p 2^64; where they are equal, the rest of p decides by further bits.
+        limits = np.array([min((p * 2**64).__floor__(), 2**64 - 1) for p in table], dtype=np.uint64)[places]
+        words = np.frombuffer(source.take(8 * places.size), dtype="<u8").reshape(places.shape)
+        kept = (words < limits) | (places == len(table) - 1)
+        for place in np.flatnonzero(words == limits):
+            rest = table[places.flat[place]] * 2**64
+            kept.flat[place] = bernoulli(min(rest - int(limits.flat[place]), Fraction(1)), Bits(source))
+        return kept
+
+    @property
     def _distribution(self) -> tuple[Fraction, ...] | KeepDistribution:
         rate = Fraction(self.epsilon) / self.max_keys_per_unit
         share = delta_per_key(self.delta, self.max_keys_per_unit)
@@ -381,7 +419,7 @@ class KeySelection(Mechanism):
         return laplace_threshold(rate, share)
 
     def _answer(self, value: object, source: Source) -> tuple[Hashable, ...] | dict[Hashable, int]:
-        counts = _checked_counts(value)
+        counts = checked_counts(value)
         bits = Bits(source)
         distribution = self._distribution
         selected: dict[Hashable, int] = {}
@@ -393,7 +431,7 @@ class KeySelection(Mechanism):
                 noisy = count + _noise(distribution, bits)
                 if noisy >= distribution.threshold:
                     selected[key] = noisy
-        order = _in_public_order(list(selected), bits)
+        order = in_public_order(list(selected), bits)
         return {key: selected[key] for key in order} if self.with_counts else tuple(order)
 
 
@@ -405,7 +443,7 @@ def _noise(distribution: KeepDistribution, bits: Bits) -> int:
             return noise
 
 
-def _checked_counts(value: object) -> dict[Hashable, int]:
+def checked_counts(value: object) -> dict[Hashable, int]:
     """The counts as Python integers without the zeros; neither a key nor a count is ever shown."""
     if not isinstance(value, Mapping):
         raise InvalidData("counts", f"must be a mapping from key to units, not {type(value).__name__}")
@@ -430,7 +468,7 @@ def _whole_count(count: object) -> int | None:
         return None
 
 
-def _in_public_order(keys: list[Hashable], bits: Bits) -> list[Hashable]:
+def in_public_order(keys: list[Hashable], bits: Bits) -> list[Hashable]:
     """The keys in an order that depends on the set of keys alone, or on nothing at all.
 
     A mapping remembers which row came first. Strings, numbers, dates and tuples of them are sorted; keys of any other
