@@ -87,10 +87,10 @@ def typed(column: Any, domain: Domain, engine: Engine, *, csv: bool = False) -> 
         if not (domain.trim or domain.lowered):
             return column
         longest = max(len(str(value).encode()) for value in domain.values)
-        return _tidy(_short(column, 2 * longest + _MOST_BLANKS, engine, csv), domain)
+        return _tidy(short_text(column, 2 * longest + MOST_BLANKS, engine, csv), domain)
     # Stripped first, and not only for the spaces: DuckDB moves a bare cast into its CSV reader, which then drops the
     # whole line instead of the cell.
-    text = _short(column, _LONGEST_SPELLING, engine, csv).strip()
+    text = short_text(column, _LONGEST_SPELLING, engine, csv).strip()
     if isinstance(domain, Dates):
         return _date(text, engine)
     if flags:
@@ -102,13 +102,13 @@ def typed(column: Any, domain: Domain, engine: Engine, *, csv: bool = False) -> 
 
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
-_MOST_BLANKS = 1000  # bytes around a category
+MOST_BLANKS = 1000  # bytes around a category
 _LONGEST_SPELLING = 100  # bytes of a number, a date or a flag
 _SPELLED_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,2})?$"
 _SPELLED_DATE = "^[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}([T ]|$)"
 
 
-def _short(column: Any, longest: int, engine: Engine, csv: bool) -> Any:
+def short_text(column: Any, longest: int, engine: Engine, csv: bool) -> Any:
     """Text without a collation of its own, and of a size that is safe to work on; longer cells are missing."""
     import ibis
 

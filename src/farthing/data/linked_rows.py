@@ -196,13 +196,14 @@ class LinkedBase(Base):
             rows = rows.join(one, rows[UNIT] == one[_MATCH], how="left" if keep else "inner").drop(_MATCH)
         return rows
 
-    def rows_with_unit(self, columns: Collection[str], limits: Mapping[str, int]) -> Any:
+    def rows_with_unit(self, columns: Collection[str], limits: Mapping[str, int], more: Mapping[str, Any]) -> Any:
         """All rows of the table that belong to one unit, with their cells and those that come with its parents."""
-        rows = self._resolved(self.place, self.cells(columns, limits), {*columns, *self._dated})
+        cells = {**self.cells(columns, limits), **more}
+        rows = self._resolved(self.place, cells, {*columns, *self._dated})
         return rows_of_one_unit(rows)
 
     def units(self) -> Any:
-        return self.rows_with_unit((), {}).select(UNIT)
+        return self.rows_with_unit((), {}, {}).select(UNIT)
 
     def _by_unit(self, name: str) -> bool:
         """Whether a table is joined by the unit itself, which every row has."""

@@ -234,27 +234,35 @@ class Base:
         Units become keys and cells are read first of all: what one row holds, however large it is, then weighs as
         much as any other in all that follows. Lists are cut to their `limits` and read after `explode`.
         """
-        table = self.rows_with_unit(columns, limits)
-        names = unit_columns(len(self.unit))
-        if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
-            table = table.filter(*(table[name].notnull() for name in names))
-        if self.during is not None:  # before the bound, which is then one on a unit's rows of this period
-            start, end = self.during[1].edges
-            table = table.filter(table[_DAY] >= literal(start), table[_DAY] < literal(end)).drop(_DAY)
+        table, names = self.rows_of_units(columns, limits), unit_columns(len(self.unit))
         if self.earliest is not None:  # before the bound, so that older rows use none of it up
             column, since = self.earliest
             table = table.filter(table[column] >= literal(since))
         table = sampled(table, self.source.engine, len(names), probability, key)
         return bounded(table, len(names), self.max_rows, *self._dated)
 
-    def rows_with_unit(self, columns: Collection[str], limits: Mapping[str, int]) -> Any:
-        """All rows, each with the key of its unit and the wanted cells, read by their domains."""
+    def rows_of_units(
+        self, columns: Collection[str], limits: Mapping[str, int], more: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Every row of a unit, and of the period where there is one, with the wanted cells and `more` of the source."""
+        table = self.rows_with_unit(columns, limits, more or {})
+        names = unit_columns(len(self.unit))
+        if names:  # rows that belong to nobody are dropped: together they would pass for one giant unit
+            table = table.filter(*(table[name].notnull() for name in names))
+        if self.during is not None:  # before the bound, which is then one on a unit's rows of this period
+            start, end = self.during[1].edges
+            table = table.filter(table[_DAY] >= literal(start), table[_DAY] < literal(end)).drop(_DAY)
+        return table
+
+    def rows_with_unit(self, columns: Collection[str], limits: Mapping[str, int], more: Mapping[str, Any]) -> Any:
+        """All rows with the key of their unit, the wanted cells as domains read them, and `more` of the source."""
         import ibis
 
         return self.source.table.select(
             **self._keys(),
             **({} if self.unit else {_ROW: ibis.literal(1, "int8")}),
             **self.cells(columns, limits),
+            **more,
         )
 
     def cells(self, columns: Collection[str], limits: Mapping[str, int]) -> dict[str, Any]:

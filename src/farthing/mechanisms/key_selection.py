@@ -402,7 +402,7 @@ class KeySelection(Mechanism):
         # A coin is a word of 64 random bits below p 2^64; where they are equal, the rest of p decides by further bits.
         limits = np.array([min((p * 2**64).__floor__(), 2**64 - 1) for p in table], dtype=np.uint64)[places]
         words = np.frombuffer(source.take(8 * places.size), dtype="<u8").reshape(places.shape)
-        kept = (words < limits) | (places == len(table) - 1)
+        kept: NDArray[np.bool_] = (words < limits) | (places == len(table) - 1)
         for place in np.flatnonzero(words == limits):
             rest = table[places.flat[place]] * 2**64
             kept.flat[place] = bernoulli(min(rest - int(limits.flat[place]), Fraction(1)), Bits(source))
