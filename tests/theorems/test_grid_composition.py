@@ -18,6 +18,7 @@ from farthing.accounting.algorithms.grid_saddle import plan_for_delta
 from farthing.accounting.hockey_stick import hockey_stick_divergence
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Event,
@@ -53,6 +54,29 @@ def test_twelve_distinct_responses_are_priced_tightly() -> None:
         assert holds(values, [0.0] * 12, bounds.upper, delta)
         assert fails(values, [0.0] * 12, bounds.lower, delta)
         assert bounds.width < 2e-6
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.0364, 8), (0.1, 50), (0.3, 20)])
+def test_choices_are_priced_as_sharply_as_asked(epsilon: float, count: int) -> None:
+    """Cells were wide at the ends of their losses, where choices have much of their mass: widths of 1e-5 to 5e-4."""
+    rough, fine = (
+        compose_on_grid([(BoundedRange(epsilon), count)], tolerance=tolerance).epsilon_bounds(1e-9)
+        for tolerance in (1e-5, 1e-6)
+    )
+    assert fine.width < 1e-6 and rough.width < 1e-5
+    assert rough.lower <= fine.upper and fine.lower <= rough.upper
+
+
+def test_leaks_together_are_the_leaks_one_by_one() -> None:
+    leaks_alone = [1e-30 * (1 + i / 7) for i in range(40)]
+    noise = [(RandomizedResponse(0.1), 20), (GaussianNoise(3.0), 1)]
+    together = compose_on_grid([*noise, *((ApproxDP(0.0, leak), 1) for leak in leaks_alone)])
+    assert len(together.items) == 3
+    one_by_one = GridComposition((*noise, *((ApproxDP(0.0, leak), 1) for leak in leaks_alone)))
+    total = math.fsum(leaks_alone)
+    found, other = (each.epsilon_bounds(2 * total) for each in (together, one_by_one))
+    assert found.lower <= other.upper < math.inf and other.lower <= found.upper < math.inf
+    assert together.epsilon_bounds(total * (1 - 1e-9)).upper == math.inf
 
 
 @pytest.mark.parametrize(("delta", "truth"), [(1e-6, 4.774568), (1e-15, 7.631074), (1e-20, 8.664980)])

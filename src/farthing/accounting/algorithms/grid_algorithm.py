@@ -115,6 +115,7 @@ _WORTHWHILE = 0.8  # a grid is made finer only while that makes the width at lea
 _WORK = 1 << 23  # cells times distinct events: what a few seconds can do
 _LOG_ERROR = 2.0**-44
 _NEGLIGIBLE = 1e-40
+_FAINT_LEAKS = 2.0**-55  # the pairs' own error is 2^-49 or more, relatively
 _MOST_RESCUES = 8
 
 
@@ -127,7 +128,8 @@ def compose_on_grid(
 
     Statement:
         Composed (P, Q) pairs have the products as their pair; n Gaussian pairs of parameters mu_i are one of parameter
-        sqrt(sum mu_i^2); a pair whose loss is at most s raises epsilon by at most s.
+        sqrt(sum mu_i^2); a pair whose loss is at most s raises epsilon by at most s; events that leak everything with
+        probability delta_i, and nothing else, are one that does so with 1 - prod(1 - delta_i) <= sum delta_i.
     Source: Zhu, Dong & Wang, arXiv:2106.08567, Theorem 10; Dong, Roth & Su, arXiv:1905.02383, Corollary 3.3; basic
         composition.
     Assumes: mechanisms may be chosen adaptively, their events and counts not.
@@ -140,6 +142,7 @@ def compose_on_grid(
     """
     counted: dict[Event, int] = {}
     gaussian: list[tuple[float, int]] = []
+    leaks: list[tuple[float, int]] = []
     aside, endless = 0.0, False
     for event, count in items:
         number, plain = checked_count(count), _plain(event)
@@ -150,9 +153,11 @@ def compose_on_grid(
             endless |= has_endless_loss(plain)
         elif isinstance(plain, GaussianNoise):
             gaussian.append((plain.noise_multiplier, number))
+        elif isinstance(plain, ApproxDP) and plain.epsilon == 0.0:
+            leaks.append((plain.delta, number))
         else:
             counted[plain] = counted.get(plain, 0) + number
-    for event, count in _gathered(gaussian):
+    for event, count in (*_gathered(gaussian), *_gathered_leaks(leaks)):
         counted[event] = counted.get(event, 0) + count
     return GridComposition(tuple(counted.items()), aside * (1 + _LOG_ERROR), endless, tolerance, most_cells)
 
@@ -181,6 +186,14 @@ def _gathered(gaussian: list[tuple[float, int]]) -> list[tuple[Event, int]]:
     if len(gaussian) == 1 and gaussian[0][1] == 1:
         together = least
     return [(GaussianNoise(together), 1)] if together >= 1e-4 else [(GaussianNoise(m), n) for m, n in gaussian]
+
+
+def _gathered_leaks(leaks: list[tuple[float, int]]) -> list[tuple[Event, int]]:
+    """Leaks as one where they are so small that their sum is that of all of them, but for less than its rounding."""
+    total = math.fsum(count * delta for delta, count in leaks)
+    if len(leaks) < 2 or not total <= _FAINT_LEAKS:
+        return [(ApproxDP(0.0, delta), count) for delta, count in leaks]
+    return [(ApproxDP(0.0, total * (1 + 2.0**-50)), 1)]
 
 
 @dataclass(frozen=True)

@@ -145,11 +145,15 @@ def bulk_of(nodes: Nodes, rate: float, levels: int = 16) -> Bulk:
     weight = np.exp(np.maximum(exponent - peak, -200.0))
     below = np.cumsum(weight) / np.sum(weight)
     above = np.cumsum(weight[::-1])[::-1] / np.sum(weight)
+    # A density may end beyond its first and last node, by less than these are from their neighbours; choices have much
+    # of their mass there.
+    gaps = np.diff(loss) if len(loss) > 1 else np.zeros(1)
+    ends = np.concatenate([[loss[0] - gaps[0]], loss, [loss[-1] + gaps[-1]]])
     low, high = [], []
     for k in range(1, levels + 1):
         small = 2.0 ** -(3 * k)
-        low.append(float(loss[max(int(np.searchsorted(below, small)) - 1, 0)]))
-        high.append(float(loss[min(int(np.searchsorted(-above, -small)), len(loss) - 1)]))
+        low.append(float(ends[int(np.searchsorted(below, small))]))
+        high.append(float(ends[int(np.searchsorted(-above, -small)) + 1]))
     # Whatever lies below this loss has no weight after the tilt, even with all of the P-mass or all of the Q-mass.
     level = peak + math.log(float(np.sum(weight))) - 60 - math.log(nodes.count)
     return Bulk(low, high, 0.25 / (1 + rate), min(level / rate, level / (rate + 1)))
