@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from backends.engine_under_test import EngineUnderTest, SparkUnderTest, address, url
@@ -128,10 +130,41 @@ def test_a_spark_view_is_known_by_what_it_reads(spark_engine: SparkUnderTest) ->
         f"CREATE TABLE {one}_same (age INT) USING parquet LOCATION '{spark_engine.facts['directory']}/warehouse/{one}'",
     ):
         backend._session.sql(made).collect()
-    named, place = _known(backend.table(one))
-    assert _known(backend.table(one.upper())) == [named, place]
-    assert _known(backend.table(f"{one}_view"))[1:] == [named, place]
-    assert _known(backend.table(f"{one}_same"))[1:] == [place]
+    named, *place = _known(backend.table(one))
+    assert _known(backend.table(one.upper())) == [named, *place]
+    assert _known(backend.table(f"{one}_view"))[1:] == [named, *place]
+    assert _known(backend.table(f"{one}_same"))[1:] == place
+
+
+@pytest.mark.slow
+def test_files_that_spark_reads_have_one_account_however_they_are_read(
+    spark_engine: SparkUnderTest, tmp_path: Path
+) -> None:
+    """Each of these was a second budget: the second folder of a scan, a link, a file of a folder, the path itself."""
+    base, backend = Path(spark_engine.facts["directory"]) / f"identity {os.getpid()}", spark_engine._backend
+    for name in ("one", "two"):
+        (base / name).mkdir(parents=True)
+        pq.write_table(pa.table({"age": [30, 41]}), base / name / "a.parquet")
+    (base / "link").symlink_to(base / "two")
+    views = {"both": ("one", "two"), "second": ("two",), "linked": ("link",), "alone": ("two/a.parquet",)}
+    for view, places in views.items():
+        read = backend._session.read.parquet(*(str(base / place) for place in places))
+        read.createOrReplaceTempView(f"{view}_{os.getpid()}")
+
+    def of(source: Any) -> Any:
+        return dataset(source, schema={"age": (0, 110)})
+
+    for first in ("both", "second"):
+        with open_ledger(tmp_path / f"{first}.db") as ledger:
+            registered = of(backend.table(f"{first}_{os.getpid()}"))
+            Study(registered, epsilon=1.0, ledger=ledger, account="patients").register()
+            for view in views:
+                again = of(backend.table(f"{view}_{os.getpid()}"))
+                assert Study(again, epsilon=1.0, ledger=ledger).account == "patients", view
+            assert Study(of(base / "two/a.parquet"), epsilon=1.0, ledger=ledger).account == "patients"
+            if first == "second":
+                pq.write_table(pa.table({"age": [30, 41]}), base / "two" / "later.parquet")
+                assert Study(of(base / "two/later.parquet"), epsilon=1.0, ledger=ledger).account == "patients"
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.slow)])

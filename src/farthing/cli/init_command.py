@@ -36,6 +36,8 @@ _STUDY = """
 # 1 / number of people.
 # epsilon = 1.0
 # delta = 1e-9
+# What this plan may use of it; by default all that is left.
+# plan_epsilon = 0.25
 ledger = "study.db"
 # The account that pays: it protects people, in however many tables they are. By default the table's own.
 ACCOUNT

@@ -117,7 +117,7 @@ class Piece(NamedTuple):
 
     title: str
     known_by: tuple[str, ...]
-    kept: tuple[str, ...]
+    kept: tuple[str | tuple[str, str], ...]  # a pair for a pattern: the folder, and the steps below it
     path: str = ""  # of a file
 
 
@@ -351,11 +351,66 @@ def _spark(source: Source) -> list[Piece]:
     ((plan,),) = source.engine.rows(f"EXPLAIN FORMATTED {source.engine.sql(source.table)}")
     names = [f"{catalog}.{schema}.{named}", *(name.replace("`", "") for name in _SPARK_TABLE.findall(plan))]
     pieces = [_spark_piece(name.replace(".", " ").lower(), name.rpartition(".")[2]) for name in names]
-    for location in _SPARK_LOCATION.findall(plan):  # the first one of a scan: Spark only counts the others
-        path = unquote(urlsplit(location).path)
-        local = location.startswith("file:") and os.path.isfile(path)
-        pieces.append(_file(path) if local else _spark_piece(f"location {location}", named))
-    return _each_once(pieces)
+    return _each_once(pieces + _spark_files(source, named, plan))
+
+
+def _spark_files(source: Source, named: str, plan: str) -> list[Piece]:
+    """The folders and files that are read: by where they lie, and by the folders that they lie in.
+
+    A plan names the first location of a scan and counts the others, so that Spark is asked for the files.
+    """
+    scans = _SPARK_LOCATION.findall(plan)
+    if not scans:
+        return []
+    locations = {_location(first) for first, _ in scans}
+    spark: Any = source.engine
+    files = {_location(file) for file in spark.files(source.table)}
+    hidden = sum(int(more) + 1 for _, more in scans if more)
+    if hidden > len(files):  # Spark does not tell those of a table that it has cached
+        raise InvalidValue(
+            "source",
+            named,
+            "must not read files that Spark does not name: whose rows they hold could not be known",
+            "UNCACHE the tables that it reads, or make a table of the catalog",
+        )
+    folders = {each for file in files for each in _above(file)}
+    locations |= {file for file in files if hidden and not locations & {file, *_above(file)}}
+    pieces = []
+    for location in sorted(locations):
+        path = location.removeprefix("file:")
+        if path != location and os.path.isfile(path):
+            pieces.append(_file(path))
+            continue
+        below = [each for each in (*files, *folders) if location in _above(each)]
+        known_by = tuple(f"spark location {each}" for each in (location, *_above(location), *sorted(below)))
+        kept: tuple[str | tuple[str, str], ...] = known_by[:1]
+        if path != location and os.path.isdir(path):
+            kept += ((folder_text(path), "**/*"),)
+            pieces += [_file(each.removeprefix("file:")) for each in below if each in files]
+        pieces.append(Piece(named, known_by, kept))
+    return pieces
+
+
+def _location(address: str) -> str:
+    """One text for the address of a file or folder, whatever the links on this machine.
+
+    >>> _location("file:///data/my%20visits/"), _location("s3://lake/visits/day=1")
+    ('file:/data/my visits', 's3://lake/visits/day=1')
+    """
+    if address.lower().startswith("file:"):
+        return f"file:{os.path.realpath(unquote(urlsplit(address).path))}"
+    return unquote(address).rstrip("/")
+
+
+def _above(location: str) -> list[str]:
+    """The folders that something lies in.
+
+    >>> _above("s3://lake/visits/day=1/a.parquet")
+    ['s3://lake/visits/day=1', 's3://lake/visits', 's3://lake']
+    """
+    start = location.find("://") + 3 if "://" in location else location.find(":") + 2
+    steps = location[start:].split("/")
+    return [location[:start] + "/".join(steps[:end]) for end in range(len(steps) - 1, 0, -1)]
 
 
 def _spark_piece(text: str, title: str) -> Piece:
@@ -364,4 +419,4 @@ def _spark_piece(text: str, title: str) -> Piece:
 
 
 _SPARK_TABLE = re.compile(r"(?m)^\(\d+\) (?:Scan [^\s.]+|BatchScan) ([^\s.]+\.[^\s.]+\.\S+)")
-_SPARK_LOCATION = re.compile(r"(?m)^Location: \w+ \[([^\]]+?)(?:, \.\.\. \d+ entries)?\]$")
+_SPARK_LOCATION = re.compile(r"(?m)^Location: \w+ \[([^\]]+?)(?:, \.\.\. (\d+) entries)?\]$")

@@ -143,6 +143,10 @@ class SparkEngine(BytesAsKeys):
         """The share of tasks done among the stages known so far; it can fall when Spark plans another stage."""
         return self._share
 
+    def files(self, table: Any) -> list[str]:
+        """The addresses of the files that a table or view reads; nothing of what Spark has cached."""
+        return self._fetched(self.sql(table), lambda frame: list(frame.inputFiles()))
+
     def padded(self, table: Any) -> frozenset[str]:
         """Spark keeps the declared type of a CHAR(n) in the metadata of its column, and calls it a string."""
         named = _with_safe_errors(lambda: self.backend._session.sql(self.sql(table)).schema)
