@@ -274,6 +274,7 @@ HOSTILE = [
     Hostile("try_cast", "try_cast(note as int)", 3, refused="a function that can fail"),
     Hostile("cast of NaN", "cast('NaN' as double) > 1", 3, refused="is not cast to a number"),
     Hostile("text as a number", "note + 1 > 1", 3, refused="needs numbers, not text"),
+    Hostile("flag as a number", "(age > 3) = 1", 3, refused="a condition and a number do not go together"),
     Hostile("text beside a number", "note < 5", 3, refused="do not go together"),
     Hostile("error()", "error(note)", 3, refused="a function that can fail"),
     Hostile("error() in a dead branch", "case when age > 200 then error('x') else 1 end", 3,

@@ -67,6 +67,8 @@ def test_parts_are_planned_and_released_for_what_one_of_them_may_cost(study: Pat
     assert shown["division"]["paid"] and set(shown["parts"]) == {"north", "south"}
     ledger = run("ledger", "show", study.parent / "study.db").stdout
     assert "people: divided by region into 2 disjoint parts of epsilon 0.5; for all of them together" in ledger
+    one, other = [line.split() for line in ledger.splitlines() if "table 4" in line and "people / region" in line]
+    assert one[-2] != other[-2] and one[-2].startswith("plan-") and one[-1] == other[-1] == "0.5"
     assert "disjoint parts by region: north, south" in ledger and "table 4" in ledger
     accounts = run("ledger", "accounts", study.parent / "study.db").stdout
     assert "people / region = north" in accounts and "a part of people, which has paid for it" in accounts

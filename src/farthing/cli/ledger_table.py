@@ -334,23 +334,32 @@ def _name(budget: Budget) -> str:
 
 
 def _releases(releases: Sequence[ReleaseRecord], narrow: bool) -> Any:
-    """What was released: each with its title, its statistics where the title does not say them, and its version."""
+    """What was released: each with its title, its statistics where the title does not say them, and its version.
+
+    The account names the part or the period that paid; where all are of one account or unit, the table above says it.
+    """
     columns: dict[str, list[str]] = {
         "released (UTC)": [each.when.strftime("%Y-%m-%d" if narrow else "%Y-%m-%d %H:%M") for each in releases],
         "title": [_shortened(each.title) for each in releases],
         "statistics": [_shortened(", ".join(each.statistics)) for each in releases],
+        "account": [" + ".join(each.accounts) for each in releases],
         "unit": [each.unit for each in releases],
         "version": [
             "" if each.version is None else f"{each.version.number} of {each.version.source}" for each in releases
         ],
         "who": [each.who for each in releases],
+        "request": [each.request_id for each in releases],
+        "epsilon": [rounded_up_text(each.epsilon) for each in releases],
     }
+    several = [name for name in ("account", "unit") if len(set(columns[name])) > 1]
+    hidden = {"account", "unit"} - set(several)
+    if all(each.title == ", ".join(each.statistics) for each in releases):  # then the titles are the statistics
+        hidden.add("statistics")
     if narrow:
-        del columns["unit"]
-    titled = [each.title != ", ".join(each.statistics) for each in releases]
-    if not any(titled):  # then the titles are the statistics
-        del columns["statistics"]
-    return _table(columns, words=tuple(columns), whole=("released (UTC)",))
+        hidden |= {"unit", "request"} | ({"statistics", "version"} if "account" in several else set())
+    shown = {name: cells for name, cells in columns.items() if name not in hidden}
+    words = tuple(name for name in shown if name != "epsilon")
+    return _table(shown, words=words, whole=("released (UTC)", "request"))
 
 
 def _shortened(text: str) -> str:

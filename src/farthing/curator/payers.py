@@ -408,7 +408,9 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         if place == 0 and not pieces and _is_known(source):  # it is known by its name and by nothing else
             others |= {source.name} & register.names
         if place in linked and (place == 0 or not any(holders)):
-            sources += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
+            patterns = [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
+            sources += patterns
+            is_new = is_new or (place == 0 and bool(register.new(whole or first, patterns)))
         if place not in linked and not all(holders or [()]):
             others.add(_by_name(register, source))
     if part is None:

@@ -151,6 +151,21 @@ def command_for_more(place: str, dataset: str, analyst: str, total: ApproxDP | N
     return f"ask its curator {what}, {amount} in all: farthing ledger {shlex.join(words)} {options}"
 
 
+def command_to_let_ask(place: str, dataset: str, analyst: str) -> str:
+    """What a curator types for somebody who has no grant yet: nothing to spend is enough to plan and to ask.
+
+    >>> print(command_to_let_ask("study.db", "people.csv", "ada"))
+    ask its curator for one: 'farthing ledger grant study.db people.csv ada --epsilon 0' is enough to plan and to submit
+    requests, and more than 0 may be spent without asking
+    """
+    enough = "is enough to plan and to submit requests, and more than 0 may be spent without asking"
+    if not place:
+        return f"ask its curator for one: epsilon=0 {enough}"
+    return (
+        f"ask its curator for one: 'farthing ledger grant {shlex.join([place, dataset, analyst])} --epsilon 0' {enough}"
+    )
+
+
 def command_to_free(place: str, dataset: str, names: Iterable[str], reserved: float) -> str:
     """What a curator types to free what reserves keep.
 

@@ -14,7 +14,7 @@ from farthing.ledger.budget import Budget, budget_standing
 from farthing.ledger.charge_lifecycle import (
     charge_of,
     check_owner,
-    command_for_more,
+    command_to_let_ask,
     state_after,
 )
 from farthing.ledger.entries import (
@@ -287,8 +287,7 @@ class LedgerReader:
         whole = known(reader, name)
         holding = reader.own() if who else whole
         if holding is None:
-            left = whole.account.remaining_beside(whole.withheld())
-            way_out = command_for_more(self.place, name, who, left, None)
+            way_out = command_to_let_ask(self.place, name, who)
             raise InvalidValue("analyst", who, f"must have a grant in {name!r}", way_out)
         return budget_standing(name, who, whole, holding, self.place, lambda: self._events(name, who))
 

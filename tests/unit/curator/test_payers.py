@@ -158,7 +158,7 @@ def test_a_pattern_keeps_its_budget_when_it_gains_a_file(ledger: Ledger, folder:
     os.symlink("planes.csv", "visits-4.csv")
     os.symlink(folder, "again", target_is_directory=True)
     spend(ledger, rows("again/v*-[4].csv"), 0.125)
-    assert left(ledger) == [0.375] and ledger.accounts()[0].sources == ("visits-*.csv",)
+    assert left(ledger) == [0.375] and ledger.accounts()[0].sources == ("visits-*.csv", "v*-[4].csv")
 
 
 def test_a_folder_is_one_source_whatever_it_holds(ledger: Ledger, folder: Path) -> None:
@@ -444,6 +444,12 @@ def test_a_linked_folder_is_no_way_round_a_pattern(ledger: Ledger, folder: Path)
         assert Study(rows(path), epsilon=1.0, ledger=ledger).name == "others"
     with pytest.raises(InvalidValue, match=r"must not go up \(\.\.\) below a pattern"):
         rows("all/*/../2024/visits.csv")
+
+
+def test_a_further_pattern_of_known_files_is_listed(ledger: Ledger, folder: Path) -> None:
+    for pattern in ("visits-*.csv", "./visits-*.csv", "visits-?.csv"):
+        Study(rows(pattern), epsilon=1.0, ledger=ledger, account="patients").register()
+    assert ledger.budget("patients").sources == ("visits-*.csv", "visits-?.csv")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

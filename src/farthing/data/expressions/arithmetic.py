@@ -72,7 +72,10 @@ class Coercion:
         kinds = {type(part.range): part for part in parts if not isinstance(part.range, Nothing)}
         if len(kinds) > 1:
             names = sorted({name_of_kind(part) for part in kinds.values()})
-            raise self.fault(node, f"{' and '.join(names)} do not go together here", "make both sides of one kind")
+            way_out = "make both sides of one kind"
+            if "a condition" in names:  # most often `icu = 1`, of a column of flags
+                way_out = "a flag or a condition is true or false: write it alone, or not ... for the opposite"
+            raise self.fault(node, f"{' and '.join(names)} do not go together here", way_out)
         return parts
 
     def real(self, part: Meaning) -> Meaning:
