@@ -39,7 +39,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def run(*words: str | Path) -> Result:
-    return CliRunner(env={"COLUMNS": "140"}).invoke(main, list(map(str, words)))
+    return CliRunner(env={"COLUMNS": "180"}).invoke(main, list(map(str, words)))
 
 
 def spent(study: Path) -> float:
