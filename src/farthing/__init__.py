@@ -2,6 +2,7 @@
 
 dataset       a table that stays in its engine, with its unit and its public facts
 linked, table several tables of the same people, linked by keys
+unknown       declares a column whose range or values nobody knows: a study finds them first
 Study         a dataset with a budget: plan, then release
 count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ranges, contingency, marginals,
 linear_regression
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from farthing.accounting import Composition, calibrate, compose
     from farthing.auditing import audit
     from farthing.client import Client
-    from farthing.data import dataset, linked, table
+    from farthing.data import dataset, linked, table, unknown
     from farthing.errors import FarthingError
     from farthing.ledger import open_ledger
     from farthing.numerics import Bounds
@@ -110,6 +111,7 @@ __all__ = [
     "study",
     "sum",
     "table",
+    "unknown",
     "variance",
 ]
 
@@ -117,7 +119,7 @@ _HOMES = {
     "accounting": ("Composition", "calibrate", "compose"),
     "auditing": ("audit",),
     "client": ("Client",),
-    "data": ("dataset", "linked", "table"),
+    "data": ("dataset", "linked", "table", "unknown"),
     "errors": ("FarthingError",),
     "ledger": ("open_ledger",),
     "numerics": ("Bounds",),

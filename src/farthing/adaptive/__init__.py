@@ -1,6 +1,7 @@
 """Answers to questions that depend on earlier answers.
 
 query_session      a stream of counting questions, of which only the surprising ones cost
+discovery          ranges of columns, and how many rows a unit has, where nobody knows them
 holdout            a holdout set that can be asked again and again without being overfitted
 monitor            an alert when any of many counts reaches its threshold
 running_series     counts and running totals of a table that grows

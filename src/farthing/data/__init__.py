@@ -18,13 +18,14 @@ from farthing.data.aggregates import (
     SoftPartition,
     Sum,
 )
-from farthing.data.dataset import Dataset, Parts, dataset
+from farthing.data.dataset import Dataset, dataset
 from farthing.data.engines.duckdb import connection
 from farthing.data.engines.postgres import postgres_table
 from farthing.data.engines.spark import spark_table
 from farthing.data.linked_tables import LinkedTables, TableFacts, linked, table
-from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema
-from farthing.data.stability import Link, Sensitivity, Stability
+from farthing.data.schema import Categories, Dates, Flags, Integers, Reals, Schema, Unknown, unknown
+from farthing.data.split_parts import Parts
+from farthing.data.stability import LeftOut, Link, Sensitivity, Stability
 from farthing.data.steward_check import Check, check
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Flags",
     "Histogram",
     "Integers",
+    "LeftOut",
     "Link",
     "LinkedTables",
     "Moments",
@@ -50,6 +52,7 @@ __all__ = [
     "Stability",
     "Sum",
     "TableFacts",
+    "Unknown",
     "check",
     "connection",
     "dataset",
@@ -57,4 +60,5 @@ __all__ = [
     "postgres_table",
     "spark_table",
     "table",
+    "unknown",
 ]

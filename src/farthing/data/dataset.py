@@ -29,11 +29,13 @@ from farthing.data.schema import (
     Domain,
     Flags,
     Schema,
+    Unknown,
     read_domain,
     refuse_alike,
 )
 from farthing.data.sources import Source
-from farthing.data.stability import REPLACE, Link, Run, Sensitivity, Stability, Step, definition_of
+from farthing.data.split_parts import Parts
+from farthing.data.stability import REPLACE, LeftOut, Link, Run, Sensitivity, Stability, Step, definition_of
 from farthing.data.steps.per_unit import PerUnit, per_unit
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed, ranged
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
@@ -49,7 +51,7 @@ def dataset(
     source: Any,
     *,
     unit: str | Sequence[str] | None = None,
-    max_rows: int | None = None,
+    max_rows: int | str | None = None,
     schema: Mapping[str, object] | Schema,
     neighbours: str = "add-remove",
     rows: int | None = None,
@@ -63,8 +65,9 @@ def dataset(
         source: A path or glob of CSV or Parquet files (opened by DuckDB in this process), a list of such paths, a
             pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark.
         unit: The column, or columns, that name a person; None for one row.
-        max_rows: How many rows of each unit are kept, chosen uniformly at random; needed with a `unit`.
-        schema: For each column its public bounds, categories or kind.
+        max_rows: How many rows of each unit are kept, chosen uniformly at random; needed with a `unit`. "auto" where
+            nobody knows how many a unit has: `Study.discover` then finds a bound.
+        schema: For each column its public bounds, categories or kind; `farthing.unknown(...)` where nobody knows them.
         neighbours: "add-remove" or "replace".
         rows: The number of rows, where that is public.
         name: What a ledger calls the table, its file name by default. A frame that is joined to another table, or put
@@ -160,6 +163,26 @@ class Dataset:
         return self._links()[-1].rows
 
     @property
+    def unknown(self) -> Mapping[str, Unknown]:
+        """The columns of the table whose range or values nobody knows yet."""
+        return self._base.declared.unknown
+
+    @property
+    def bound(self) -> int:
+        """How many rows of a unit the table itself keeps, before any step."""
+        return self._base.max_rows
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether nobody knows yet how many rows of a unit to keep."""
+        return self._base.is_auto
+
+    @property
+    def left_out(self) -> LeftOut | None:
+        """The share of the table's rows that `max_rows` leaves out, where a study has found it."""
+        return self._base.left_out
+
+    @property
     def rows_made_into_one(self) -> int | None:
         """The most rows that `per_unit` made one row of; None where it was not asked for."""
         links = self._links()
@@ -179,6 +202,7 @@ class Dataset:
         """
         base = self._base
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
+        declared += sorted([name, repr(kind)] for name, kind in base.declared.unknown.items())
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
         return [*facts, *self.steps_done]
 
@@ -632,7 +656,7 @@ class Dataset:
             raise InvalidValue("other", name, "must be joined before other steps, because its key is not kept", way_out)
         return replace(self, _base=base, schema=base.schema)
 
-    def split(self, by: str) -> Parts:
+    def split(self, by: str) -> Parts[Dataset]:
         """Disjoint parts, one for each value of a public column.
 
         Args:
@@ -943,43 +967,3 @@ def _equals(name: str, value: Any) -> str:
         text = str(value).lower()
     quoted = '"' + name.replace('"', '""') + '"'
     return f"{quoted} = {text}"
-
-
-@dataclass(frozen=True, eq=False)
-class Parts(Mapping[Any, Dataset]):
-    """Disjoint parts of a dataset, fixed in advance by a public column: parallel composition.
-
-    A row is in one part at most. When the unit is one row, the parts together cost as much as the most expensive one;
-    `touched` says in how many parts one unit can change anything. Made by `Dataset.split`.
-
-    Args:
-        whole: The dataset that was split.
-        by: The column that splits it.
-
-    >>> import pyarrow
-    >>> from farthing.data import dataset
-    >>> people = dataset(pyarrow.table({"sex": ["F", "M"]}), schema={"sex": ["F", "M"]})
-    >>> print(people.split(by="sex"))
-    2 disjoint parts by sex; neighbours differ in at most 1 of them
-    """
-
-    whole: Dataset
-    by: str
-    _parts: Mapping[Any, Dataset]
-
-    @property
-    def touched(self) -> int:
-        """The most parts that differ between neighbours: together they cost this many of the most expensive."""
-        return min(len(self._parts), self.whole.stability().distance)
-
-    def __getitem__(self, value: Any) -> Dataset:
-        return self._parts[value]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __str__(self) -> str:
-        return f"{len(self)} disjoint parts by {self.by}; neighbours differ in at most {self.touched} of them"

@@ -157,9 +157,13 @@ def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str]) -> B
     frame = frame and not isinstance(facts.source, list | tuple) and not hasattr(facts.source, "op")
     called = facts.name or (name if frame else None)
     try:
-        return opened_base(facts.source, None, None, facts.schema, neighbours, None, called, keys)
+        base = opened_base(facts.source, None, None, facts.schema, neighbours, None, called, keys)
     except InvalidValue as problem:
         raise InvalidValue(f"{name}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
+    if base.declared.unknown:
+        column, rule = next(iter(base.declared.unknown)), "must be known in linked tables"
+        raise InvalidValue(f"{name}.{column}", base.declared.unknown[column], rule, "find it in a study of that table")
+    return base
 
 
 def _place(argument: str, text: Any, tables: Mapping[str, TableFacts]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ A schema is written with plain literals and read once:
     (10.0, 60.0)                      Reals        one bound with a decimal point is enough
     (date(2000, 1, 1), date(2025, 12, 31))         Dates
     bool                              Flags        true or false
+    unknown("number")                 Unknown      nobody knows its range or its values: a study finds them first
 
 How text is read can be declared with it: `Categories(["f", "m"], trim=True, lower=True)`, `Reals(0, 60, decimal=",")`.
 """
@@ -227,6 +228,106 @@ class Flags:
 Domain: TypeAlias = Categories | Integers | Reals | Dates | Flags
 """What a column may hold."""
 
+KINDS = ("text", "number", "whole number", "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A column of which only the kind is known; a study finds its range, or its values, for a part of its budget.
+
+    It is no domain: nothing can use the column before it was found. Made by `farthing.unknown`.
+
+    Args:
+        kind: "text", "number", "whole number" or "date".
+        trim: Leave out the blanks around a cell of text.
+        lower: Read a cell of text in lower case.
+        decimal: Says that the cells of numbers are text, and what stands before their fractions: "," or ".".
+
+    Raises:
+        InvalidValue: If the kind is none of these, or an option does not belong to it.
+
+    >>> Unknown("number")
+    Unknown('number')
+    """
+
+    kind: str
+    trim: bool = False
+    lower: bool = False
+    decimal: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidValue("unknown", self.kind, f"must be one of {', '.join(map(repr, KINDS))}")
+        if (self.trim or self.lower) and self.kind != "text":
+            raise InvalidValue("unknown", self.kind, "must be text to be trimmed or put in lower case")
+        if self.decimal and self.kind != "number":
+            raise InvalidValue("decimal", self.decimal, "must be left out: it is for numbers")
+        if self.decimal not in ("", ".", ","):
+            raise InvalidValue("decimal", self.decimal, 'must be "," or "."', "leave it out for numbers")
+
+    def __repr__(self) -> str:
+        options = [f", {name}=True" for name in ("trim", "lower") if getattr(self, name)]
+        options += [f", decimal={self.decimal!r}"] if self.decimal else []
+        return f"Unknown({self.kind!r}{''.join(options)})"
+
+    def widest(self, *, wide_integers: bool = False) -> Domain:
+        """All that a column of this kind may hold: what its cells are brought into before they are searched.
+
+        Args:
+            wide_integers: Whether whole numbers come as 64-bit integers, and not through doubles.
+
+        Returns:
+            The domain.
+
+        Raises:
+            InvalidValue: If it is text, which has no bounds.
+
+        >>> Unknown("whole number").widest()
+        Integers(lower=-9007199254740992, upper=9007199254740992)
+        """
+        if self.kind == "number":
+            return Reals(-LARGEST_REAL, LARGEST_REAL, self.decimal)
+        if self.kind == "whole number":
+            most = LARGEST_INTEGER if wide_integers else int(LARGEST_REAL)
+            return Integers(-most, most)
+        if self.kind == "date":
+            return Dates(datetime.date.min, datetime.date.max)
+        raise InvalidValue("unknown", self.kind, "must be numbers or dates to have a range")
+
+
+def unknown(kind: str, *, trim: bool = False, lower: bool = False, decimal: str = "") -> Unknown:
+    """Declares that nobody knows what a column holds, only of which kind it is: for a schema.
+
+    `Study.discover` finds the range of numbers and dates, or the values of text, for a part of the budget.
+
+    Args:
+        kind: "text", "number", "whole number" or "date".
+        trim: Leave out the blanks around a cell of text.
+        lower: Read a cell of text in lower case.
+        decimal: Says that the cells of numbers are text, and what stands before their fractions: "," or ".".
+
+    Returns:
+        The declaration, in place of a domain.
+
+    Raises:
+        InvalidValue: If the kind is none of these, or an option does not belong to it.
+
+    >>> Schema.read({"income": unknown("number"), "age": (0, 110)}).unknown
+    mappingproxy({'income': Unknown('number')})
+    """
+    return Unknown(kind, bool(trim), bool(lower), decimal)
+
+
+def not_found_yet(name: str, argument: str = "column") -> InvalidValue:
+    """The refusal of a column that is used before its range or its values were found.
+
+    >>> raise not_found_yet("income")
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: column='income': is declared as unknown, and was not found yet; find it first: ...
+    """
+    way_out = f"find it first: study.discover({name!r}).release(), or farthing discover; or declare it"
+    return InvalidValue(argument, name, "is declared as unknown, and was not found yet", way_out)
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:
@@ -234,6 +335,7 @@ class Schema:
 
     Args:
         columns: The domain of each column. `Schema.read` takes plain literals instead.
+        unknown: The columns whose range or values nobody knows yet; they are no columns of the schema until then.
 
     Raises:
         InvalidValue: If a name is empty, too long or the same as another but for its case, or a domain is none.
@@ -248,6 +350,7 @@ class Schema:
     """
 
     columns: Mapping[str, Domain]
+    unknown: Mapping[str, Unknown] = field(default_factory=dict, repr=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -257,15 +360,21 @@ class Schema:
             _refuse_bad_name(name)
             if not isinstance(domain, Domain):
                 raise InvalidValue(f"schema[{name!r}]", domain, "must be a domain", "use Schema.read for literals")
-        refuse_alike(self.columns)
+        for name, kind in self.unknown.items():
+            _refuse_bad_name(name)
+            if not isinstance(kind, Unknown):
+                raise InvalidValue(f"schema[{name!r}]", kind, "must be made by farthing.unknown")
+        refuse_alike([*self.columns, *self.unknown])
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "unknown", MappingProxyType(dict(self.unknown)))
 
     @staticmethod
     def read(literals: Mapping[str, object] | Schema) -> Schema:
         """The schema that plain literals describe; see the top of this module.
 
         Args:
-            literals: For each column a list of categories, a pair of bounds, `bool` or a domain; or a schema.
+            literals: For each column a list of categories, a pair of bounds, `bool`, a domain or `unknown(...)`; or a
+                schema.
 
         Returns:
             The schema, with the columns in the same order.
@@ -283,7 +392,9 @@ class Schema:
             raise InvalidValue("schema", literals, "must be a mapping from names to domains", _EXAMPLE)
         if not literals:
             raise InvalidValue("schema", {}, "must name at least one column", _EXAMPLE)
-        return Schema({_refuse_bad_name(name): read_domain(name, value) for name, value in literals.items()})
+        unknowns = {_refuse_bad_name(name): kind for name, kind in literals.items() if isinstance(kind, Unknown)}
+        known = {_refuse_bad_name(name): each for name, each in literals.items() if name not in unknowns}
+        return Schema({name: read_domain(name, value) for name, value in known.items()}, unknowns)
 
     def with_column(self, name: str, domain: Domain) -> Schema:
         """The same schema with one column more, or with another domain for it.
@@ -301,7 +412,9 @@ class Schema:
         >>> list(Schema.read({"age": (0, 110)}).with_column("old", Flags()))
         ['age', 'old']
         """
-        return Schema({**self.columns, name: domain})
+        return Schema(
+            {**self.columns, name: domain}, {each: kind for each, kind in self.unknown.items() if each != name}
+        )
 
     def __getitem__(self, name: str) -> Domain:
         return self.columns[name]
@@ -316,7 +429,9 @@ class Schema:
         return len(self.columns)
 
     def __hash__(self) -> int:
-        return hash(frozenset(self.columns.items()))  # equality does not ask for the order
+        return hash(
+            (frozenset(self.columns.items()), frozenset(self.unknown.items()))
+        )  # equality does not ask for the order
 
     def remembered(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What was made of this schema for a key before, or is made now: a plan reads the same condition many times.

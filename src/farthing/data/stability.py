@@ -191,6 +191,32 @@ class Stability:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The share of a table's rows that a bound on the rows of a unit leaves out: an estimate that was paid for.
+
+    Args:
+        share: The estimate, between 0 and 1.
+        lower: The low end of its interval.
+        upper: The high end.
+        max_rows: The bound that it is about.
+        confidence: How often the interval holds the share.
+
+    >>> print(LeftOut(0.12, 0.081, 0.16, 20))
+    about 12% (8.1 to 16%) of the rows are left out by max_rows=20
+    """
+
+    share: float
+    lower: float
+    upper: float
+    max_rows: int
+    confidence: float = 0.95
+
+    def __str__(self) -> str:
+        share, lower, upper = (f"{100 * part:.2g}" for part in (self.share, self.lower, self.upper))
+        return f"about {share}% ({lower} to {upper}%) of the rows are left out by max_rows={self.max_rows:,}"
+
+
 @dataclass(frozen=True)
 class Run:
     """What holds for one query, in every table it opens: the sample, its secret key, and the columns still wanted."""

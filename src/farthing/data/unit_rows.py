@@ -42,9 +42,9 @@ from farthing.data.column_types import refuse_wrong_type, type_text, typed
 from farthing.data.engines.engine import Engine
 from farthing.data.expressions import read_column
 from farthing.data.expressions.ibis_compiler import literal
-from farthing.data.schema import Schema
+from farthing.data.schema import Domain, Schema, Unknown
 from farthing.data.sources import Source, open_source
-from farthing.data.stability import NEIGHBOURS, Link
+from farthing.data.stability import NEIGHBOURS, LeftOut, Link
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 from farthing.privacy.periods import Periods
@@ -137,6 +137,9 @@ def bounded(table: Any, units: int, max_rows: int, first: str | None = None) -> 
 
 
 MOST_ROWS_A_UNIT = 10**6
+AUTO = "auto"
+"""Says that a study finds `max_rows`; until then a unit may have as many rows as any."""
+
 _DAY = "__farthing_day"
 _ROW = "__farthing_row"  # something to select where rows are only counted
 
@@ -156,6 +159,9 @@ class Base:
     lists: tuple[str, ...]  # columns whose cells are lists: they are read after `explode`
     earliest: tuple[str, date] | None = None  # rows from this day on, the earliest of each unit: see `Dataset.earliest`
     during: tuple[str, Periods] | None = None  # rows of one period: see `Dataset.during`
+    present: str | None = None  # rows without a value there leave before any is chosen: see `unknown_columns`
+    is_auto: bool = False  # nobody knows how many rows of a unit to keep: `max_rows` is the most there can be
+    left_out: LeftOut | None = None  # how many rows `max_rows` leaves out, where a study has found that
 
     @property
     def unit_types(self) -> list[str]:
@@ -238,6 +244,8 @@ class Base:
         if self.earliest is not None:  # before the bound, so that older rows use none of it up
             column, since = self.earliest
             table = table.filter(table[column] >= literal(since))
+        if self.present is not None:
+            table = table.filter(table[self.present].notnull())
         table = sampled(table, self.source.engine, len(names), probability, key)
         return bounded(table, len(names), self.max_rows, *self._dated)
 
@@ -276,12 +284,17 @@ class Base:
 
         return {
             **({} if self.during is None else {_DAY: self._day(self.during[0])}),
-            **{name: cell(name) for name in self.own.declared if name in columns or name in self._dated},
+            **{name: cell(name) for name in self.own.declared if name in columns or name in self._deciding},
         }
 
     @property
     def _dated(self) -> tuple[str, ...]:
         return () if self.earliest is None else self.earliest[:1]
+
+    @property
+    def _deciding(self) -> tuple[str, ...]:
+        """Columns that say which rows are kept."""
+        return self._dated if self.present is None else (*self._dated, self.present)
 
     def units(self) -> Any:
         """The keys of the units, one row for each row of the table; None for a row that names nobody."""
@@ -320,7 +333,7 @@ class Base:
 def opened_base(
     source: Any,
     unit: str | Sequence[str] | None,
-    max_rows: int | None,
+    max_rows: int | str | None,
     schema: Any,
     neighbours: str,
     rows: int | None,
@@ -335,10 +348,13 @@ def opened_base(
     named = all(isinstance(column, str) for column in units)
     if unit is not None and (not units or not named or len(set(units)) != len(units)):
         raise InvalidValue("unit", unit, "must name one column or several, each once", "leave it out for one row")
-    bound = checked_max_rows(max_rows, units)
+    is_auto = max_rows == AUTO and bool(units)
+    bound = MOST_ROWS_A_UNIT if is_auto else checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
-    opened_source = open_source(source, list(dict.fromkeys([*units, *keys, *declared])), _checked_name(name))
-    for name in declared:
+    opened_source = open_source(
+        source, list(dict.fromkeys([*units, *keys, *declared, *declared.unknown])), _checked_name(name)
+    )
+    for name in (*declared, *declared.unknown):
         _refuse_absent(f"schema[{name!r}]", name, opened_source)
     for name in units:
         _refuse_absent("unit", name, opened_source)
@@ -347,8 +363,8 @@ def opened_base(
     padded, lists = _checked_types(
         opened_source, declared, {**dict.fromkeys(units, "unit"), **dict.fromkeys(keys, "keys")}
     )
-    usable = Schema({name: declared[name] for name in declared if name not in lists})
-    return Base(opened_source, units, bound, declared, neighbours, size, padded, usable, lists)
+    usable = Schema({name: declared[name] for name in declared if name not in lists}, declared.unknown)
+    return Base(opened_source, units, bound, declared, neighbours, size, padded, usable, lists, is_auto=is_auto)
 
 
 def _checked_types(
@@ -358,13 +374,32 @@ def _checked_types(
     kinds = {} if source.text_file else dict(source.table.schema().items())  # a text file has text, and nothing else
     for name in declared:
         refuse_wrong_type(name, kinds.get(name), declared[name], text_file=source.text_file)
+    for name, unknown in declared.unknown.items():
+        _refuse_wrong_unknown(name, kinds.get(name), unknown, text_file=source.text_file)
     if source.text_file:
         return frozenset(), ()
     for name, argument in units.items():
         _refuse_wrong_unit(argument, name, kinds[name])
-    text = any(_is_text(kinds[name]) for name in (*declared, *units))
+    text = any(_is_text(kinds[name]) for name in (*declared, *declared.unknown, *units))
     padded = source.engine.padded(source.table) if text else frozenset()
     return padded, tuple(name for name in declared if kinds[name].is_array())
+
+
+def _refuse_wrong_unknown(name: str, kind: Any, unknown: Unknown, *, text_file: bool) -> None:
+    """Refuse a column that cannot be of the kind that is declared, whatever its range turns out to be."""
+    if kind is not None and kind.is_array():
+        rule, way_out = "must not be a column of lists", "declare what its elements may be, for explode"
+        raise InvalidValue(f"schema[{name!r}]", unknown, rule, way_out)
+    if unknown.kind != "text":
+        refuse_wrong_type(name, kind, widest_of(unknown, kind), text_file=text_file)
+    elif kind is not None and not kind.is_string():
+        rule = f"needs a column of text, and this one holds {type_text(kind)}"
+        raise InvalidValue(f"schema[{name!r}]", unknown, rule, "declare what the column holds")
+
+
+def widest_of(unknown: Unknown, kind: Any) -> Domain:
+    """All that a column of this kind and this type may hold; `kind` is the Ibis type, None in a text file."""
+    return unknown.widest(wide_integers=kind is not None and kind.is_integer())
 
 
 def _is_text(kind: Any) -> bool:
@@ -377,7 +412,7 @@ def _checked_name(name: str | None) -> str | None:
     return name
 
 
-def checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
+def checked_max_rows(max_rows: int | str | None, units: tuple[str, ...]) -> int:
     """How many rows of a unit are kept, as it was declared."""
     if not units:
         if max_rows not in (None, 1):
@@ -388,7 +423,7 @@ def checked_max_rows(max_rows: int | None, units: tuple[str, ...]) -> int:
             "max_rows",
             max_rows,
             "must be given with a unit",
-            "say how many rows of one unit are kept, such as 3",
+            'say how many rows of one unit are kept, such as 3, or "auto" to have it found',
         )
     bound = checked_count(max_rows, "max_rows")
     if not 1 <= bound <= MOST_ROWS_A_UNIT:

@@ -15,7 +15,7 @@ import numpy as np
 
 from farthing.data import Dataset
 from farthing.data.expressions import read
-from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, not_found_yet
 from farthing.errors import InvalidValue
 from farthing.statistics import moments
 from farthing.statistics.cells.statistic_cells import cut_of
@@ -145,6 +145,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _refuse_unknown(name: str, schema: Schema, argument: str) -> None:
+    if name in schema.unknown:
+        raise not_found_yet(name, argument)
     if name not in schema:
         raise InvalidValue(argument, name, "must be a column of the schema", nearest(name, schema))
 

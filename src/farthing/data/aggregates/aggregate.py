@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from farthing.data.expressions import read
-from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema
+from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, not_found_yet
 from farthing.data.stability import Sensitivity, sensitivity_of_rows
 from farthing.errors import InvalidValue
 
@@ -109,6 +109,8 @@ def names_of(names: Names, argument: str = "by") -> tuple[str, ...]:
 
 def domain_of(name: str, schema: Schema, argument: str = "column") -> Domain:
     """The domain of a column that must be there."""
+    if name in schema.unknown:
+        raise not_found_yet(name, argument)
     if name not in schema:
         known = ", ".join(schema)
         raise InvalidValue(argument, name, "must be a column of the schema", f"there are: {known}")

@@ -30,7 +30,7 @@ from farthing.data.expressions.syntax_tree import (
     written,
 )
 from farthing.data.expressions.value_ranges import Day, Flag, Label, Nothing, OutOfRange, Range, Real, Whole
-from farthing.data.schema import Domain, Flags, Integers, Reals, Schema
+from farthing.data.schema import Domain, Flags, Integers, Reals, Schema, not_found_yet
 from farthing.errors import InvalidExpression, InvalidValue
 
 _ORDER = {"<", "<=", ">", ">="}
@@ -90,6 +90,9 @@ class _Checker(Coercion):
     def unknown_column(self, node: Node, name: str) -> InvalidExpression:
         if name.lower() in REASONS:
             return self.fault(node, *REASONS[name.lower()])
+        if name in self.schema.unknown:
+            refusal = not_found_yet(name)
+            return self.fault(node, f"the column {name[:60]!r} {refusal.rule}", refusal.way_out, column=name)
         names = list(self.schema)
         near = [other for other in names if other.lower() == name.lower()]
         near = near or difflib.get_close_matches(name, names, 1)

@@ -1,0 +1,265 @@
+"""How many rows the units of a table have: a bound that fits, and the share of rows that a bound leaves out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from farthing.adaptive.discovery.search import (
+    ROWS,
+    Finding,
+    Progress,
+    checked_confidence,
+    checked_price,
+    digest_of,
+    units_word,
+)
+from farthing.adaptive.discovery.search_cells import row_cells
+from farthing.adaptive.discovery.unit_counts import UnitCounts
+from farthing.data import Dataset, Histogram, LeftOut
+from farthing.data.unit_rows import MOST_ROWS_A_UNIT
+from farthing.data.unknown_columns import rows_a_unit
+from farthing.errors import InvalidValue
+from farthing.privacy import Event
+
+_COLUMN = "rows"  # of `rows_a_unit`
+_BESIDE = 3  # cells after the last that is seen: about twice as many rows
+_TAIL = 2.12  # standard deviations that 95% of one Laplace noise lie within; of sums of several it is less
+
+
+@dataclass(frozen=True)
+class RowSearch:
+    """A search for how many rows units have: counts of units by their number of rows, with noise.
+
+    Made by `row_search`.
+
+    Args:
+        counts: The noise, and the rule that says up to where there are units.
+        max_rows: The bound that was declared; None where one is to be chosen.
+        rest: The epsilon that is there for what is asked afterwards: a bound is chosen for it.
+        units: What units are called.
+
+    >>> import pyarrow, farthing as ft
+    >>> flights = pyarrow.table({"plane": ["a", "a", "b"], "late": [1, 2, 3]})
+    >>> flights = ft.dataset(flights, unit="plane", max_rows="auto", schema={"late": (0, 60)})
+    >>> print(row_search(flights, epsilon=0.05, rest=1.0).prediction)
+    how many rows units have, by counts of units (plane) within ±60 (95 times in 100 each); a bound max_rows is chosen
+    that balances the rows it leaves out against noise, for a count of all rows at epsilon 1
+    """
+
+    counts: UnitCounts
+    max_rows: int | None
+    rest: float
+    units: str
+
+    @property
+    def name(self) -> str:
+        """It is about no column."""
+        return ROWS
+
+    @property
+    def epsilon(self) -> float:
+        """What all counts together cost."""
+        return self.counts.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Its noise is Laplace noise: 0."""
+        return 0.0
+
+    @property
+    def prediction(self) -> str:
+        """How accurate the counts are that everything else is made of."""
+        times = f"{100 * self.counts.confidence:g} times in 100"
+        within = math.floor(self.counts.mechanism.error(self.counts.confidence))
+        text = f"how many rows units have, by counts of {self.units} within ±{within:,} ({times} each); "
+        if self.max_rows is not None:
+            return text + f"and from them the share of rows that max_rows={self.max_rows:,} leaves out"
+        return text + (
+            "a bound max_rows is chosen that balances the rows it leaves out against noise, for a count of all rows at "
+            f"epsilon {self.rest:g}"
+        )
+
+    @property
+    def event(self) -> Event:
+        """One release of all counts."""
+        return self.counts.mechanism.event
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the noise, the bound that was declared, and what it is chosen for."""
+        noise = [self.counts.epsilon.hex(), self.counts.l1, self.counts.confidence.hex()]
+        return digest_of([ROWS, list(self.counts.cells.edges), self.max_rows, self.rest.hex(), *noise])
+
+    @property
+    def _histogram(self) -> Histogram:
+        return Histogram(_COLUMN, self.counts.cells.edges)
+
+    def check(self, dataset: Dataset) -> None:
+        """Refuse a dataset whose neighbours differ in more units than the noise is made for."""
+        moved = rows_a_unit(dataset).sensitivity(self._histogram).l1
+        if not self.counts.l1 >= moved:
+            raise InvalidValue("l1 sensitivity", self.counts.l1, f"must be at least {moved} for this dataset")
+
+    def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+        """One pass over the rows, then the noise."""
+        rows = rows_a_unit(dataset)
+        return {ROWS: self.counts.mechanism.release(rows.exact({ROWS: self._histogram}, progress)[ROWS])}
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The bound, and the share of rows that it leaves out; both from the counts of cells that are not empty."""
+        ends = self.counts.range_of(answers[ROWS])
+        facts: dict[str, Any] = {"name": ROWS, "kind": "rows", "found": ends is not None, "units": self.units}
+        facts |= {"confidence": self.counts.confidence, "epsilon": self.counts.epsilon, "sure": self.counts.sure}
+        facts |= {"rest": self.rest, "declared": self.max_rows}
+        if ends is None:
+            return {"finding": facts}
+        # Beside the range there may be units, too few to be seen: their cells, and their noise, are in the estimate.
+        noisy = [int(count) for count in answers[ROWS][: ends[1] + 1 + _BESIDE]]
+        tally = RowTally(noisy, self.counts.scale, self.counts.l1)
+        chosen = tally.best(self.rest, ends[1] + 1)
+        part = tally.left_out(self.max_rows or chosen)
+        facts |= {"most": tally.highs[-1], "counts": noisy, "scale": self.counts.scale}
+        facts |= {"max_rows": chosen, "left_out": asdict(part)}
+        return {"finding": facts}
+
+
+@dataclass(frozen=True)
+class RowTally:
+    """Noisy counts of units by how many rows they have, as far as there are any.
+
+    Args:
+        counts: The noisy counts, from one row a unit on.
+        scale: The scale of the noise on each.
+        l1: How many units neighbours differ in.
+
+    >>> tally = RowTally([400, 300, 200, 100], scale=1.0)
+    >>> print(tally.left_out(2), tally.best(1.0))
+    about 20% (20 to 20%) of the rows are left out by max_rows=2 4
+    """
+
+    counts: Sequence[int]
+    scale: float
+    l1: int = 1
+
+    @property
+    def lows(self) -> tuple[int, ...]:
+        """The least number of rows in each cell."""
+        return row_cells(MOST_ROWS_A_UNIT).lows[: len(self.counts)]
+
+    @property
+    def highs(self) -> tuple[int, ...]:
+        """The greatest number of rows in each cell."""
+        return row_cells(MOST_ROWS_A_UNIT).highs[: len(self.counts)]
+
+    def left_out(self, max_rows: int) -> LeftOut:
+        """The share of the rows that a bound leaves out.
+
+        The interval has two parts: noise, and that a cell does not say where in it its units lie.
+
+        Args:
+            max_rows: The bound.
+
+        Returns:
+            The estimate with its interval.
+        """
+        counts = np.asarray(self.counts, dtype=float)
+        lows, highs = (np.asarray(ends, dtype=float) for ends in (self.lows, self.highs))
+        middles = (lows + highs) / 2
+
+        def share(above: Any, below: Any) -> float:
+            """Where units with more rows than the bound have `above`, and the others `below`."""
+            rows = np.where(highs > max_rows, above, below)
+            whole = float(counts @ rows)
+            return float(counts @ np.maximum(rows - max_rows, 0)) / whole if whole > 0 else 0.0
+
+        estimate = min(1.0, max(0.0, share(middles, middles)))
+        whole = max(1.0, float(counts @ middles))
+        weights = (np.maximum(middles - max_rows, 0) - estimate * middles) / whole
+        spread = _TAIL * math.sqrt(2) * self.scale * float(np.linalg.norm(weights))
+        lower, upper = share(lows, highs) - spread, share(highs, lows) + spread
+        return LeftOut(estimate, max(0.0, min(lower, estimate)), min(1.0, max(upper, estimate)), max_rows)
+
+    def best(self, epsilon: float, seen: int | None = None) -> int:
+        """The bound with the least squared error of a count of all rows at this epsilon: rows left out, and noise.
+
+        Args:
+            epsilon: What the count may cost.
+            seen: How many cells are seen to hold units; the bound is the end of one of them.
+
+        Returns:
+            The bound, one of the ends of the cells.
+        """
+        counts = np.asarray(self.counts, dtype=float)
+        middles = (np.asarray(self.lows) + np.asarray(self.highs)) / 2
+
+        def error(bound: int) -> float:
+            bias = max(0.0, float(counts @ np.maximum(middles - bound, 0)))
+            return bias**2 + 2 * (bound * self.l1 / epsilon) ** 2
+
+        return min(self.highs[:seen], key=error)
+
+
+def row_search(dataset: Dataset, epsilon: float, rest: float, confidence: float = 0.95) -> RowSearch:
+    """The search for how many rows units have, at a price.
+
+    Args:
+        dataset: The table; a bound is chosen where its `max_rows` is "auto".
+        epsilon: What the search may cost.
+        rest: The epsilon that is there for what is asked afterwards.
+        confidence: How often each of its counts is within its error.
+
+    Returns:
+        The search.
+
+    Raises:
+        InvalidValue: If the unit is one row, or a number is wrong.
+
+    >>> import pyarrow, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"age": [1]}), schema={"age": (0, 9)})
+    >>> row_search(people, 0.1, rest=1.0)
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: unit=None: must be a column ...
+    """
+    cells = row_cells(MOST_ROWS_A_UNIT)
+    moved = rows_a_unit(dataset).sensitivity(Histogram(_COLUMN, cells.edges)).l1
+    counts = UnitCounts(cells, checked_price(epsilon, 0.0)[0], moved, checked_confidence(confidence))
+    declared = None if dataset.is_auto else dataset.bound
+    return RowSearch(counts, declared, checked_price(rest, 0.0)[0], units_word(dataset))
+
+
+def row_finding(facts: Mapping[str, Any]) -> Finding:
+    """What a search for the rows of units has found, from what was recorded.
+
+    >>> part = asdict(LeftOut(0.1, 0.08, 0.12, 20))
+    >>> facts = {"found": True, "units": "units (plane)", "sure": 90, "most": 50, "left_out": part, "max_rows": 20}
+    >>> print(row_finding({**facts, "declared": None}))
+    rows per unit: max_rows=20 fits: about 10% (8 to 12%) of the rows are left out by max_rows=20. Units with more than
+    50 rows, too few to be seen, are not in this estimate
+    """
+    if not facts["found"]:
+        text = f"rows per unit: too few {facts['units']} to tell; a number of rows that {facts['sure']:,} have is seen"
+        return Finding(ROWS, "rows", False, text, None, facts)
+    part, chosen = LeftOut(**facts["left_out"]), int(facts["max_rows"])
+    fits = f"max_rows={chosen:,} fits: " if facts["declared"] is None else ""
+    better = "" if facts["declared"] in (None, chosen) else f"; max_rows={chosen:,} would fit a count of all rows"
+    rest = f"Units with more than {facts['most']:,} rows, too few to be seen, are not in this estimate"
+    return Finding(ROWS, "rows", True, f"rows per unit: {fits}{part}{better}. {rest}", None, facts)
+
+
+def bound_of(finding: Finding, declared: int | None) -> tuple[int, LeftOut]:
+    """The bound that a table keeps, the declared one or that of a finding, and the share of rows that it leaves out.
+
+    >>> facts = {"counts": [400, 300, 200, 100], "scale": 1.0, "max_rows": 4}
+    >>> print(*bound_of(Finding("rows per unit", "rows", True, "", None, facts), 2))
+    2 about 20% (20 to 20%) of the rows are left out by max_rows=2
+    """
+    tally = RowTally(finding.facts["counts"], float(finding.facts["scale"]))
+    bound = int(finding.facts["max_rows"]) if declared is None else declared
+    return bound, tally.left_out(bound)
