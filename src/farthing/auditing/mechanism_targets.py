@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,7 @@ from farthing.mechanisms import (
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
+from farthing.mechanisms.weighted_keys import selection_for
 from farthing.privacy import Event
 
 _QUICK, _EXACT = 400_000, 8_000  # samples a side: of whole vectors at once, and one release after the other
@@ -198,7 +200,29 @@ def _keys() -> list[BuiltIn]:
     return [
         BuiltIn(f"key selection, {rule}", KeySelection(1.0, 0.01, rule=rule), pairs, _EXACT)
         for rule in ("optimal", "truncated_geometric", "laplace")
-    ]
+    ] + [_discovery(1), _discovery(3)]
+
+
+def _discovery(max_keys: int) -> BuiltIn:
+    """From rows of (unit, key) to keys: each unit keeps some of its own at random, as in `farthing.data.key_counts`."""
+    selection, generator = selection_for(1.0, 0.01, max_keys), random.SystemRandom()
+
+    def run(rows: Sequence[tuple[str, str]]) -> Any:
+        own: dict[str, set[str]] = {}
+        for unit, key in rows:
+            own.setdefault(unit, set()).add(key)
+        weights: dict[str, int] = {}
+        for keys in own.values():
+            kept = generator.sample(sorted(keys), min(max_keys, len(keys)))
+            for key in kept:
+                weights[key] = weights.get(key, 0) + selection.weights[len(kept) - 1]
+        return selection.release(weights)
+
+    many = [(f"unit {number}", "a") for number in range(12)]
+    several = [*many, *(("new", f"rare {number}") for number in range(4))]
+    pairs = [(many, several), (many[:7], many[:8]), ([*many, ("other", "b")], [("new", "b"), *many, ("other", "b")])]
+    cap = "one key a unit" if max_keys == 1 else f"{max_keys} keys a unit"
+    return BuiltIn(f"key discovery, {cap}", WholeSession(selection.event, run), pairs, _EXACT)
 
 
 _SESSIONS, _SYNTHESES = 6_000, 500  # samples a side; a synthesis fits models on its way

@@ -1,8 +1,8 @@
 """Planted bugs: mechanisms that claim more than they keep, which an auditor has to catch.
 
 Faults people have shipped: noise too small, noise in floating point, sums that wrap around or turn into NaN, keys that
-are shown too early, and a ledger that was not charged. The broken sparse-vector variants are in
-`planted_sparse_vector`.
+are shown too early or in the order of the rows, and a ledger that was not charged. The broken sparse-vector variants
+are in `planted_sparse_vector`.
 
 Nothing here is for use; the generator is NumPy's, because these mechanisms protect nobody.
 """
@@ -39,7 +39,7 @@ class PlantedBug:
 def planted_bugs() -> list[PlantedBug]:
     """Every planted bug, those of the sparse vector and of adaptive sessions included."""
 
-    return [*_bugs_of_noise(), *sparse_vector_bugs(), *adaptive_bugs(), *_bugs_of_data()]
+    return [*_bugs_of_noise(), *sparse_vector_bugs(), *adaptive_bugs(), *_bugs_of_data(), *_bugs_of_discovery()]
 
 
 def _generator() -> np.random.Generator:
@@ -145,6 +145,65 @@ def _bugs_of_data() -> list[PlantedBug]:
             1.0,
             ([1.0, 1.0], [1.0, 1.0, math.nan]),
             20_000,
+        ),
+    ]
+
+
+Rows = list[tuple[str, str]]  # each a unit and its key
+
+
+def _discovery(threshold: float, capped: bool = True, by_rows: bool = False) -> Callable[[Rows, int], list[list[str]]]:
+    """The keys that enough units share, as (1, 0.01)-DP would have it with one key a unit and a threshold of 6."""
+
+    def batch(rows: Rows, count: int) -> list[list[str]]:
+        own: dict[str, list[str]] = {}
+        for unit, key in rows:
+            own.setdefault(unit, []).append(key)
+        keys = list(dict.fromkeys(key for _, key in rows))  # in the order of the rows
+        totals = np.zeros((count, len(keys)), dtype=np.int64)
+        generator = _generator()
+        for choices in own.values():
+            places = np.array([keys.index(key) for key in dict.fromkeys(choices)])
+            if capped:
+                totals[np.arange(count), generator.choice(places, count)] += 1
+            else:
+                totals[:, places] += 1
+        noisy = totals + _integer_laplace(1.0, count * len(keys)).reshape(totals.shape)
+        kept = (noisy >= threshold) & (totals > 0)
+        found = [[keys[place] for place in np.flatnonzero(row)] for row in kept]
+        return found if by_rows else [sorted(each) for each in found]
+
+    return batch
+
+
+def _bugs_of_discovery() -> list[PlantedBug]:
+    many = [(f"unit {number}", "a") for number in range(40)]
+    several = [("new", f"rare {number}") for number in range(8)]
+    both = [*many, *((f"other {number}", "b") for number in range(40))]
+    return [
+        PlantedBug(
+            "key discovery, threshold too low",
+            "a threshold two steps lower than delta allows: a key of one unit is shown too often",
+            _discovery(threshold=4.0),
+            (1.0, 0.01),
+            (many, [*many, ("new", "rare")]),
+            12_000,
+        ),
+        PlantedBug(
+            "key discovery, keys in the order of the rows",
+            "the list begins with the key that was met first, so that one unit puts its key before the others",
+            _discovery(threshold=8.0, by_rows=True),
+            (1.0, 0.01),
+            (both, [("new", "b"), *both]),
+            12_000,
+        ),
+        PlantedBug(
+            "key discovery, cap not applied",
+            "a unit counts under each of its eight keys, and one is paid for",
+            _discovery(threshold=6.0, capped=False),
+            (1.0, 0.01),
+            (many, [*many, *several]),
+            12_000,
         ),
     ]
 

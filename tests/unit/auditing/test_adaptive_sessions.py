@@ -15,13 +15,13 @@ from farthing.adaptive.query_session import QuerySession
 from farthing.adaptive.synthesis.synthesis_prices import SHARES, Prices, prices_within
 from farthing.auditing.audit import audit
 from farthing.auditing.mechanism_targets import adaptive_sessions
-from farthing.auditing.planted_bugs import _loop, _Rounds, adaptive_bugs
+from farthing.auditing.planted_bugs import _bugs_of_discovery, _discovery, _loop, _Rounds, adaptive_bugs
 from farthing.auditing.self_test import Check, all_checks, examine
 from farthing.data import Sensitivity
 from farthing.mechanisms import DiscreteLaplace
 from farthing.privacy import Composed
 
-NEIGHBOURS = {bug.name: bug.neighbours for bug in adaptive_bugs()}
+NEIGHBOURS = {bug.name: bug.neighbours for bug in (*adaptive_bugs(), *_bugs_of_discovery())}
 
 
 @pytest.mark.slow
@@ -39,10 +39,11 @@ NEIGHBOURS = {bug.name: bug.neighbours for bug in adaptive_bugs()}
         (_loop(0.25, 0.5, rounds=1), 1.0, "synthesis, choice without noise"),
         (_loop(0.25, 1.0, rounds=1), 1.5, "synthesis, half the sensitivity"),
         (_loop(0.25, 0.5, rounds=3), 3.0, "synthesis, rounds charged once"),
+        *((_discovery(threshold=6.0), (1.0, 0.01), bug.name) for bug in _bugs_of_discovery()),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_same_loop_without_its_fault_stands(batch: Any, claim: float, like: str) -> None:
+def test_the_same_loop_without_its_fault_stands(batch: Any, claim: Any, like: str) -> None:
     """It is the fault that the auditor sees, on the same neighbours and with nearly as many samples."""
     report = audit(
         batch,
