@@ -213,3 +213,32 @@ def test_an_account_that_renews_is_written_down(tmp_path: Path) -> None:
     assert init(file, "--out", out, "--renews", "month", "--date", "admitted")[0] == 0
     text = (tmp_path / "study.toml").read_text(encoding="utf-8")
     assert '\nrenews = "month"\ndate = "admitted"\n' in text
+
+
+def test_several_files_are_linked_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    secret = secrets.token_hex(8)
+    heads = {"people": "person_id,sex", "Visits 2024": "id,personId,ward", "visit_drugs": "visit_id,drug", "x": "a,b"}
+    for name, head in heads.items():
+        (tmp_path / f"{name}.csv").write_text(f"{head}\n{secret},{secret},{secret}\n")
+    paths = [str(tmp_path / f"{name}.csv") for name in heads]
+    code, printed = init(*paths[:1], *paths[2:], "--out", str(tmp_path / "other.toml"))
+    assert code == 0
+    facts = tomllib.loads((tmp_path / "other.toml").read_text())
+    assert facts["keys"] == {} and facts["dataset"]["unit"] == "people.person_id"
+    (tmp_path / "visits.csv").write_text("visit_id,person_id,ward\n1,1,A\n")
+    code, printed = init(paths[0], str(tmp_path / "visits.csv"), paths[2], "--out", str(tmp_path / "study.toml"))
+    assert code == 0 and "7 columns" in printed and "no row was read" in printed
+    written = (tmp_path / "study.toml").read_text()
+    assert secret not in written + printed
+    facts = tomllib.loads(written)
+    assert facts["keys"] == {"visits.person_id": "people.person_id", "visit_drugs.visit_id": "visits.visit_id"}
+    assert facts["dataset"] == {"table": "visit_drugs", "unit": "people.person_id", "neighbours": "add-remove"}
+    assert facts["tables"]["visits"] == {"source": "visits.csv", "schema": {"ward": {}}}
+    filled = written.replace("= { }", '= { categories = ["A", "B"] }').replace("# max_rows = 1", "max_rows = 2")
+    filled = filled.replace("# epsilon", "epsilon").replace(
+        '# [[steps]]\n# join = "people"', '[[steps]]\njoin = "people"'
+    )
+    (tmp_path / "study.toml").write_text(filled)
+    study = read_study(tmp_path / "study.toml")
+    assert list(study.dataset.schema) == ["drug", "sex"] and study.dataset.rows_per_unit == 2
+    assert init(*paths, "--renews", "month", "--date", "ward", "--out", str(tmp_path / "third.toml"))[0] == 2

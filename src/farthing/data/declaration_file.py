@@ -1,4 +1,4 @@
-"""A dataset described in a file: the tables `[dataset]`, `[schema]` and `[[steps]]` of a `study.toml`.
+"""A dataset described in a file: `[dataset]`, `[schema]`, `[tables]`, `[keys]` and `[[steps]]` of a `study.toml`.
 
 [dataset]
 source = "people.parquet"          # beside this file, a path, a glob or a folder
@@ -21,6 +21,24 @@ derive = { share = "bmi / 60", index = { of = "bmi * age", range = [0.0, 6_600.0
 
 [[steps]]
 per_unit = { visits = "count()", ever_smoked = "any(smoker)", bmi = "mean(bmi)" }
+
+Several tables that keys link are described one by one, each with its own schema:
+
+[dataset]
+table = "drugs"                    # the one that is studied
+unit = "persons.person_id"
+
+[keys]
+"visits.person_id" = "persons.person_id"
+"drugs.visit_id" = "visits.visit_id"
+
+[tables.drugs]                     # likewise [tables.persons] and [tables.visits]
+source = "drugs.csv"
+max_rows = 3
+schema = { drug = { categories = ["x", "y"] } }
+
+[[steps]]
+join = "visits"                    # or { table = "persons", how = "left" }, or { public = "wards.csv", on = "ward" }
 """
 
 from __future__ import annotations
@@ -28,12 +46,14 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from farthing.data.csv_files import header
 from farthing.data.dataset import Dataset, dataset
 from farthing.data.file_paths import beside, paths_of
+from farthing.data.linked_tables import TableFacts, linked
 from farthing.data.parquet_files import PARQUET, parquet_schema
 from farthing.data.schema import Categories, Flags, Reals, Schema, folded
 from farthing.errors import InvalidValue
@@ -42,6 +62,8 @@ ZONED = "times with a time zone"
 """What a column holds that no statistic can use: the zone decides which day a moment falls on."""
 
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows", "sample")
+LINKED_KEYS = ("table", "unit", "neighbours", "sample")
+TABLE_KEYS = ("source", "max_rows", "schema")
 _OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("trim", "lower"), "flags": ()}
 _WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
 _RULES = {"range": "must be a list of two bounds", "categories": "must be a list of values", "flags": "must be true"}
@@ -67,23 +89,92 @@ def read_declaration(path: str | os.PathLike[str]) -> Dataset:
 
 def dataset_of_tables(facts: Mapping[str, Any], folder: Path) -> Dataset:
     """The dataset that the tables of a `study.toml` describe; paths in it are relative to `folder`."""
-    about, columns = (dict(table_of(facts, name, empty=False)) for name in ("dataset", "schema"))
-    for key in about:
-        if key not in DATASET_KEYS:
-            raise InvalidValue(f"dataset.{key}", about[key], "is not known", f"there are: {', '.join(DATASET_KEYS)}")
+    about = dict(table_of(facts, "dataset", empty=False))
+    sample = about.pop("sample", None)
+    if "tables" in facts or "keys" in facts:
+        whole = _linked(facts, about, folder)
+    else:
+        columns = table_of(facts, "schema", empty=False)
+        _refuse_unknown("dataset", about, DATASET_KEYS)
+        places = _places("dataset", about, folder)
+        whole = dataset(places, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
+    whole = after_steps(whole, facts.get("steps", []), folder)
+    return whole if sample is None else whole.sample(sample)
+
+
+def _linked(facts: Mapping[str, Any], about: dict[str, Any], folder: Path) -> Dataset:
+    """The table that is studied, among those that are linked."""
+    if "schema" in facts:
+        raise InvalidValue("schema", "", "must stand with each table", "write [tables.NAME.schema]")
+    _refuse_unknown("dataset", about, LINKED_KEYS)
+    tables: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
+    for name, entry in table_of(facts, "tables", empty=False).items():
+        place = f"tables.{name}"
+        one = dict(table_of({place: entry}, place, empty=False))
+        _refuse_unknown(place, one, TABLE_KEYS)
+        columns = one.get("schema", {})
+        if not isinstance(columns, dict):
+            raise InvalidValue(f"{place}.schema", columns, "must be a table", f"write [{place}.schema] and lines below")
+        schema = {column: domain_of_entry(column, each, f"{place}.schema") for column, each in columns.items()}
+        tables[name] = TableFacts(_places(place, one, folder), schema)
+        bounds |= {name: one["max_rows"]} if "max_rows" in one else {}
+    studied = about.pop("table", None)
+    if not isinstance(studied, str) or studied not in tables:
+        raise InvalidValue("dataset.table", studied, f"must be one of {', '.join(tables)}", "the table that is studied")
+    clash = sorted(set(tables) & {"unit", "keys", "max_rows", "neighbours"})
+    if clash:
+        raise InvalidValue("tables", clash[0], "must be another name", "rename it")
+    if "unit" not in about:
+        raise InvalidValue("dataset.unit", None, "must be given", 'such as unit = "persons.person_id"')
+    return linked(**tables, keys=table_of(facts, "keys"), max_rows=bounds, **about)[studied]
+
+
+def _refuse_unknown(place: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in known:
+            raise InvalidValue(f"{place}.{key}", given[key], "is not known", f"there are: {', '.join(known)}")
+
+
+def _places(place: str, about: dict[str, Any], folder: Path) -> list[Any]:
+    """The files that `source` names."""
     if "source" not in about:
-        raise InvalidValue("dataset.source", None, "must be given", "name a CSV or Parquet file")
+        raise InvalidValue(f"{place}.source", None, "must be given", "name a CSV or Parquet file")
     given = about.pop("source")
     sources = [given] if isinstance(given, str) else given
     if not isinstance(sources, list) or not sources or not all(isinstance(one, str) and one for one in sources):
         raise InvalidValue(
-            "dataset.source", given, "must be the name of a file, or a list of names", 'write source = "people.csv"'
+            f"{place}.source", given, "must be the name of a file, or a list of names", 'write source = "people.csv"'
         )
-    places = [beside(folder, source) for source in sources]
-    sample = about.pop("sample", None)
-    whole = dataset(places, schema={name: domain_of_entry(name, entry) for name, entry in columns.items()}, **about)
-    whole = _after_steps(whole, facts.get("steps", []))
-    return whole if sample is None else whole.sample(sample)
+    return [beside(folder, source) for source in sources]
+
+
+def _joined(folder: Path | None, rows: Dataset, asked: Any) -> Dataset:
+    """A linked table by its name, or a public one by its file or its rows."""
+    facts = {"table": asked} if isinstance(asked, str) else dict(asked) if isinstance(asked, dict) else {}
+    how = facts.pop("how", "inner")
+    if set(facts) == {"table"} and isinstance(facts["table"], str):
+        return rows.join(facts["table"], how=how)
+    public = facts.get("public")
+    if set(facts) == {"public", "on"} and isinstance(public, list):
+        return rows.join(public, on=facts["on"], how=how)
+    if set(facts) == {"public", "on"} and isinstance(public, str) and folder is not None:
+        return rows.join(_public(beside(folder, public)), on=facts["on"], how=how)
+    way_out = 'write join = "visits", or join = { public = "wards.csv", on = "ward" }'
+    raise InvalidValue(
+        "other", asked, "must name a linked table, or a public one and the columns it is looked up by", way_out
+    )
+
+
+def _public(path: str | os.PathLike[str]) -> Any:
+    """A public table from a file, whose types may be guessed."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    try:
+        return parquet.read_table(path) if str(path).lower().endswith(PARQUET) else csv.read_csv(path)
+    except (OSError, pyarrow.ArrowException):
+        raise InvalidValue("public", str(path), "must be a CSV or Parquet file that can be read", "check it") from None
 
 
 _STEPS: dict[str, Callable[[Dataset, Any], Dataset]] = {
@@ -95,18 +186,26 @@ _STEPS: dict[str, Callable[[Dataset, Any], Dataset]] = {
     "explode": lambda rows, asked: rows.explode(**asked),
     "per_unit": lambda rows, asked: rows.per_unit(**_bounded(asked)),
 }
-_STEP_KINDS = {"where": (str, "a text"), "select": (list, "a list of columns")}
+_STEP_KINDS: dict[str, tuple[Any, str]] = {
+    "where": (str, "a text"),
+    "select": (list, "a list of columns"),
+    "join": ((str, dict), "the name of a linked table, or a table of facts"),
+}
 
 
-def _after_steps(rows: Dataset, steps: Any) -> Dataset:
-    """The dataset after `[[steps]]`; what is wrong with one is said with its number."""
+def after_steps(rows: Dataset, steps: Any, folder: Path | None = None) -> Dataset:
+    """The dataset after `[[steps]]`; what is wrong with one is said with its number.
+
+    Public tables are files of `folder`; without one, only their rows can be given.
+    """
+    known: dict[str, Callable[[Dataset, Any], Dataset]] = {**_STEPS, "join": partial(_joined, folder)}
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise InvalidValue("steps", steps, "must be a list of tables", "write [[steps]], and where = ... below it")
     for number, step in enumerate(steps, start=1):
         place = f"steps[{number}]"
         words = list(step)
-        if len(words) != 1 or words[0] not in _STEPS:
-            raise InvalidValue(place, ", ".join(words), f"must have one of {', '.join(_STEPS)}", "one word a step")
+        if len(words) != 1 or words[0] not in known:
+            raise InvalidValue(place, ", ".join(words), f"must have one of {', '.join(known)}", "one word a step")
         (word,) = words
         kind, called = _STEP_KINDS.get(word, (dict, "a table"))
         if not isinstance(step[word], kind):
@@ -114,7 +213,7 @@ def _after_steps(rows: Dataset, steps: Any) -> Dataset:
         if word == "explode" and set(step[word]) != {"column", "limit"}:
             raise InvalidValue(f"{place}.explode", step[word], "must have a column and a limit")
         try:
-            rows = _STEPS[word](rows, step[word])
+            rows = known[word](rows, step[word])
         except InvalidValue as problem:
             raise InvalidValue(f"{place}.{word}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
     return rows
@@ -171,9 +270,9 @@ def table_of(facts: Mapping[str, Any], name: str, *, empty: bool = True) -> dict
     return table
 
 
-def domain_of_entry(name: str, entry: Any) -> Any:
+def domain_of_entry(name: str, entry: Any, place: str = "schema") -> Any:
     """What an entry of [schema] says about its column, as the schema reads it."""
-    where = f"schema.{name}"
+    where = f"{place}.{name}"
     kinds = [kind for kind in entry if kind in _OPTIONS] if isinstance(entry, dict) else []
     if len(kinds) != 1:
         raise InvalidValue(where, entry, "must have exactly one kind", f"{_WAYS}, or remove the line")

@@ -1,6 +1,7 @@
 """A study described in a file: `study.toml`.
 
-[dataset], [schema] and [[steps]]   the table, its public facts, what is done to it: farthing.data.declaration_file
+[dataset], [schema], [[steps]]      the table, its public facts, what is done to it: farthing.data.declaration_file
+[tables], [keys]                    several tables that keys link: farthing.data.declaration_file
 
 [study]
 epsilon = 1.0
@@ -249,7 +250,7 @@ def read_study(
             key: value for key, value in table_of(facts, "study").items() if key != "name" or "account" not in changes
         }
         facts = {**facts, "study": {**own, **changes}}
-    refuse_unknown(facts, ("dataset", "schema", "steps", "study", "expected", "statistics"), "")
+    refuse_unknown(facts, ("dataset", "schema", "tables", "keys", "steps", "study", "expected", "statistics"), "")
     about = table_of(facts, "study")
     if "part" in about:
         inside = f'write split = {{ by = "region", epsilon = 0.5, part = "{about["part"]}" }}'

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from farthing.data import Count, linked
+from farthing.data import table as linked_table
 from farthing.data.declaration_file import dataset_of_tables
 from farthing.errors import FarthingError
 from farthing.study.documents.study_file import read_study
@@ -87,7 +89,10 @@ def test_the_same_file_is_the_same_request(write: Path) -> None:
         (HEAD + STUDY + "plan_fit = true\n" + COUNT, "fit=True: needs a required error"),
         (HEAD + STUDY + "plan_reserve = 2.0\n" + COUNT, "epsilon=2.0: must be less than the plan's 1"),
         (HEAD + STUDY + "epsilom = 2\n" + COUNT, "study.epsilom=2: is not known; did you mean epsilon"),
-        (HEAD + STUDY + "[budget]\n" + COUNT, "budget={}: is not known; there are: dataset, schema, steps, study"),
+        (
+            HEAD + STUDY + "[budget]\n" + COUNT,
+            "budget={}: is not known; there are: dataset, schema, tables, keys, steps",
+        ),
         (HEAD + STUDY, "statistics=None: must be a list of at least one; write [[statistics]]"),
         (HEAD + STUDY + "[statistics]\nkind = 'count'\n", "must be a list of at least one"),
         (HEAD + STUDY + "[[statistics]]\nkind = 'cuont'\n", "statistics[0].kind='cuont': must be a kind"),
@@ -247,3 +252,95 @@ def test_a_wrong_step_is_said_with_its_number(write: Path, step: str, words: str
     write.write_text(f"{HEAD}{STUDY}[[steps]]\n{step}\n{COUNT}")
     with pytest.raises(FarthingError, match=words):
         read_study(write).dataset  # noqa: B018
+
+
+LINKED = """\
+[dataset]
+table = "drugs"
+unit = "persons.person_id"
+[keys]
+"visits.person_id" = "persons.person_id"
+"drugs.visit_id" = "visits.visit_id"
+[tables.persons]
+source = "persons.csv"
+schema = { sex = { categories = ["F", "M"] } }
+[tables.visits]
+source = "visits.csv"
+max_rows = 5
+schema = { ward = { categories = ["A", "B"] } }
+[tables.drugs]
+source = "drugs.csv"
+max_rows = 3
+schema = { drug = { categories = ["x", "y"] } }
+"""
+JOINS = """\
+[[steps]]
+join = "visits"
+[[steps]]
+join = { table = "persons", how = "left" }
+[[steps]]
+join = { public = "wards.csv", on = "ward", how = "left" }
+[[steps]]
+join = { public = [{ sex = "F", weight = 1 }, { sex = "M", weight = 2 }], on = "sex" }
+"""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A folder with three tables of a hospital, and a public one."""
+    rows = {
+        "persons": "person_id,sex\n1,F\n2,M\n",
+        "visits": "visit_id,person_id,ward\n7,1,A\n8,2,B\n",
+        "drugs": "visit_id,drug\n7,x\n7,y\n8,x\n",
+        "wards": "ward,floor\nA,1\nB,2\n",
+    }
+    for name, text in rows.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    return tmp_path
+
+
+def test_linked_tables_of_a_file_are_those_of_python(tables: Path) -> None:
+    file = tables / "study.toml"
+    file.write_text(LINKED + STUDY + JOINS + COUNT)
+    read = read_study(file).dataset
+    by_hand = linked(
+        persons=linked_table([tables / "persons.csv"], schema={"sex": ["F", "M"]}),
+        visits=linked_table([tables / "visits.csv"], schema={"ward": ["A", "B"]}),
+        drugs=linked_table([tables / "drugs.csv"], schema={"drug": ["x", "y"]}),
+        unit="persons.person_id",
+        keys={"visits.person_id": "persons.person_id", "drugs.visit_id": "visits.visit_id"},
+        max_rows={"visits": 5, "drugs": 3},
+    )["drugs"]
+    by_hand = by_hand.join("visits").join("persons", how="left")
+    by_hand = by_hand.join([{"ward": "A", "floor": 1}, {"ward": "B", "floor": 2}], on="ward", how="left")
+    by_hand = by_hand.join([{"sex": "F", "weight": 1}, {"sex": "M", "weight": 2}], on="sex")
+    assert read.definition == by_hand.definition
+    assert read.exact({"n": Count(by=["sex", "floor"])})["n"].tolist() == [[2, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('table = "drugs"', 'table = "drug"', "dataset.table='drug': must be one of persons, visits, drugs"),
+        ('table = "drugs"', 'source = "drugs.csv"', "dataset.source='drugs.csv': is not known; there are: table, unit"),
+        ('unit = "persons.person_id"', "", "dataset.unit=None: must be given; such as"),
+        ("max_rows = 3", "", r"max_rows\['drugs'\]=None: must be given with a unit"),
+        ("max_rows = 3", "rows = 3", "tables.drugs.rows=3: is not known; there are: source, max_rows, schema"),
+        ('source = "visits.csv"', "", "tables.visits.source=None: must be given"),
+        ("[tables.drugs]", "[tables.unit]", "must be one of persons, visits, unit"),
+        ('["x", "y"]', "[]", "tables.drugs.schema.drug.*must be filled in"),
+        ('"drugs.visit_id" = "visits.visit_id"', "", "must lead from 'drugs' to 'persons'"),
+        ("[[steps]]\n", "[schema]\nage = { flags = true }\n[[steps]]\n", "must stand with each table"),
+        ('join = "visits"', 'join = "visit"', "is not one of the linked tables"),
+        ('join = "visits"', "join = 3", "must be the name of a linked table"),
+        ('join = "visits"', 'join = { public = "wards.csv" }', "the columns it is looked up by"),
+        ('"wards.csv"', '"none.csv"', "must be a CSV or Parquet file that can be read"),
+    ],
+)
+def test_wrong_words_about_linked_tables_are_said_with_their_place(
+    tables: Path, before: str, after: str, words: str
+) -> None:
+    file = tables / "study.toml"
+    file.write_text((LINKED + STUDY + JOINS + COUNT).replace(before, after, 1))
+    with pytest.raises(FarthingError, match=words):
+        read_study(file).dataset  # noqa: B018

@@ -1,0 +1,64 @@
+"""Linked tables on every engine: the integers of the loop, and no unit moves more than is claimed."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+
+from backends.engine_under_test import EngineUnderTest
+from contracts.linked_worlds import KEYS, SCHEMAS, Chain, World, a_chain, a_world, arrow, types, without
+from contracts.test_neighbours import refuse_beyond
+from farthing.data import Count
+from farthing.data.aggregates.aggregate import aggregate_queries
+
+# Where units have more rows than are kept, only how many are left is asked, which is no matter of chance.
+pytestmark = [pytest.mark.slow, pytest.mark.draws(false_alarm=0, miss=0)]
+CHAINS = int(os.environ.get("FARTHING_CHAINS", "0"))
+PLANNED = [
+    Chain("doses", (("drugs", "inner"), ("persons", "left")), 100, by_code=False, text=True),
+    Chain("drugs", (("visits", "inner"), ("persons", "inner")), 2, by_code=True, text=False),
+]
+
+
+def test_linked_tables_have_the_integers_of_the_loop(engine: EngineUnderTest) -> None:
+    """FARTHING_CHAINS=100 runs that many random chains besides, each on a pair of neighbours."""
+    chains = [*PLANNED, *(a_chain(random.Random(seed)) for seed in range(CHAINS))]
+    for number, chain in enumerate(chains):
+        luck = random.Random(1000 + number)
+        world = a_world(luck, 5, 4)
+        smaller = without(world, chain.keys, luck.randrange(4))
+        whole = chain.is_whole(world) and chain.is_whole(smaller)
+        if not whole and (chain.people or chain.where or chain.beside):
+            continue
+        found = [answers(engine, chain, each, whole) for each in (world, smaller)]
+        for name, (before, claim) in found[0].items():
+            refuse_beyond(before, found[1][name][0], claim, f"{name} of {chain}")
+
+
+def answers(engine: EngineUnderTest, chain: Chain, world: World, whole: bool) -> dict[str, Any]:
+    tables = {name: engine.load(rows) for name, rows in arrow(world, types(chain.text), chain.text).items()}
+    rows = chain.dataset(tables)
+    asked = chain.aggregates(rows, whole)
+    exact, expected = rows.exact(asked), chain.loop(world)
+    for name in asked if expected is not None else ():
+        assert exact[name].tolist() == expected[name], f"{name} of {chain}"
+    return {name: (exact[name], rows.sensitivity(aggregate)) for name, aggregate in asked.items()}
+
+
+def test_a_query_of_linked_tables_is_one_statement_that_returns_one_row_a_cell(
+    engine: EngineUnderTest,
+) -> None:
+    """On Spark, the driver sends what it has collected: no row of a person is among that."""
+    world = a_world(random.Random(7), 40, 5)
+    chain = Chain("drugs", (("visits", "inner"), ("persons", "left")), 3)
+    assert chain.keys == KEYS and set(world) == set(SCHEMAS)
+    tables = {name: engine.load(rows) for name, rows in arrow(world, types(False), False).items()}
+    rows = chain.dataset(tables)
+    asked = {"n": Count(by=["ward", "sex"])}
+    (query,) = aggregate_queries(asked, rows.schema)
+    returned = engine.engine.rows(rows._sql(query, "no sample"))
+    assert len(returned) <= 9  # A, B and neither, by F, M and neither
+    assert rows.exact(asked)["n"].shape == (2, 2)
