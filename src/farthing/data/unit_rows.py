@@ -392,8 +392,8 @@ def _refuse_wrong_unknown(name: str, kind: Any, unknown: Unknown, *, text_file: 
         raise InvalidValue(f"schema[{name!r}]", unknown, rule, way_out)
     if unknown.kind != "text":
         refuse_wrong_type(name, kind, widest_of(unknown, kind), text_file=text_file)
-    elif kind is not None and not kind.is_string():
-        rule = f"needs a column of text, and this one holds {type_text(kind)}"
+    elif kind is not None and not kind.is_string() and (unknown.trim or unknown.lower or not kind.is_integer()):
+        rule = f"needs a column of text, or of whole numbers as they are, and this one holds {type_text(kind)}"
         raise InvalidValue(f"schema[{name!r}]", unknown, rule, "declare what the column holds")
 
 

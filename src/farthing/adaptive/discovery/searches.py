@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from farthing.adaptive.discovery.key_search import key_finding, key_search
 from farthing.adaptive.discovery.row_search import row_finding
 from farthing.adaptive.discovery.search import Finding, Search
 from farthing.adaptive.discovery.value_search import value_finding, value_search
@@ -37,7 +38,7 @@ def search_of(dataset: Dataset, name: str, epsilon: float, delta: float = 0.0, c
         there = ", ".join(dataset.unknown) or "none"
         raise InvalidValue("column", name, "must be declared as unknown", f"there are: {there}")
     if dataset.unknown[name].kind == "text":
-        raise InvalidValue("column", name, "holds text, whose values cannot be found yet", "list its categories")
+        return key_search(dataset, name, epsilon, delta)
     return value_search(dataset, name, epsilon, confidence)
 
 
@@ -54,4 +55,5 @@ def finding_of(facts: Mapping[str, Any]) -> Finding:
     >>> finding_of({**facts, "sure": 90, "units": "rows"}).domain
     Integers(lower=0, upper=100)
     """
-    return row_finding(facts) if facts["kind"] == "rows" else value_finding(facts)
+    made = {"rows": row_finding, "text": key_finding}
+    return made.get(facts["kind"], value_finding)(facts)

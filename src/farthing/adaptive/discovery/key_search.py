@@ -1,0 +1,247 @@
+"""The values of a column that nobody listed: those that enough units share, found for an epsilon and a delta.
+
+Only the list of values is found. How many units have each of them is measured afterwards, with noise of its own, so
+that no count is biased by having been large enough to be found.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.adaptive.discovery.search import Finding, Progress, checked_price, digest_of, units_word
+from farthing.data import Categories, Dataset
+from farthing.data.key_counts import each_key, key_query
+from farthing.data.schema import BLANKS, MOST_CATEGORIES, Unknown
+from farthing.data.stability import REPLACE
+from farthing.errors import InvalidValue
+from farthing.mechanisms import KeySelection, WeightedKeySelection
+from farthing.mechanisms.weighted_keys import MOST_KEYS, selection_for
+from farthing.privacy import Event
+from farthing.privacy.events import checked_count
+
+USUAL_KEYS = 4
+"""How many values of one unit count, unless somebody says otherwise; no more than its rows."""
+
+_BYTES, _LENGTHS, _NUMBERS = "bytes of the values", "lengths of the values", "values"
+_NAMED = 6  # values in a sentence
+
+
+@dataclass(frozen=True)
+class KeySearch:
+    """A search for the values of a column of text or whole numbers. Made by `key_search`.
+
+    Args:
+        name: The column.
+        epsilon: What it costs.
+        delta: The delta of that, > 0.
+        max_keys: How many values of one unit count at most, chosen at random.
+        rules: How cells are read: which blanks and capitals do not matter.
+        replaced: Whether neighbours replace a unit, so that twice as many values change.
+        units: What units are called.
+        rows: The number of rows, where it is public.
+
+    >>> import pyarrow, farthing as ft
+    >>> visits = pyarrow.table({"who": [1, 1, 2], "diagnosis": ["flu", "Flu ", "cold"]})
+    >>> visits = ft.dataset(
+    ...     visits, unit="who", max_rows=3, schema={"diagnosis": ft.unknown("text", trim=True, lower=True)}
+    ... )
+    >>> print(key_search(visits, "diagnosis", epsilon=1.0, delta=1e-6).prediction)
+    a value of diagnosis that 47 units (who) have, or more, appears 95 times in 100, and one that a single one has with
+    probability 1e-06 at most; at most 3 values of each count, chosen at random; in a column of free text, where hardly
+    any two are the same, nothing is found
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    max_keys: int
+    rules: Unknown
+    replaced: bool
+    units: str
+    rows: int | None = None
+
+    @cached_property
+    def selection(self) -> KeySelection | WeightedKeySelection:
+        """The rule by which values are kept."""
+        if self.replaced:  # the counts of as many values fall as rise, each by one
+            return KeySelection(self.epsilon, self.delta, 2 * self.max_keys)
+        return selection_for(self.epsilon, self.delta, self.max_keys)
+
+    @property
+    def event(self) -> Event:
+        """One selection, however many values there are."""
+        return self.selection.event
+
+    @cached_property
+    def needed(self) -> int:
+        """How many units a value needs to appear 95 times in 100, even if each of them has as many values as count."""
+        return self.selection.needed(0.95)
+
+    @property
+    def prediction(self) -> str:
+        """How many units a value needs to appear."""
+        text = f"a value of {self.name} that {self.needed:,} {self.units} have, or more, appears 95 times in 100"
+        if isinstance(self.selection, WeightedKeySelection) and self.max_keys > 1:
+            text += f" ({self.selection.needed(0.95, keys=1):,} are enough if they have no other value)"
+        text += f", and one that a single one has with probability {self.delta:g} at most"
+        if self.max_keys > 1:
+            text += f"; at most {self.max_keys:,} values of each count, chosen at random"
+        return f"{text}; in a column of free text, where hardly any two are the same, nothing is found"
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the column, how it is read, and the price."""
+        price = [self.epsilon.hex(), self.delta.hex(), self.max_keys, self.replaced]
+        return digest_of(["values", self.name, repr(self.rules), *price])
+
+    def check(self, dataset: Dataset) -> None:
+        """Refuse a dataset whose neighbours differ in more than is priced, or whose column has no values to find."""
+        if dataset.stability().group > 1 or dataset.probability < 1:
+            raise InvalidValue(
+                "column",
+                self.name,
+                "must be discovered in the table itself, where a unit is one",
+                "discover it before group_privacy or sample",
+            )
+        if self.replaced != (dataset.neighbours == REPLACE):
+            raise InvalidValue("neighbours", dataset.neighbours, "must be those that the search was made for")
+        if not dataset.unit and self.max_keys != 1:
+            raise InvalidValue("max_keys", self.max_keys, "must be 1 where the unit is one row", "name the unit")
+        if self.rows is not None and self.needed > self.rows:
+            raise InvalidValue(
+                "epsilon",
+                self.epsilon,
+                f"is too small: a value needs {self.needed:,} {self.units}, and the table has {self.rows:,} rows",
+                "raise epsilon or delta, or lower max_keys",
+            )
+        key_query(dataset, self.name, self._weights, trim=self.rules.trim, lower=self.rules.lower)
+
+    @property
+    def _weights(self) -> Sequence[int]:
+        return self.selection.weights[: self.max_keys]
+
+    def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
+        """One pass over the rows; values are decided part by part, and only those that are kept are remembered."""
+        kept: list[Hashable] = []
+
+        def take(keys: list[Any], weights: NDArray[np.int64]) -> None:
+            kept.extend(keys[place] for place in np.flatnonzero(self.selection.kept(weights)))
+
+        each_key(
+            dataset, self.name, self._weights, take, trim=self.rules.trim, lower=self.rules.lower, progress=progress
+        )
+        return _written(sorted(kept))
+
+    def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The values, as a list of categories can hold them."""
+        found = _read(answers)
+        values = _as_categories(found, self.rules)
+        facts: dict[str, Any] = {"name": self.name, "kind": "text", "found": bool(values), "values": values}
+        facts |= {"left_out": len(found) - len(values), "trim": self.rules.trim, "lower": self.rules.lower}
+        facts |= {"epsilon": self.epsilon, "delta": self.delta, "max_keys": self.max_keys}
+        return {"finding": facts | {"needed": self.needed, "units": self.units}}
+
+
+def key_search(dataset: Dataset, name: str, epsilon: float, delta: float, max_keys: int | None = None) -> KeySearch:
+    """The search for the values of an unknown column, at a price.
+
+    Args:
+        dataset: The table, in which the column is declared as unknown text.
+        name: The column.
+        epsilon: What the search may cost.
+        delta: The delta of that, > 0.
+        max_keys: How many values of one unit count at most; by default 4, or its rows where these are fewer.
+
+    Returns:
+        The search.
+
+    Raises:
+        InvalidValue: If there is no such unknown column, delta is 0, or a number is wrong.
+
+    >>> import pyarrow, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"town": ["A", "B"]}), schema={"town": ft.unknown("text")})
+    >>> key_search(people, "town", 1.0, 1e-6).needed
+    16
+    >>> key_search(people, "town", 1.0, 0.0)
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: delta=0.0: must be > 0 to find the values of 'town'; ...
+    """
+    rules = dataset.unknown.get(name)
+    if rules is None or rules.kind != "text":
+        raise InvalidValue("column", name, "must be declared as unknown text", 'such as ft.unknown("text")')
+    price = checked_price(epsilon, delta)
+    if not price[1] > 0:
+        raise InvalidValue(
+            "delta", delta, f"must be > 0 to find the values of {name!r}", "give the study a delta, or list the values"
+        )
+    most = min(USUAL_KEYS, dataset.bound) if max_keys is None else checked_count(max_keys, "max_keys")
+    if not 1 <= most <= MOST_KEYS:
+        raise InvalidValue("max_keys", max_keys, f"must be from 1 to {MOST_KEYS:,}")
+    search = KeySearch(name, *price, most, rules, dataset.neighbours == REPLACE, units_word(dataset), dataset.rows)
+    _ = search.needed  # a price that no value could be found for is refused at once
+    return search
+
+
+def key_finding(facts: Mapping[str, Any]) -> Finding:
+    """What a search for values has found, from what was recorded of it.
+
+    Args:
+        facts: The record, as `KeySearch.finish` made it.
+
+    Returns:
+        The finding.
+
+    >>> facts = {"name": "town", "kind": "text", "values": ["A", "B"], "left_out": 0, "trim": False, "lower": False}
+    >>> print(key_finding({**facts, "found": True, "needed": 16, "units": "rows", "delta": 1e-6}))
+    town: 2 values found (A, B); others have fewer than 16 rows as a rule, and count as missing
+    """
+    name, values = facts["name"], facts["values"]
+    rest = f"others have fewer than {facts['needed']:,} {facts['units']} as a rule, and count as missing"
+    if not values:
+        none = f"{name}: no value found: none is shared by many more than {facts['needed']:,} {facts['units']}"
+        return Finding(name, facts["kind"], False, none, None, facts)
+    named = ", ".join(map(str, values[:_NAMED])) + (", ..." if len(values) > _NAMED else "")
+    many = "1 value" if len(values) == 1 else f"{len(values):,} values"
+    more = f"; {facts['left_out']:,} more cannot be used" if facts["left_out"] else ""
+    domain = Categories(values, trim=facts["trim"], lower=facts["lower"])
+    return Finding(name, facts["kind"], True, f"{name}: {many} found ({named}); {rest}{more}", domain, facts)
+
+
+def _written(keys: Sequence[Any]) -> dict[str, Any]:
+    """Values as whole numbers, which is what a ledger records: text by its bytes."""
+    if keys and isinstance(keys[0], int):
+        return {_NUMBERS: np.array(keys, dtype=np.int64)}
+    parts = [str(key).encode() for key in keys]
+    joined = np.frombuffer(b"".join(parts), dtype=np.uint8).astype(np.int64)
+    return {_BYTES: joined, _LENGTHS: np.array([len(part) for part in parts], dtype=np.int64)}
+
+
+def _read(answers: Mapping[str, Any]) -> list[str | int]:
+    if _NUMBERS in answers:
+        return [int(number) for number in answers[_NUMBERS]]
+    data, found, start = bytes(int(byte) for byte in answers[_BYTES]), [], 0
+    for length in answers[_LENGTHS]:
+        found.append(data[start : start + int(length)].decode())
+        start += int(length)
+    return list(found)
+
+
+def _as_categories(found: Sequence[str | int], rules: Unknown) -> list[str | int]:
+    """The values that a list of categories can hold: spelled one way, and not more than it may have."""
+    values: dict[Any, str | int] = {}
+    for value in found:
+        if isinstance(value, str):
+            folded = (not rules.trim or value == value.strip(BLANKS)) and (not rules.lower or value == value.lower())
+            if "\0" in value or not folded:
+                continue
+            values.setdefault(unicodedata.normalize("NFC", value), value)
+        else:
+            values[value] = value
+    return list(values.values())[:MOST_CATEGORIES]
