@@ -15,7 +15,11 @@ import pytest
 pytest_plugins = ["draws", "forks"]
 
 SLOW_PAGES = {
+    "adaptive.md",
+    "audit.md",
+    "data-dependent.md",
     "gallery.md",
+    "limits.md",
     "planner.md",
     "requests.md",
     "sampled.md",
@@ -28,7 +32,7 @@ SLOW_PAGES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A page that takes a second or more cannot be marked in its text."""
+    """A page that takes half a second or more cannot be marked in its text."""
     for item in items:
         if item.path.suffix == ".md" and item.path.name in SLOW_PAGES:
             item.add_marker(pytest.mark.slow)

@@ -60,6 +60,7 @@ def test_rows_of_a_period_and_the_earliest_are_the_same_on_every_engine(engine: 
     assert first.exact({"n": Histogram("day", cells=edges)})["n"].tolist()[1:4] == [1, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_giant_unit_counts_no_more_than_its_bound(engine: EngineUnderTest) -> None:
     giant = dataset(engine.load(TABLES["giant"]), unit="person", max_rows=5, schema=SCHEMAS["giant"])
     assert giant.exact({"rows": Count()})["rows"].tolist() == 5 + 3

@@ -62,6 +62,7 @@ def people(engine: EngineUnderTest) -> Any:
     return dataset(engine.load(TABLES["people"]), schema=SCHEMA)
 
 
+@pytest.mark.slow
 def test_counts_by_themselves_are_those_of_a_loop(people: Any) -> None:
     questions = {str(number): _question(statistic) for number, statistic in enumerate([*TOGETHER, *APART])}
     refined = {name: own_refinement(question) for name, question in questions.items()}

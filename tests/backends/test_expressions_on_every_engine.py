@@ -30,10 +30,12 @@ def test_ordinary_expressions_give_their_integers(engine: EngineUnderTest, rows:
     assert faults(engine, rows, ORDINARY) == []
 
 
+@pytest.mark.slow
 def test_hostile_expressions_give_their_defined_integers(engine: EngineUnderTest, rows: Any) -> None:
     assert faults(engine, rows, HARMLESS) == []
 
 
+@pytest.mark.slow
 def test_hostile_expressions_do_not_notice_that_their_row_is_gone(engine: EngineUnderTest, rows: Any) -> None:
     """The row is taken out by a filter below the expression, which an engine may well evaluate later."""
     triggers = sorted({case.trigger for case in HARMLESS})

@@ -80,6 +80,7 @@ CELLS: dict[str, list[tuple[str, Any, dict[str, Any]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whichever rows a server keeps
 def test_no_cell_stops_a_query_and_each_is_read_by_its_domain(engine: EngineUnderTest) -> None:
     """Every hostile cell stands in a row of its own, beside the first and ordinary cell of the other columns."""

@@ -43,6 +43,7 @@ def _refuse_a_second_account(facts: dict[str, Any], name: str, folder: Path) -> 
         assert Study(third, epsilon=1.0, ledger=ledger).account != "patients"
 
 
+@pytest.mark.slow
 def test_a_postgres_table_is_known_by_number_and_name(postgres_server: dict[str, Any], tmp_path: Path) -> None:
     one, other = f"identity_{os.getpid()}", f"Identity {os.getpid()}"
     reader = url(postgres_server, "reader")

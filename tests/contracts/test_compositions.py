@@ -76,6 +76,7 @@ def test_adding_never_lowers(name: str) -> None:
             assert after.estimate >= before.estimate - 1e-9
 
 
+@pytest.mark.slow
 def test_merge_is_the_same_as_composing_at_once() -> None:
     left, right = ft.compose(REALS[:70]), ft.compose(REALS[70:150])
     whole = ft.compose(REALS[:150]).epsilon_at(1e-9)

@@ -63,6 +63,7 @@ def test_admits_and_charge_agree_and_a_refusal_changes_nothing(
     assert (budget.spent, budget.remaining, budget.count) == facts
 
 
+@pytest.mark.slow
 @every_filter
 @given(budgets, charges(), st.integers(1, 12))
 @settings(max_examples=30)
@@ -77,6 +78,7 @@ def test_k_at_once_equals_k_one_by_one(make: Make, size: tuple[float, float], ev
         assert budget.charge(event, k) == singly
 
 
+@pytest.mark.slow
 @filters_of_sums  # a clock charges less while more of it is left, so there the order matters a little
 @given(budgets, requests, st.randoms(use_true_random=False))
 @settings(max_examples=30)
@@ -128,6 +130,7 @@ def test_what_remains_can_be_charged_and_little_more_cannot(
     assert not budget.admits((0.0, left.delta * (1 + 1e-15) + 1e-320))
 
 
+@pytest.mark.slow
 @every_filter
 @given(budgets, requests)
 @settings(max_examples=30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from asking import plan, the_people
@@ -18,6 +19,7 @@ def run(place: Place, *words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_a_release_is_charged_recorded_and_found_again(place: Place) -> None:
     with place.open() as ledger:
         curator = Curator(ledger)

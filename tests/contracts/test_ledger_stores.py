@@ -112,6 +112,7 @@ def test_a_refusal_changes_no_account_and_poisons_nothing(place: Place) -> None:
         assert ledger.verify().ok
 
 
+@pytest.mark.slow
 def test_a_charge_of_nothing_is_admitted_by_a_spent_budget_and_by_a_spent_grant(place: Place) -> None:
     with place.open() as ledger:
         ledger.register("people", 1.0, 1e-9)

@@ -165,6 +165,7 @@ def _check(seed: int) -> None:
                     assert len(before[name]) == cells
 
 
+@pytest.mark.slow
 def test_measurements_move_no_further_than_claimed() -> None:
     _check(1)
 

@@ -123,6 +123,7 @@ def exact_of(rows: list[dict[str, Any]], neighbours: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_sql_that_is_made_once_gives_what_a_dataset_gives() -> None:
     people = table_of(ROWS)
     design = design_of(ASKED, people)
@@ -146,6 +147,7 @@ def test_the_numbers_of_every_row_add_up_to_the_total() -> None:
             assert numbers.sum() == slot.total * inside, (slot.name, row)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_sums_are_those_of_the_functions_and_every_row_is_in_one_group() -> None:
     people = table_of(ROWS)
     design = design_of(ASKED, people)

@@ -65,6 +65,7 @@ def test_tiny_decimals_equal_the_convolved_lattice(step: float) -> None:
         check(multiples, step, delta, 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "top", "delta"),
     [pytest.param(45, 3000, 1e-9, marks=pytest.mark.slow), (300, 150, 0.1), (300, 150, 1e-9)],
@@ -117,6 +118,7 @@ def connected_dots(epsilons: np.ndarray, step: float, delta: float) -> float:
     return high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "step"), [(60, 1e-3), (200, 4e-3), pytest.param(1000, 8e-3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delta", [0.05, 1e-9])
 def test_reals_lie_below_connected_dots_and_where_these_converge_to(count: int, step: float, delta: float) -> None:

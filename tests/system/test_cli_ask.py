@@ -65,6 +65,7 @@ def lines(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_conditions_are_answered_one_by_one_and_bad_ones_are_refused_on_the_way(study: Path) -> None:
     result = run(study, *KNOWN, "--yes", "age < 20", "height > 3", "sex = 'M' and age >= 30")
     assert result.exit_code == 2 and "there is no column 'height'" in result.stderr
@@ -75,6 +76,7 @@ def test_conditions_are_answered_one_by_one_and_bad_ones_are_refused_on_the_way(
     assert 0.99 < spent(study)[1] <= 1.0
 
 
+@pytest.mark.slow
 def test_a_stream_of_lines_is_answered_as_json(study: Path) -> None:
     asked = "# the young\n\nage < 20\nage <\nage < 20\n"
     result = run(study, *KNOWN, "--yes", "--json", said=asked)
@@ -86,6 +88,7 @@ def test_a_stream_of_lines_is_answered_as_json(study: Path) -> None:
     assert again["value"] == first["value"]
 
 
+@pytest.mark.slow
 def test_the_same_words_spend_nothing_more_and_another_session_is_refused(study: Path) -> None:
     assert run(study, *KNOWN, "--yes", "age < 20").exit_code == 0
     before = spent(study)
@@ -98,6 +101,7 @@ def test_the_same_words_spend_nothing_more_and_another_session_is_refused(study:
     assert spent(study) == after
 
 
+@pytest.mark.slow
 def test_updates_that_run_out_leave_estimates_and_say_so(study: Path) -> None:
     words = (*KNOWN, "--updates", "1")
     first = run(study, *words, "--yes", "age < 20")
@@ -112,6 +116,7 @@ def test_updates_that_run_out_leave_estimates_and_say_so(study: Path) -> None:
     assert spent(study)[0] == 2  # the session and its one round
 
 
+@pytest.mark.slow
 def test_a_plan_spends_nothing(study: Path) -> None:
     shown = run(study, *KNOWN, "--plan")
     assert shown.exit_code == 0 and "query session over 80 cells" in shown.stdout
@@ -127,6 +132,7 @@ def test_a_plan_spends_nothing(study: Path) -> None:
     assert spent(study) == (0, 0.0)
 
 
+@pytest.mark.slow
 def test_what_a_session_has_is_shown_without_asking(study: Path) -> None:
     words = (*KNOWN, "--updates", "2", "--epsilon", "0.9")
     assert "no session" in run(study, *words, "--answers").stderr
@@ -152,6 +158,7 @@ def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
     assert spent(study) == (0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_and_then_prompted(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
     monkeypatch.setattr("farthing.cli.ask_command.somebody_is_there", lambda: True)
@@ -180,6 +187,7 @@ def test_what_cannot_be_opened_is_refused(study: Path, words: tuple[str, ...], r
     assert result.exit_code == 2 and rule in result.stderr, result.output
 
 
+@pytest.mark.slow
 def test_columns_can_be_cut(study: Path) -> None:
     words = ("--alpha", "0.2", "--columns", "bmi", "--bins", "bmi=20,30,40.5", "--rows", str(ROWS))
     result = run(study, *words, "--yes", "--json", "bmi < 30")

@@ -128,6 +128,7 @@ def test_an_object_with_release_is_a_target_and_json_has_its_report(place: Path)
     assert data["target"] == "audited_here:teller"
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_farthing_is_audited_against_its_own_event(place: Path) -> None:
     text = "from farthing.mechanisms import DiscreteLaplace\nmechanism = DiscreteLaplace(1.0)\n"
     (place / "with_event.py").write_text(text)

@@ -45,6 +45,7 @@ def checked(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     code, printed = checked(study(tmp_path, "people.csv"))
@@ -70,6 +71,7 @@ def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
         assert line in printed
 
 
+@pytest.mark.slow
 def test_json_says_the_same_and_first_that_it_is_not_private(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
     code, printed = checked(study(tmp_path, "people.csv"), "--json")
@@ -90,6 +92,7 @@ def test_a_quote_that_does_not_close_is_named_with_its_line(tmp_path: Path) -> N
     assert code == 1 and found["ok"] is False and found["files"][0]["line"] == 9 and found["rows"] is None
 
 
+@pytest.mark.slow
 def test_parquet_and_one_row_as_a_unit(tmp_path: Path) -> None:
     days = ["2020-01-01"] * 4
     table = {
@@ -107,6 +110,7 @@ def test_parquet_and_one_row_as_a_unit(tmp_path: Path) -> None:
     assert "smoker, yes or no: 1 (25%) missing; 1 (25%) unreadable, so missing: '2' (1)" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_fraction_that_whole_numbers_lose_is_told(tmp_path: Path, kind: str) -> None:
     table = pa.table({"pay": [1.5, 2.0, None, 900.25], "age": [1, 2, 3, 4], "cost": [0.5, 0.5, 0.5, 0.5]})
@@ -127,6 +131,7 @@ def test_a_fraction_that_whole_numbers_lose_is_told(tmp_path: Path, kind: str) -
     assert "cost, numbers from 0 to 9: every cell fits" in printed
 
 
+@pytest.mark.slow
 def test_a_table_without_rows_is_checked_too(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(ROWS.splitlines()[0] + "\n", encoding="utf-8")
     code, printed = checked(study(tmp_path, "people.csv"))
@@ -172,6 +177,7 @@ def test_a_unit_is_proposed_for_its_name_or_not_at_all(names: list[str], unit: s
     assert all(line.startswith("#") for line in text.splitlines() if "By its name" in line or "proposed" in line)
 
 
+@pytest.mark.slow
 def test_lines_with_too_many_cells_are_told_apart_from_those_with_too_few(tmp_path: Path) -> None:
     """Cells beyond the last column were cut without a word."""
     text = 'age,sex\n30,F\n31,M,more\n\n32\n"3\n3",F,,\n34,F,'
@@ -184,6 +190,7 @@ def test_lines_with_too_many_cells_are_told_apart_from_those_with_too_few(tmp_pa
     assert (found["short"], found["short_line"], found["long"], found["long_line"]) == (1, 5, 3, 3)
 
 
+@pytest.mark.slow
 def test_check_and_release_say_whose_people_a_copy_holds(tmp_path: Path) -> None:
     table = pa.table({"who": list(range(300)), "age": [number % 90 for number in range(300)]})
     pq.write_table(table, tmp_path / "visits.parquet")

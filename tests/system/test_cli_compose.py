@@ -87,6 +87,7 @@ def test_every_kind_of_word_is_the_event_it_names() -> None:
         assert data["k"] == count, word
 
 
+@pytest.mark.slow
 def test_all_words_together_make_one_composition() -> None:
     words = [
         "0.1x10",
@@ -255,6 +256,7 @@ def test_narrow_terminals_lose_no_number(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(len(line) for line in text.splitlines()) <= 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_the_plot_is_written_and_named(tmp_path: Path, ending: str) -> None:
     place = tmp_path / f"bars.{ending}"
@@ -274,6 +276,7 @@ def test_a_missing_extra_is_named_before_anything_is_computed(monkeypatch: pytes
     assert result.stdout == ""
 
 
+@pytest.mark.slow
 def test_adaptive_counts_what_fits_and_never_more_than_the_optimum() -> None:
     data = answer("0.01x400", "--adaptive", "--epsilon", "1", "--delta", "1e-9")
     fits = {line["name"]: line["fits"] for line in data["accounts"]}
@@ -283,6 +286,7 @@ def test_adaptive_counts_what_fits_and_never_more_than_the_optimum() -> None:
     assert data["epsilon"] == 1.0 and data["k"] == 400
 
 
+@pytest.mark.slow
 def test_adaptive_says_in_words_and_json_what_epsilon_is_needed() -> None:
     data = answer("0.1,1e-3x5", "--adaptive")
     assert [line["epsilon"] for line in data["accounts"]] == ["inf"] * 5

@@ -143,6 +143,7 @@ FIELD = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(FIELD, min_size=1, max_size=4).map(",".join), min_size=1, max_size=4))
 def test_the_fast_and_the_slow_reader_take_the_same_lines(lines: list[str]) -> None:
     """Whatever NumPy's reader accepts, the line reader accepts too, with the same numbers."""
@@ -151,6 +152,7 @@ def test_the_fast_and_the_slow_reader_take_the_same_lines(lines: list[str]) -> N
         assert rows(fast) == rows(reading._block_line_by_line(lines, reading.COLUMNS, "text", 1))
 
 
+@pytest.mark.slow
 def test_a_block_of_numbers_takes_the_fast_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million lines are read in about a second because none of them is looked at alone."""
 

@@ -78,6 +78,7 @@ def test_parquet_gives_types_and_not_the_statistics_in_its_footer(tmp_path: Path
         read_declaration(tmp_path / "study.toml")
 
 
+@pytest.mark.slow
 def test_the_file_can_be_filled_in_and_used(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("person,sex,age,day\n1,F,30,2020-02-01\n1,M,40,\n2,F,50,x\n", encoding="utf-8")
     init(str(tmp_path / "people.csv"), "--out", str(tmp_path / "study.toml"))

@@ -55,6 +55,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert ledger.verify() == before
 
 
+@pytest.mark.slow
 def test_show_tells_budgets_grants_and_the_last_entries(kept: Path) -> None:
     code, out, _ = run("show", kept)
     lines = out.splitlines()
@@ -109,6 +110,7 @@ def test_show_draws_how_the_budget_was_used_up(kept: Path, tmp_path: Path) -> No
     assert "25% of the budget of 'census' is spent" in drawn and "3 charges, 1 refused" in drawn
 
 
+@pytest.mark.slow
 def test_a_picture_shows_one_dataset(place: Path, tmp_path: Path) -> None:
     with open_ledger(place) as ledger:
         ledger.register("other", 1.0)
@@ -117,6 +119,7 @@ def test_a_picture_shows_one_dataset(place: Path, tmp_path: Path) -> None:
     assert run("show", place, "other", "--plot", tmp_path / "burn.svg")[0] == 0
 
 
+@pytest.mark.slow
 def test_the_history_of_a_long_ledger_is_thinned_and_ends_at_the_present(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +141,7 @@ def test_a_ledger_without_datasets_says_how_to_begin(tmp_path: Path) -> None:
     assert code == 0 and "1 entry, verified" in out and "budget set ... --new" in out
 
 
+@pytest.mark.slow
 def test_budgets_are_made_raised_granted_and_set_aside(tmp_path: Path) -> None:
     place = tmp_path / "new.db"
     code, _, said = run("budget", "set", place, "census", "--epsilon", "1")
@@ -299,6 +303,7 @@ def test_a_password_in_an_address_is_not_shown() -> None:
     assert code == 1 and "hunter2" not in out + said
 
 
+@pytest.mark.slow
 def test_files_are_registered_to_an_account_and_listed_with_it(tmp_path: Path) -> None:
     place = tmp_path / "study.db"
     unit = ("--unit", "person, add-remove")

@@ -56,6 +56,7 @@ def test_a_plan_shows_price_and_error_and_spends_nothing(study: Path) -> None:
     assert spent(study) == 0
 
 
+@pytest.mark.slow
 def test_each_call_is_a_look_and_uses_up_a_round(study: Path) -> None:
     first = run(study, *WORDS, "--yes")
     assert first.exit_code == 0, first.output
@@ -74,6 +75,7 @@ def test_each_call_is_a_look_and_uses_up_a_round(study: Path) -> None:
     assert "reported before" in fourth.stdout and "north has reached 1,000" in fourth.stdout
 
 
+@pytest.mark.slow
 def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 
@@ -90,6 +92,7 @@ def test_watching_looks_many_times_in_one_round(study: Path, monkeypatch: pytest
     assert looks[-1]["alerts_left"] == 2 and pauses == [60.0] * 7
 
 
+@pytest.mark.slow
 def test_watching_ends_when_every_series_was_reported(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor_command.time, "sleep", lambda seconds: pytest.fail("nothing is left to watch"))
     write(study.parent, 50_000, 50_000)
@@ -100,6 +103,7 @@ def test_watching_ends_when_every_series_was_reported(study: Path, monkeypatch: 
     assert "1 of 3 alerts left;" in again.stdout  # and no round was begun for nothing
 
 
+@pytest.mark.slow
 def test_watching_outlives_an_engine_that_fails(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[float] = []
 

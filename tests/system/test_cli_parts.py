@@ -47,6 +47,7 @@ def spent(study: Path) -> float:
         return ledger.budget("people").spent_upper
 
 
+@pytest.mark.slow
 def test_parts_are_planned_and_released_for_what_one_of_them_may_cost(study: Path) -> None:
     planned = run("plan", study)
     assert planned.exit_code == 0, planned.output
@@ -100,6 +101,7 @@ def test_one_part_is_released_like_a_study_and_the_rest_is_refused_with_a_way_ou
     assert "write split = { by" in run("plan", study).output
 
 
+@pytest.mark.slow
 def test_a_changed_table_is_divided_and_charged_again_only_if_that_is_asked_for(study: Path) -> None:
     study.write_text(STUDY.replace("epsilon = 0.5", "epsilon = 0.3"), encoding="utf-8")
     first = run("release", study, "--yes", "--json")

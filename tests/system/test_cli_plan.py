@@ -83,6 +83,7 @@ def test_a_plan_leaves_nothing_behind(study: Path, words: list[str]) -> None:
     assert sorted(path.name for path in study.parent.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_spent_ledger_says_that_an_older_version_released_it(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

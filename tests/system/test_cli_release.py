@@ -59,6 +59,7 @@ def spent(study: Path) -> tuple[int, float]:
         return budget.count, budget.spent_upper
 
 
+@pytest.mark.slow
 def test_a_release_is_printed_and_charged_once(study: Path) -> None:
     first = run(study, "--yes")
     assert first.exit_code == 0, first.output
@@ -72,6 +73,7 @@ def test_a_release_is_printed_and_charged_once(study: Path) -> None:
     assert count == 1 and upper <= 0.5
 
 
+@pytest.mark.slow
 def test_everything_is_written_where_it_was_asked_for(study: Path) -> None:
     names = {name: study.parent / name for name in ("report.html", "table.csv", "receipt.json")}
     result = run(
@@ -94,6 +96,7 @@ def test_everything_is_written_where_it_was_asked_for(study: Path) -> None:
         assert ledger.verify(Receipt.from_json(names["receipt.json"].read_text())).ok
 
 
+@pytest.mark.slow
 def test_a_new_request_id_draws_anew_and_pays_again(study: Path) -> None:
     assert run(study, "--yes").exit_code == 0
     assert run(study, "--yes", "--request-id", "second").exit_code == 0
@@ -104,6 +107,7 @@ def test_a_new_request_id_draws_anew_and_pays_again(study: Path) -> None:
     assert spent(study)[0] == 2
 
 
+@pytest.mark.slow
 def test_where_nobody_can_be_asked_yes_must_be_said(study: Path) -> None:
     result = run(study)
     assert result.exit_code == 2 and "there is no terminal to ask on; add --yes." in result.stderr
@@ -123,6 +127,7 @@ def test_no_command_that_nobody_agreed_to_leaves_a_ledger_behind(
     assert sorted(os.listdir(study.parent)) == ["people.parquet", "study.toml"]
 
 
+@pytest.mark.slow
 def test_json_for_a_program_does_not_spend_without_a_word(study: Path) -> None:
     result = run(study, "--json")
     assert result.exit_code == 2 and not result.stdout and "add --yes." in result.stderr
@@ -132,6 +137,7 @@ def test_json_for_a_program_does_not_spend_without_a_word(study: Path) -> None:
     assert again.exit_code == 0 and json.loads(again.stdout)["answers"] and spent(study)[0] == 1
 
 
+@pytest.mark.slow
 def test_another_text_that_asks_for_the_same_is_answered_from_the_ledger(study: Path) -> None:
     first = run(study, "--yes")
     study.write_text("# a remark\n" + study.read_text())
@@ -144,6 +150,7 @@ def test_another_text_that_asks_for_the_same_is_answered_from_the_ledger(study: 
     assert spent(study)[0] == 1
 
 
+@pytest.mark.slow
 def test_what_an_earlier_version_released_is_still_found(study: Path) -> None:
     """It was named by the text of its file."""
     asked = read_study(study)
@@ -154,6 +161,7 @@ def test_what_an_earlier_version_released_is_still_found(study: Path) -> None:
     assert again.exit_code == 0 and "Answered from the ledger" in again.stdout and spent(study)[0] == 1
 
 
+@pytest.mark.slow
 def test_fresh_draws_anew_and_pays_again(study: Path) -> None:
     assert run(study, "--yes").exit_code == 0
     asked = run(study, "--fresh")
@@ -164,6 +172,7 @@ def test_fresh_draws_anew_and_pays_again(study: Path) -> None:
     assert run(study, "--fresh", "--yes").exit_code == 2 and spent(study)[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "code", "charged"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])
 def test_a_person_is_asked(study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int) -> None:
     monkeypatch.setattr(spending, "somebody_is_there", lambda: True)
@@ -176,6 +185,7 @@ def test_a_person_is_asked(study: Path, monkeypatch: pytest.MonkeyPatch, said: s
 WRONG = STUDY.replace("[0, 110]", "[0, 9]").replace('"F", "M"', '"female", "male"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "code", "charged"), [("k\nn\n", 1, 0), ("k\nyes\n", 0, 1), ("what\nK\n\n", 1, 0)])
 def test_a_steward_who_is_asked_can_see_first_what_does_not_fit(
     study: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: int, charged: int
@@ -191,6 +201,7 @@ def test_a_steward_who_is_asked_can_see_first_what_does_not_fit(
     assert "NOT PRIVATE" not in result.stdout and "not listed" not in result.stdout
 
 
+@pytest.mark.slow
 def test_an_analyst_is_not_shown_what_does_not_fit(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study.write_text(STUDY, encoding="utf-8")
     assert run(study, "--yes").exit_code == 0
@@ -203,6 +214,7 @@ def test_an_analyst_is_not_shown_what_does_not_fit(study: Path, monkeypatch: pyt
     assert "NOT PRIVATE" not in result.output and "fit" not in result.output and spent(study)[0] == 1
 
 
+@pytest.mark.slow
 def test_whoever_is_not_asked_is_reminded_of_the_check_once(study: Path) -> None:
     reminder = f"farthing check {study} shows beforehand what does not fit"
     assert reminder in run(study, "--yes").stderr
@@ -216,6 +228,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(stud
     assert not (study.parent / "study.db").exists()
 
 
+@pytest.mark.slow
 def test_a_changed_budget_names_the_command_that_changes_it(study: Path) -> None:
     assert run(study, "--yes").exit_code == 0
     study.write_text(STUDY.replace("epsilon = 1.0", "epsilon = 2.0"), encoding="utf-8")
@@ -230,6 +243,7 @@ def test_a_refused_release_leaves_no_empty_files(study: Path) -> None:
     assert not (study.parent / "report.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", ["90", "160"])
 def test_the_ledger_shows_what_was_released_and_for_which_unit(study: Path, width: str) -> None:
     assert run(study, "--yes").exit_code == 0
@@ -242,6 +256,7 @@ def test_the_ledger_shows_what_was_released_and_for_which_unit(study: Path, widt
     assert data["budgets"][0]["unit"] == "row, add-remove" and data["last"][0]["released"] is None
 
 
+@pytest.mark.slow
 def test_a_table_that_was_replaced_is_told_with_both_ways_on(study: Path) -> None:
     """Last month's numbers are last month's: the stored answers come back, and the note is in nothing that is kept."""
     first = run(study, "--yes", "--json")
@@ -278,6 +293,7 @@ def test_a_table_that_was_replaced_is_told_with_both_ways_on(study: Path) -> Non
 UNKNOWN = STUDY.replace("[expected]\nrows = 400\n", "").replace("plan_epsilon = 0.5\n", "")
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_knows_are_counted_first_and_planned_again(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +314,7 @@ def test_rows_that_nobody_knows_are_counted_first_and_planned_again(
     assert told["lower"] < told["rows"] < told["upper"] and abs(told["rows"] - 400) < 2_000
 
 
+@pytest.mark.slow
 def test_without_a_question_rows_are_counted_only_where_that_was_asked_for(study: Path) -> None:
     study.write_text(UNKNOWN, encoding="utf-8")
     refused = CliRunner().invoke(main, ["count", str(study)])

@@ -59,6 +59,7 @@ def spent(folder: Path) -> float:
         return ledger.budget("people").spent_upper
 
 
+@pytest.mark.slow
 def test_a_study_is_asked_for_approved_and_released_once(folder: Path) -> None:
     early = run("release", "study.toml", "--yes")
     assert early.exit_code == 2 and "the grant of 'bob'" in early.output
@@ -91,6 +92,7 @@ def test_a_study_is_asked_for_approved_and_released_once(folder: Path) -> None:
     assert told("requests", "list", "study.db", "people", "--state", "used")[0]["state"] == "used"
 
 
+@pytest.mark.slow
 def test_a_request_is_changed_declined_and_withdrawn(folder: Path) -> None:
     number = str(told("requests", "submit", "study.toml", "--purpose", "x", "--title", "sexes")["id"])
     changed = run("requests", "change", "less.toml", number, "--reason", "less will do", "--as", "ada")
@@ -106,6 +108,7 @@ def test_a_request_is_changed_declined_and_withdrawn(folder: Path) -> None:
     assert "withdrawn" in run("requests", "withdraw", "study.db", third, "--as", "bob").stdout
 
 
+@pytest.mark.slow
 def test_a_policy_is_granted_shown_used_and_ended(folder: Path) -> None:
     assert run("requests", "policies", "study.db").stdout == "no policies\n"
     words = ("--epsilon", "0.25", "--per", "month", "--statistics", "count, histogram", "--columns", "sex")
@@ -115,6 +118,7 @@ def test_a_policy_is_granted_shown_used_and_ended(folder: Path) -> None:
     assert "has ended" in run("requests", "policy", "study.db", "people", "bob", "--epsilon", "0").stdout
 
 
+@pytest.mark.slow
 def test_a_policy_without_a_delta_says_that_plans_need_one(folder: Path) -> None:
     place = str(folder / "other.db")
     with open_ledger(place) as ledger:
@@ -142,6 +146,7 @@ def test_what_is_written_wrongly_is_refused(folder: Path, words: tuple[str, ...]
     assert run("requests", *words).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_synthetic_table_and_a_session_are_asked_for_approved_and_opened_once(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("sex\n" + "F\nM\n" * 200)
     study = tmp_path / "study.toml"

@@ -41,6 +41,7 @@ def run(study: Path, *words: str, said: str | None = None) -> Result:
     return CliRunner(env={"COLUMNS": "120"}).invoke(main, ["series", str(study), *words], input=said)
 
 
+@pytest.mark.slow
 def test_a_plan_is_free_a_refusal_too_and_steps_are_released_once(study: Path) -> None:
     shown = run(study, *WORDS, "--plan")
     assert shown.exit_code == 0, shown.output
@@ -64,6 +65,7 @@ def test_a_plan_is_free_a_refusal_too_and_steps_are_released_once(study: Path) -
         assert ledger.budget("visits").spent_upper <= 1.0
 
 
+@pytest.mark.slow
 def test_a_second_series_of_the_same_months_is_refused_unless_it_is_named(study: Path) -> None:
     first = run(study, *WORDS, "--epsilon", "0.3", "--until", "2025-01", "--yes")
     assert "spent: epsilon 0.3; left 0.7" in first.stdout, first.output
@@ -90,6 +92,7 @@ def test_a_study_file_of_an_account_that_renews_studies_one_month(study: Path) -
     assert "visits: somebody in all 12 months of a year is protected by epsilon 12 at delta" in shown.output
 
 
+@pytest.mark.slow
 def test_a_month_of_an_account_that_renews_is_one_word_and_no_series(study: Path) -> None:
     renews = STUDY.replace('name = "visits"', 'account = "visits"\nrenews = "month"\ndate = "day"')
     study.write_text(renews + '[[statistics]]\nkind = "count"\n', encoding="utf-8")

@@ -28,6 +28,7 @@ def test_the_least_error_wins_and_every_row_says_why() -> None:
     assert identity == pytest.approx(10 * (2 * 258 / 3) ** 0.5, rel=1e-3)  # a range has (n + 2) / 3 cells on average
 
 
+@pytest.mark.slow
 def test_what_is_optimised_is_in_the_table_unless_there_is_no_time() -> None:
     code, text = _run("prefix", "24")
     assert code == 0 and "* optimised" in " ".join(text.split())

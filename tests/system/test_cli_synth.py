@@ -74,6 +74,7 @@ def test_a_table_is_made_once_and_written_again_for_nothing(study: Path) -> None
     assert count == 1 and upper <= 4.0
 
 
+@pytest.mark.slow
 def test_it_is_shown_first_and_nothing_is_spent_without_a_yes(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = run(study, "--plan")
     assert shown.exit_code == 0 and "nothing is spent yet" in shown.stdout
@@ -88,6 +89,7 @@ def test_it_is_shown_first_and_nothing_is_spent_without_a_yes(study: Path, monke
     assert spent(study) == (0, 0.0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_after_the_charge_says_what_it_cost(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -99,6 +101,7 @@ def test_ctrl_c_after_the_charge_says_what_it_cost(study: Path, monkeypatch: pyt
     assert spent(study)[0] == 1
 
 
+@pytest.mark.slow
 def test_a_table_of_noise_comes_with_a_warning(study: Path) -> None:
     made = run(study, "-o", str(study.parent / "a.csv"), "--columns", "sex", "--epsilon", "0.0005", "--json", "--yes")
     assert made.exit_code == 0 and "WARNING: not one column of this table is good" in made.stderr

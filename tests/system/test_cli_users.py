@@ -67,6 +67,7 @@ def test_a_ledger_without_users_is_not_made_by_looking_at_it(place: Path) -> Non
     assert list(place.parent.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_roles_change_and_the_last_curator_stays(place: Path) -> None:
     add(place, "ada", "curator")
     add(place, "bob", "analyst")

@@ -25,6 +25,7 @@ def test_the_tour_has_ten_lines() -> None:
     assert len(lines) == 10
 
 
+@pytest.mark.slow
 def test_the_tour_prints_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

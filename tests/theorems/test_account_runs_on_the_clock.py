@@ -73,6 +73,7 @@ def _trees(menu: Menu, depth: int) -> Iterator[Strategy | None]:
                 yield Strategy(question, *after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "menu"),
     [
@@ -217,6 +218,7 @@ class Raised(Spending):
         return Raised(after.with_budget(0.6, 0.05) if charge[0] == 0.4 else after)
 
 
+@pytest.mark.slow
 def test_budgets_that_depend_on_answers_keep_the_largest() -> None:
     adversary = Adversary(((3, 0.0), (4, 0.0), (10, 0.004), (13, 0.0)), 2.0)
     reached = adversary.delta(Raised(Account.of(1.0, 0.1)))
@@ -253,6 +255,7 @@ def test_a_payment_is_no_smaller_than_under_any_larger_clock(event: Event) -> No
             assert larger is not None and larger.clock <= paid.clock
 
 
+@pytest.mark.slow
 def test_a_payment_keeps_the_inequality_of_the_theorem() -> None:
     """E[V(x + l, s')] <= V(x, s) at 60 digits, for randomized response, wherever the clock ends up."""
     chance = random.Random(21)
@@ -315,6 +318,7 @@ def test_equal_charges_nearly_reach_the_optimum_and_never_exceed_it(
     assert compose([charge], counts=[count]).epsilon_at(delta).upper <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-9), (1.0, 1e-6), (3.0, 1e-6)])
 @pytest.mark.parametrize("gaussian", [0.0, 0.5])
 def test_mixed_charges_nearly_reach_the_optimum_and_never_exceed_it(

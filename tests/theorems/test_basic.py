@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from strategies import pairs
 from theorems.transcripts import fails, holds
 
 
+@pytest.mark.slow
 @given(pairs(max_size=6))
 def test_the_sums_hold_for_every_transcript(charges: list[tuple[float, float]]) -> None:
     epsilon, delta = basic_composition(charges)
@@ -20,6 +22,7 @@ def test_the_sums_hold_for_every_transcript(charges: list[tuple[float, float]]) 
         assert holds([e for e, _ in charges], [d for _, d in charges], epsilon, delta)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(0, 1e300), st.integers(0, 2**47)), max_size=30))
 def test_the_sum_is_the_exact_one_rounded_up_by_less_than_one_unit(charges: list[tuple[float, int]]) -> None:
     epsilon, _ = basic_composition([e for e, _ in charges], counts=[n for _, n in charges])
@@ -42,6 +45,7 @@ def test_many_distinct_charges_still_round_up() -> None:
     assert exact <= Fraction(epsilon) == Fraction(delta) <= exact * (1 + Fraction(1, 10**12))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pairs(max_size=8), pairs(min_size=1, max_size=1))
 def test_adding_a_charge_never_lowers_either_sum(

@@ -108,6 +108,7 @@ def integrated(parts: list[float], x: float) -> mpmath.mpf:
     return mpmath.quad(lambda u: mpmath.exp(u / 2) / (4 * mpmath.sinh(e / 2)) * integrated(rest, x - u), corners)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [[0.5, 0.5], [0.3, 1.7], [2.0, 2.0]], ids=str)
 def test_compositions_are_the_integrals_of_the_pair(parts: list[float]) -> None:
     composition = compose([BoundedRange(epsilon) for epsilon in parts])

@@ -53,6 +53,7 @@ def as_array(listed: list[Any]) -> Any:
     return np.array(listed, dtype=np.int64).reshape(-1, len(SIZES))
 
 
+@pytest.mark.slow
 @given(rows, rows, rows)
 @settings(max_examples=25)
 def test_distances_are_those_of_a_loop_and_move_no_further_than_rows_do(
@@ -106,6 +107,7 @@ def test_both_cost_what_was_allowed_and_nearly_all_of_it(
         assert question.noise.l1_sensitivity >= moved * count
 
 
+@pytest.mark.slow
 def test_more_budget_means_less_noise() -> None:
     noises = [made((5, 3, 2), epsilon, 1e-9).noise.standard_error for epsilon in (0.1, 0.5, 1.0, 4.0)]
     assert noises == sorted(noises, reverse=True)
@@ -117,6 +119,7 @@ def test_very_many_columns_are_checked_up_to_a_limit() -> None:
     assert len(question.sets({"groups 0": np.array([0, 1])})) == MOST_SETS
 
 
+@pytest.mark.slow
 def test_a_stored_question_is_the_same_question() -> None:
     question = made((5, 3, 2), 1.0, 1e-9)
     again = restored_synthesis(question.stored())

@@ -63,6 +63,7 @@ def test_a_price_that_suits_the_symmetric_pair_only_at_another_level_is_not_cove
     assert not covers_bounded_range(length, level, Fraction(middle.clock, CLOCK_UNITS))
 
 
+@pytest.mark.slow
 def test_bounded_range_costs_about_a_quarter_of_a_black_box_while_much_is_left() -> None:
     for length in (0.02, 0.2, 1.0):
         level = 100 * exact(length) ** 2

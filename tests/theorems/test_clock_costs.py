@@ -91,6 +91,7 @@ def test_a_test_at_one_order_only_would_not_do_for_skewed_losses() -> None:
         assert abs(ratios[0] - ratios[1] * curve(1, s + 1) / (curve(-1, s + 1) * mpmath.e)) > 1e-3
 
 
+@pytest.mark.slow
 @given(
     st.floats(1e-4, 4.0),
     st.fractions(Fraction(1, 10**6), 20),
@@ -124,6 +125,7 @@ def test_discrete_gaussian_noise_exceeds_the_clock_by_its_excess_at_most(sigma: 
             assert Price(event, level, *cost).worst(spread(event, level, 5)) <= mpf("1e-45")
 
 
+@pytest.mark.slow
 def test_costs_fall_with_what_is_left_and_rise_with_epsilon() -> None:
     for events in (
         [RandomizedResponse(e) for e in (0.01, 0.1, 1.0)],
@@ -175,6 +177,7 @@ def test_drawn_prices_of_every_kind_hold() -> None:
     assert len(kinds) >= 8
 
 
+@pytest.mark.slow
 def test_densities_are_integrated_as_the_closed_forms_say() -> None:
     """Gaussian noise beside a clock is Gaussian noise; and a pair without densities is the sum of its atoms."""
     with mpmath.workdps(60):
@@ -183,6 +186,7 @@ def test_densities_are_integrated_as_the_closed_forms_say() -> None:
         assert abs(Pair([(mpf(1), mpf(1))]).beside(x, s) / curve(x, s) - 1) < mpf("1e-50")
 
 
+@pytest.mark.slow
 @given(st.fractions(Fraction(1, 10**30), 100))
 def test_levels_lie_at_most_a_thirty_second_below(left: Fraction) -> None:
     level = level_below(left)

@@ -108,6 +108,7 @@ def test_one_order_alone_would_be_too_cheap(monkeypatch: pytest.MonkeyPatch) -> 
         assert cheap.worst(xs) > 1e-6
 
 
+@pytest.mark.slow
 def test_without_a_leak_the_far_tail_of_sampled_noise_exceeds_every_smaller_price() -> None:
     level = Fraction(1, 64)
     cost = clock_cost(NOISY, level, LEAK)
@@ -117,6 +118,7 @@ def test_without_a_leak_the_far_tail_of_sampled_noise_exceeds_every_smaller_pric
         assert free.worst([mpf(-8)]) > 0 >= Price(NOISY, level, *cost).worst([mpf(-8)])
 
 
+@pytest.mark.slow
 def test_a_leak_is_never_more_of_the_clock_than_none() -> None:
     for event in (
         NOISY,

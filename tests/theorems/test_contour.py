@@ -113,6 +113,7 @@ def test_smoothed_payoff_exceeds_the_payoff_by_at_most_the_bump(smoothing: float
             assert -(mpmath.mpf(10) ** -30) <= excess <= bump
 
 
+@pytest.mark.slow
 def test_box_bounds_hold_inside_every_box() -> None:
     generator = np.random.default_rng(20)
     for _ in range(60):

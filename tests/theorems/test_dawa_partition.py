@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from farthing.matrix.data_dependent.dawa import IntervalFamily, cheapest_partition, partition
@@ -69,10 +70,12 @@ def largest_loss(size: int, rate: float, bare: int = 0) -> float:
     return worst
 
 
+@pytest.mark.slow
 def test_sound_no_partition_is_more_than_epsilon_times_likelier() -> None:
     assert largest_loss(3, EPSILON / 2) <= EPSILON + 0.01
 
 
+@pytest.mark.slow
 def test_tight_half_the_noise_would_not_do() -> None:
     assert largest_loss(3, EPSILON) > EPSILON
 

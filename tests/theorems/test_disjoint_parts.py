@@ -69,6 +69,7 @@ def _share(seed: int, seen: Transcript, epsilon: float, spent: float, delta: flo
     return epsilon - spent if delta else (epsilon - spent) * random.Random(f"{seed}share{seen}").choice((0.5, 1.0))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.05]), st.integers(1, 2), st.floats(0.1, 1.5))
 def test_reserved_for_parts_holds_for_every_transcript(seed: int, delta: float, reach: int, epsilon: float) -> None:
     one, other = [0, 0, 0], [1] * reach + [0] * (3 - reach)

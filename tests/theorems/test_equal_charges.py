@@ -106,6 +106,7 @@ def test_what_is_known_of_a_charge_is_its_epsilon() -> None:
     assert not budget.admits(LaplaceNoise(10.0), 12)  # its own curve, another price
 
 
+@pytest.mark.slow
 def test_more_budget_admits_at_least_as_many() -> None:
     numbers = [most_alike(Fraction(n, 4), Fraction(1, 10**6), ApproxDP(0.1)) for n in range(2, 12)]
     assert numbers == sorted(numbers)

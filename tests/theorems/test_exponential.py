@@ -23,6 +23,7 @@ from theorems.selection_twins import (
 SCORES = [0, 3, 3, -2, 5, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("sensitivity", [1, 2])
 def test_no_pair_of_neighbours_exceeds_epsilon_and_the_range_is_epsilon(sensitivity: int, monotone: bool) -> None:
@@ -37,6 +38,7 @@ def test_no_pair_of_neighbours_exceeds_epsilon_and_the_range_is_epsilon(sensitiv
     assert number(0.7) * 0.99 <= widest <= number(0.7) + SLACK  # attained, so no larger rate would do
 
 
+@pytest.mark.slow
 def test_the_law_is_exact() -> None:
     mechanism = ExponentialMechanism(0.9)
     source = Seeded(1)
@@ -82,6 +84,7 @@ def test_far_apart_scores_are_compared_without_wrapping() -> None:
     assert mechanism._answer([10**400, -(10**400)], Seeded(0)) == 0
 
 
+@pytest.mark.slow
 def test_equal_scores_are_equally_likely_and_one_candidate_is_certain() -> None:
     mechanism = ExponentialMechanism(1.0)
     source = Seeded(3)

@@ -57,6 +57,7 @@ def test_basic_filter_is_tight() -> None:
     assert Adversary(PURE, 1.0).delta(BasicFilter(1.0)) == 0.0
 
 
+@pytest.mark.slow
 def test_looseness_of_the_other_filters_is_what_the_docs_say() -> None:
     """Against small questions the worst strategy reaches a tenth of slack or more: loose, not absurdly so."""
     adversary = Adversary(((2, 0.0), (3, 0.0)), 2.0)

@@ -80,6 +80,7 @@ def whole(model: GraphicalModel) -> Floats:
     return model.marginal(range(len(SIZES))).reshape(-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_agrees_with_the_dense_table_of_greatest_entropy(design: str) -> None:
     measured, matrices = drawn(design, seed=3, noise=2.0)
@@ -90,6 +91,7 @@ def test_agrees_with_the_dense_table_of_greatest_entropy(design: str) -> None:
     assert whole(model) / TOTAL == pytest.approx(even / TOTAL, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_loss_and_gap_enclose_the_least_loss_however_early_the_end(design: str) -> None:
     """Much noise, so that many cells are zero in the best table."""

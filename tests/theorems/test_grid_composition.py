@@ -34,6 +34,7 @@ from theorems.transcripts import fails, holds, leak_exceeds
 QUICK: dict[str, Any] = {"tolerance": 1e-4, "most_cells": 1 << 15}
 
 
+@pytest.mark.slow
 @given(st.lists(epsilons(0.01, 3.0), min_size=1, max_size=5), st.data(), target_deltas(0.3))
 @settings(max_examples=30)
 def test_all_transcripts_of_leaky_responses_lie_inside(values: list[float], data: st.DataObject, delta: float) -> None:
@@ -47,6 +48,7 @@ def test_all_transcripts_of_leaky_responses_lie_inside(values: list[float], data
     assert bounds.lower == 0.0 or fails(values, deltas, bounds.lower, delta)
 
 
+@pytest.mark.slow
 def test_twelve_distinct_responses_are_priced_tightly() -> None:
     values = [0.1 * math.sqrt(i) for i in range(1, 13)]
     for delta in (1e-2, 1e-9, 1e-100):

@@ -123,6 +123,7 @@ def test_a_tenth_more_or_less_noise_leaves_the_bounds(wrong: float) -> None:
         assert lower_curve(lower_distribution(pair, 0.01, 0.0), 0.3) > other.upper
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(EVENTS),
     st.floats(0.001, 1.0),

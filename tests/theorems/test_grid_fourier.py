@@ -54,6 +54,7 @@ def normalised(weights: list[float]) -> list[float]:
 DISTRIBUTIONS = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=7).map(normalised)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(DISTRIBUTIONS, st.integers(1, 9), st.integers(-5, 5)), min_size=1, max_size=3),
     st.integers(-30, 30),
@@ -148,6 +149,7 @@ def test_direct_and_transformed_sums_agree() -> None:
     assert np.max(np.abs(direct.values - split.values)) <= split.absolute + 1e-15
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(-50.0, 0.0), min_size=2, max_size=6),
     st.floats(0.01, 40.0),
@@ -173,6 +175,7 @@ def test_weights_too_small_to_matter_are_counted_as_lost() -> None:
     assert 0.5 * math.exp(10.0 * (-50.0) - distribution.log_scale) <= distribution.lost < 1e-120
 
 
+@pytest.mark.slow
 @given(DISTRIBUTIONS, st.integers(1, 12), st.floats(0.1, 5.0))
 @settings(max_examples=40)
 def test_tails_bound_the_mass_outside_a_window(weights: list[float], count: int, tilt: float) -> None:

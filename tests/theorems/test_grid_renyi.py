@@ -62,6 +62,7 @@ def test_discrete_events_hold_the_enumeration(event: Event, alpha: float, direct
     assert bounds.width < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("alpha", [2.0, 6.5])
 def test_sampled_gaussians_agree_with_integration(alpha: float, direction: str) -> None:
@@ -102,6 +103,7 @@ def test_what_is_cut_off_is_paid_for(monkeypatch: pytest.MonkeyPatch, event: Eve
     assert cut.lower < whole.lower <= whole.upper < cut.upper
 
 
+@pytest.mark.slow
 def test_the_order_is_monotone_and_the_worse_direction_counts() -> None:
     composition = compose_on_grid([(Sampled(GaussianNoise(0.8), 0.1), 5), (LaplaceNoise(3.0), 2)])
     found = [composition.renyi(alpha) for alpha in (1.1, 2.0, 8.0)]

@@ -56,6 +56,7 @@ def test_known_counts(integers: list[int], partitions: int) -> None:
     assert count_equal_product_partitions(integers).partitions == partitions
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=5),

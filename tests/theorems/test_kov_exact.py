@@ -15,6 +15,7 @@ from strategies import epsilons, leaks, target_deltas
 from theorems.transcripts import fails, holds, leak_exceeds
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(epsilons(), st.integers(1, 7), target_deltas(0.9), leaks())
 @example(50.0, 7, 0.3, 0.0)
@@ -55,6 +56,7 @@ def test_a_million_charges_keep_all_digits(delta_g: float) -> None:
     assert bounds.width <= 4 * math.ulp(bounds.upper)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(epsilons(), st.integers(1, 200), target_deltas(), leaks())
 def test_more_and_larger_charges_never_cost_less(epsilon: float, k: int, delta_g: float, delta: float) -> None:

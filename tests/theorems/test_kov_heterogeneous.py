@@ -12,6 +12,7 @@ from strategies import pairs, target_deltas
 from theorems.upper_bound_checks import check_degenerate, check_monotone, check_sound
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pairs(max_size=6), target_deltas(0.9))
 @example([(5.0, 0.0)] * 6, 0.5)
@@ -56,6 +57,7 @@ def test_the_constant_in_the_logarithm_is_e_and_not_epsilon() -> None:
     assert misprinted < stated - 0.01
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pairs(max_size=8), pairs(min_size=1, max_size=1), target_deltas())
 def test_more_and_larger_charges_never_cost_less(

@@ -13,6 +13,7 @@ from strategies import epsilons, leaks, target_deltas
 from theorems.transcripts import holds, leak_exceeds
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(epsilons(), st.integers(0, 6), target_deltas(0.9), leaks())
 def test_the_bound_holds_for_every_transcript(epsilon: float, k: int, delta_g: float, delta: float) -> None:
@@ -21,6 +22,7 @@ def test_the_bound_holds_for_every_transcript(epsilon: float, k: int, delta_g: f
     assert leak_exceeds([delta] * k, delta_g) == (claim == math.inf)
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(epsilons(), st.integers(0, 10_000), target_deltas(0.9), leaks())
 def test_the_bound_is_the_heterogeneous_one_for_equal_charges(
@@ -32,6 +34,7 @@ def test_the_bound_is_the_heterogeneous_one_for_equal_charges(
     assert claim == other == math.inf or claim == pytest.approx(other, rel=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(epsilons(), st.integers(0, 1000), target_deltas(), leaks())
 def test_more_and_larger_charges_never_cost_less(epsilon: float, k: int, delta_g: float, delta: float) -> None:

@@ -53,6 +53,7 @@ def test_no_unbiased_combination_has_less_variance() -> None:
         assert best == pytest.approx(np.diag(plan.covariance), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_variances_and_coefficients_of_new_sums_are_those_of_simulated_errors() -> None:
     rng = np.random.default_rng(3)
     plan, asked = random_plan(rng, 12), np.array([0, 0, 1, 1, 1, -1, 2, 2, 2, 2, 0, 1])

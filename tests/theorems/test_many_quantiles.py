@@ -33,6 +33,7 @@ def pair_distribution(rows: tuple[int, ...], mechanism: Quantiles, last: int) ->
     return distribution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_neighbours_exceed_epsilon(relation: str) -> None:
     mechanism = Quantiles(THIRDS, 0.8, 0, 2, 1, neighbours=relation)  # type: ignore[arg-type]
@@ -103,6 +104,7 @@ def test_answers_are_in_order_and_within_their_error_on_columns_with_ties() -> N
             assert missed <= mechanism.error(0.999) + 10
 
 
+@pytest.mark.slow
 def test_the_event_costs_epsilon_and_less_at_a_delta() -> None:
     mechanism = Quantiles([i / 100 for i in range(1, 100)], 2.0, 0, 90, 1)
     assert mechanism.levels == 7

@@ -211,6 +211,7 @@ def test_gaussian_products_are_as_good_as_the_optimum_over_all_cells() -> None:
     assert least <= optimised(workload, "l2").unit_error(workload, "l2") <= 1.001 * least
 
 
+@pytest.mark.slow
 def test_products_in_turn_do_no_worse_than_cells_on_marginals() -> None:
     workload = marginals((4, 5, 3), way=2)
     assert optimised(workload, "l2").unit_error(workload, "l2") <= workload.trace

@@ -63,6 +63,7 @@ def failures(scale: float, sessions: int) -> int:
     return failed
 
 
+@pytest.mark.slow
 def test_the_promise_for_all_answers_holds_and_ten_times_the_noise_breaks_it() -> None:
     """At confidence 0.95 fifteen of 40 sessions fail by chance less than once in 1e9."""
     assert failures(1.0, 40) < 15 <= failures(10.0, 40)

@@ -18,12 +18,14 @@ def _bound(epsilons: object, delta_g: float, deltas: object) -> float:
     return mv_dynamic_programme(epsilons, delta_g, 0.05, deltas)
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(pairs(max_size=6), target_deltas(0.9))
 def test_the_bound_holds_for_every_transcript(charges: list[tuple[float, float]], delta_g: float) -> None:
     check_sound(_bound, charges, delta_g)
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(pairs(max_size=8), target_deltas(0.9), st.floats(0.02, 0.99))
 @example([(0.1, 0.0)] * 8, 0.01, 0.02)
@@ -43,6 +45,7 @@ def test_the_answer_closes_in_on_the_optimum_at_any_delta(delta_g: float) -> Non
         assert optimum <= mv_dynamic_programme([0.1], delta_g, eta, counts=[60]) <= optimum + 1.5 * eta
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(pairs(max_size=5), pairs(min_size=1, max_size=1), target_deltas())
 def test_more_charges_cost_at_least_the_optimum_of_fewer(
@@ -52,6 +55,7 @@ def test_more_charges_cost_at_least_the_optimum_of_fewer(
     assert mv_dynamic_programme(charges + more, delta_g, 0.02) >= mv_enumeration(charges, delta_g).lower
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(pairs(max_size=5), target_deltas())
 def test_a_smaller_delta_never_costs_less(charges: list[tuple[float, float]], delta_g: float) -> None:

@@ -14,6 +14,7 @@ from strategies import pairs, target_deltas
 from theorems.transcripts import fails, holds, leak_exceeds
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(pairs(max_size=7), target_deltas(0.9))
 @example([(30.0, 0.0), (40.0, 0.0), (300.0, 0.0)], 0.3)  # a plateau: delta hardly falls over tens of epsilon
@@ -40,6 +41,7 @@ def test_equal_charges_agree_with_the_homogeneous_theorem(delta_g: float) -> Non
     assert bounds.width < 1e-14
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pairs(max_size=8), pairs(min_size=1, max_size=1), target_deltas())
 def test_more_and_larger_charges_never_cost_less(

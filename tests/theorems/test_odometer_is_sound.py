@@ -47,6 +47,7 @@ def chance_of_overrun(meter: Odometer, menu: tuple[int, ...], depth: int) -> flo
     return solve((0,) * len(menu), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.5, 0.2, 0.05])
 def test_no_adaptive_strategy_outruns_the_reading(delta: float) -> None:
     assert chance_of_overrun(Odometer(delta, leak=0), (2, 5, 10), depth=12) <= delta
@@ -114,6 +115,7 @@ def _divergence(charge: object, alpha: mpf) -> mpf:
     return mp.log(mp.cosh((alpha - mpf(1) / 2) * e) / mp.cosh(e / 2)) / (alpha - 1)
 
 
+@pytest.mark.slow
 def test_reading_never_falls_and_never_exceeds_the_plain_sum() -> None:
     meter, before = Odometer(1e-9), 0.0
     for k in range(1, 200):

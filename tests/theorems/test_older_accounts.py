@@ -138,6 +138,7 @@ def test_a_larger_budget_leaves_a_longer_clock() -> None:
             assert clock_after(sums, nano, slack) <= clock_after(sums, nano, 3 * slack)
 
 
+@pytest.mark.slow
 def test_a_stored_ledger_of_the_version_before_is_verified_and_goes_on(tmp_path: Path) -> None:
     place = tmp_path / "stored"
     shutil.copytree(STORED, place)
@@ -209,6 +210,7 @@ def test_the_order_of_a_budget_leaves_room_for_its_conversion(epsilon: float, sl
     assert not inside or slack > 0.01 or need > 0.98 * epsilon
 
 
+@pytest.mark.slow
 def test_a_larger_budget_has_a_larger_limit_at_a_smaller_order() -> None:
     epsilons = [int(1.07**n * 10**6) for n in range(200)]
     slacks = [10**n for n in range(40)]

@@ -24,6 +24,7 @@ from theorems.selection_twins import (
 SCORES = [0, 3, 3, -2, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_no_pair_of_neighbours_exceeds_epsilon(monotone: bool) -> None:
     mechanism = PermuteAndFlip(0.7, 1, monotone)
@@ -62,6 +63,7 @@ def test_it_never_loses_more_than_the_exponential_mechanism() -> None:
             assert ours >= theirs - SLACK
 
 
+@pytest.mark.slow
 def test_the_law_is_exact() -> None:
     mechanism = PermuteAndFlip(0.9)
     source = Seeded(1)

@@ -26,6 +26,7 @@ def apart(a: Floats, b: Floats, variances: Floats) -> float:
     return float(np.sqrt(np.sum((a - b) ** 2 / variances)))
 
 
+@pytest.mark.slow
 @given(pairs)
 def test_nonnegative_never_moves_away_from_the_truth(cells: list[tuple[float, float, float]]) -> None:
     truth, noise, variances = (np.array(column) for column in zip(*cells, strict=True))
@@ -39,6 +40,7 @@ def test_nonnegative_never_moves_away_from_the_truth(cells: list[tuple[float, fl
             assert found.sum() == pytest.approx(total, abs=1e-6)
 
 
+@pytest.mark.slow
 @given(pairs)
 def test_increasing_never_moves_away_from_the_truth(cells: list[tuple[float, float, float]]) -> None:
     steps, noise, variances = (np.array(column) for column in zip(*cells, strict=True))
@@ -110,6 +112,7 @@ def test_what_is_in_the_set_stays_where_it_is() -> None:
     assert nearest_nonnegative([], 0.0).tolist() == nearest_increasing([]).tolist() == []
 
 
+@pytest.mark.slow
 def test_a_million_numbers_are_no_trouble() -> None:
     values = np.random.default_rng(0).normal(0, 1, 2**20)
     assert nearest_nonnegative(values, 1000.0).sum() == pytest.approx(1000)

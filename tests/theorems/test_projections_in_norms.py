@@ -54,6 +54,7 @@ def test_an_estimate_without_negative_cells_stays_where_it_is() -> None:
     assert nonnegative_in_norm([-1.0, -2.0], lambda x: x).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_thousands_of_cells_meet_the_conditions_from_any_start() -> None:
     draw = np.random.default_rng(5)
     cells = 4_000

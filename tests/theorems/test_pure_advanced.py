@@ -12,6 +12,7 @@ from strategies import pairs, target_deltas
 from theorems.upper_bound_checks import check_degenerate, check_monotone, check_sound
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pairs(max_size=6), target_deltas(0.9))
 def test_the_bound_holds_for_every_transcript(charges: list[tuple[float, float]], delta_g: float) -> None:
@@ -31,6 +32,7 @@ def test_the_bound_is_that_of_concentrated_privacy() -> None:
     assert pure_advanced_composition(epsilons, 1e-6) == pytest.approx(epsilon_of_zcdp(rho, 1e-6), rel=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pairs(max_size=8), pairs(min_size=1, max_size=1), target_deltas())
 def test_more_and_larger_charges_never_cost_less(

@@ -49,6 +49,7 @@ def joint_loss(mechanism: QuantileSurroundings, rows: Rows, others: Rows) -> Any
     return most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.25, 0.5])
 @pytest.mark.parametrize(("neighbours", "l1"), [("add-remove", 1), ("replace", 2)])
 def test_choice_and_counts_together_stay_within_epsilon(probability: float, neighbours: Any, l1: int) -> None:
@@ -64,6 +65,7 @@ def test_choice_and_counts_together_stay_within_epsilon(probability: float, neig
     assert found >= number(0.8) * 0.4  # the counts alone reach a fifth
 
 
+@pytest.mark.slow
 def test_noise_of_the_counts_is_that_of_its_scale_and_of_no_other() -> None:
     mechanism = QuantileSurroundings((0.5,), 10.0, points=20_001)
     counts, source = np.zeros(20_001, dtype=np.int64), Seeded(3)

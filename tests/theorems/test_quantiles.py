@@ -61,6 +61,7 @@ def test_no_neighbours_exceed_epsilon_and_the_range_is_epsilon(probability: floa
         assert widest >= number(0.8) * 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.1, 0.5])
 def test_no_replaced_row_exceeds_epsilon(probability: float) -> None:
     q = decimal(probability)
@@ -87,6 +88,7 @@ def test_two_rows_of_one_unit_do_not_exceed_epsilon() -> None:
             assert max(map(abs, losses)) <= number(0.8) + SLACK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "probability"), [([], 0.5), ([3, 3, 9, 0, 3, 11], 0.5), ([5], 0.25), ([1, 2, 8] * 3, 0.9)]
 )

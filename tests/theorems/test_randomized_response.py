@@ -31,6 +31,7 @@ def test_the_law_is_exact_and_the_check_would_notice_a_tenth(epsilon: float, k: 
     assert [rejected(observed, each) for each in distributions] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_one_answer_has_the_law_of_many() -> None:
     mechanism = RandomizedResponse(1.0, ("a", "b", "c"))
     source = Seeded(2)

@@ -59,6 +59,7 @@ def test_least_squares_is_the_dense_solution(tree: RegularTree, seed: int) -> No
     assert tree.least_squares(measured) == pytest.approx(twin[: tree.cells], abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(trees(), st.integers(0, 2**32))
 def test_nonnegative_is_the_dense_solution_and_never_further_away(tree: RegularTree, seed: int) -> None:
@@ -76,6 +77,7 @@ def test_nonnegative_is_the_dense_solution_and_never_further_away(tree: RegularT
     assert tree.nearest_nonnegative(found) == pytest.approx(found, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(trees(), st.integers(0, 2**32), st.sampled_from([0.0, 1e-3, 1.0, 7.0, 1e4]))
 def test_with_a_total_one_slope_holds_all_positive_cells(tree: RegularTree, seed: int, total: float) -> None:

@@ -21,6 +21,7 @@ def classic(epsilons: Sequence[float], delta_g: float, deltas: Sequence[float]) 
 BOUNDS = [classic, renyi_composition]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", BOUNDS)
 @settings(max_examples=50)
 @given(charges=pairs(max_size=6), delta_g=target_deltas(0.9))
@@ -57,6 +58,7 @@ def test_a_sample_of_many_epsilons_finds_a_good_order() -> None:
     assert renyi_composition(many, 1e-9) == pytest.approx(prices.min(), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", BOUNDS)
 @settings(max_examples=30)
 @given(charges=pairs(max_size=8), more=pairs(min_size=1, max_size=1), delta_g=target_deltas())

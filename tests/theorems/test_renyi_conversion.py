@@ -17,6 +17,7 @@ CONVERSIONS = [epsilon_of_renyi, epsilon_of_renyi_improved]
 orders = st.one_of(st.floats(1.01, 60.0), st.floats(60.0, 1e6))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.floats(1.05, 30.0), st.integers(1, 4), st.floats(-6, -0.01), st.integers(0, 2**32))
 def test_both_conversions_hold_for_random_pairs(alpha: float, size: int, log_delta: float, seed: int) -> None:
@@ -32,6 +33,7 @@ def test_both_conversions_hold_for_random_pairs(alpha: float, size: int, log_del
         assert stick <= delta * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "delta"), [(2.0, 1e-3), (5.0, 1e-6), (20.0, 1e-9)])
 def test_the_improved_conversion_is_nearly_reached_at_small_delta(alpha: float, delta: float) -> None:
     """Some pair of divergence 2, with one outcome that P likes better, needs 95 parts in 100 of the epsilon."""
@@ -51,11 +53,13 @@ def test_the_improved_conversion_is_nearly_reached_at_small_delta(alpha: float, 
     assert 0 <= target - needed < 0.05 * target
 
 
+@pytest.mark.slow
 @given(orders, st.floats(0, 50), target_deltas(0.9))
 def test_the_improved_conversion_is_never_worse(alpha: float, divergence: float, delta: float) -> None:
     assert epsilon_of_renyi_improved(alpha, divergence, delta) <= epsilon_of_renyi(alpha, divergence, delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convert", CONVERSIONS)
 @settings(max_examples=40)
 @given(orders, st.floats(0, 50), target_deltas(0.9))

@@ -23,6 +23,7 @@ def divergence_by_definition(p: list[float], q: list[float], alpha: float) -> fl
     return math.log(math.fsum(b * (a / b) ** alpha for a, b in zip(p, q, strict=True))) / (alpha - 1)
 
 
+@pytest.mark.slow
 @given(epsilons(high=2.0), st.floats(1.01, 40.0), st.integers(0, 2**32))
 def test_no_pure_mechanism_diverges_more(epsilon: float, alpha: float, seed: int) -> None:
     """Random mechanisms with four outcomes whose ratios stay within exp(epsilon)."""
@@ -35,6 +36,7 @@ def test_no_pure_mechanism_diverges_more(epsilon: float, alpha: float, seed: int
     assert divergence_by_definition(q, p, alpha) <= bound + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(epsilon_lists(max_size=5), orders)
 def test_randomized_response_reaches_the_bound(charges: list[float], alpha: float) -> None:
@@ -50,6 +52,7 @@ def test_randomized_response_reaches_the_bound(charges: list[float], alpha: floa
         assert bound <= float(exact) * (1 + 1e-9) + 1e-13 / (alpha - 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(epsilon_lists(max_size=5), epsilons(), orders)
 def test_the_divergence_grows_with_charges_and_order(charges: list[float], more: float, alpha: float) -> None:

@@ -86,6 +86,7 @@ def test_nonnegative_tables_are_the_nearest_ones() -> None:
     assert stacked(found) == pytest.approx(matrix @ cells, abs=2e-3 * distance)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([0.1, 3.0, 40.0]), st.booleans())
 def test_projections_never_move_away_from_the_truth(seed: int, scale: float, known_total: bool) -> None:

@@ -171,6 +171,7 @@ def test_errors_are_those_of_the_slow_product_and_grow_with_the_logarithm() -> N
     assert least - 1 < pure.total_errors[-1]
 
 
+@pytest.mark.slow
 def test_sixty_months_are_off_by_less_than_half_of_sixty_separate_releases() -> None:
     """At one price: of separate releases of the total; and of separate months added up, noise of the same kind."""
     for delta in (0.0, 1e-9, 1e-6):
@@ -184,6 +185,7 @@ def test_sixty_months_are_off_by_less_than_half_of_sixty_separate_releases() -> 
     assert alike[0].total_errors[-1] < 0.31 * alike[1].total_errors[-1]
 
 
+@pytest.mark.slow
 def test_tables_that_depend_on_earlier_answers_cost_no_more_than_the_event() -> None:
     """Two steps: the second shift is chosen by what the first released; hockey sticks by enumeration."""
     scale, reach = 2.0, 3

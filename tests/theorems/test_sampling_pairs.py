@@ -53,6 +53,7 @@ def test_sampled_loss_is_right_to_its_last_digits(probability: float, direction:
             assert abs(value - truth) <= 1e-14 * abs(truth) + 1e-320
 
 
+@pytest.mark.slow
 @given(st.floats(-300.0, 300.0), st.floats(1e-6, 1.0), st.sampled_from(DIRECTIONS))
 def test_sampling_shrinks_losses_and_can_be_undone(u: float, probability: float, direction: str) -> None:
     loss = sampled_loss(np.array([u]), probability, direction)  # type: ignore[arg-type]
@@ -63,6 +64,7 @@ def test_sampling_shrinks_losses_and_can_be_undone(u: float, probability: float,
     assert again[0] == pytest.approx(loss[0], rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.floats(-30.0, 30.0), st.floats(0.01, 1.0), st.sampled_from(DIRECTIONS))
 def test_the_share_of_signal_is_the_slope_of_the_loss(u: float, probability: float, direction: str) -> None:
     points = np.array([u - 1e-4, u, u + 1e-4])

@@ -43,6 +43,7 @@ def test_every_row_holds_for_every_transcript(charges: list[tuple[float, float]]
         assert row.applies or (row.epsilon == math.inf and row.note)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(epsilon_lists(max_size=12), target_deltas(0.9), st.floats(-12, -3))
 def test_no_row_is_below_the_optimum(epsilons: list[float], delta_g: float, log_leak: float) -> None:

@@ -126,6 +126,7 @@ def test_huge_epsilons_lie_within_their_bounds(values: list[float]) -> None:
         assert bounds.width <= 1e-9 + 2.0**-44 * sum(values)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(epsilons(), leaks()), max_size=6), st.floats(0.0, 1.2))
 def test_the_twin_agrees_with_the_definition_of_privacy(pairs: list[tuple[float, float]], place: float) -> None:
@@ -136,6 +137,7 @@ def test_the_twin_agrees_with_the_definition_of_privacy(pairs: list[tuple[float,
         assert abs(gap) < 1e-310
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.dictionaries(wide_epsilons(), st.integers(1, 4), min_size=1, max_size=3), st.floats(0.0, 1.0))
 def test_atoms_bound_the_curve_from_both_sides(counts: dict[float, int], place: float) -> None:

@@ -57,6 +57,7 @@ def test_median_sensitivity_at_covers_the_definition(relation: Relation) -> None
                 assert found == exact, (values, t)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_a_neighbour_is_never_further_than_one_step(relation: Relation) -> None:
     for values in data_sets(range(1, 6) if relation == "replace" else range(6)):

@@ -31,6 +31,7 @@ def random_ranges(n: int, count: int = 200) -> Workload:
     return ranges(n, ends + np.array([0, 1]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(
     epsilon=some.floats(1e-4, 20.0),
@@ -68,6 +69,7 @@ def test_with_a_delta_the_event_of_all_levels_is_within_budget(epsilon: float, d
             assert again.lower > 0.999 * epsilon, "budget left unused"
 
 
+@pytest.mark.slow
 def test_the_smaller_error_decides_between_the_kinds_of_noise() -> None:
     workload = prefix(64)
     for epsilon, kind in ((1.0, "laplace"), (0.1, "gaussian")):
@@ -179,6 +181,7 @@ def test_measured_error_is_the_predicted_one(name: str, epsilon: float, delta: f
         assert abs(measured_ratio(one, workload, 10_000, scale)[0] - 1) > 0.1
 
 
+@pytest.mark.slow
 def test_noises_do_not_conspire() -> None:
     """The error itself, signs and all, within five standard errors: noise used twice would show."""
     workload = prefix(64)
@@ -220,6 +223,7 @@ def test_gaussian_noise_without_a_delta_is_refused() -> None:
         priced(cells_alone((4,)), prefix(4), 1.0, 0.0, "gaussian")
 
 
+@pytest.mark.slow
 def test_more_budget_never_means_more_error() -> None:
     workload = prefix(100)
     tree = weighted_tree(workload, "l1")

@@ -134,6 +134,7 @@ def test_equal_shares_give_the_published_figures(n: int, figures: dict[str, tupl
             assert round(rmse(made[name], workload, equal=True)) == figure, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "most"), [(1024, (109, 124)), (4096, (139, 162)), (1000, (109, 124))])
 def test_the_weighted_tree_is_better_than_all_of_them(n: int, most: tuple[int, int]) -> None:
     for workload, limit in zip((prefix(n), all_ranges(n)), most, strict=True):

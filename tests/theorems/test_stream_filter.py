@@ -64,6 +64,7 @@ class Twin:
         return total
 
 
+@pytest.mark.slow
 def test_the_table_is_what_its_definition_says_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_table, "_CELLS", 2)
     prices = stream_table._Prices.of(1.0, 0.0331 / 60, 60, 0.1)
@@ -97,6 +98,7 @@ GAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_analyst_wins_against_a_planted_fault_and_not_against_the_filter(fault: type[Coarse]) -> None:
     game = GAMES[fault.__name__]

@@ -55,6 +55,7 @@ def moves(one: list[list[Any]], other: list[list[Any]], max_rows: int, neighbour
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_unit_added_to_every_look_moves_each_count_by_its_bound_at_most_and_one_way(seed: int) -> None:
     """Rows are bounded by a random choice; where nobody has more than max_rows of them the moves are exact."""
@@ -70,6 +71,7 @@ def test_a_unit_added_to_every_look_moves_each_count_by_its_bound_at_most_and_on
         assert any(found)
 
 
+@pytest.mark.slow
 def test_a_replaced_unit_moves_counts_both_ways_and_is_not_called_monotone() -> None:
     tables = [[(0, "n", 1), (1, "s", 2)], [(0, "n", 1), (0, "n", 2), (1, "s", 2)]]
     other = [[(9, "s", 3), (1, "s", 2)], [(9, "s", 3), (9, "s", 3), (1, "s", 2)]]

@@ -105,6 +105,7 @@ def test_a_run_never_uses_more_than_the_event_says(sizes: tuple[int, ...], delta
     assert max(table.values.size for table in found.tables) <= MOST_CELLS
 
 
+@pytest.mark.slow
 def test_scores_of_neighbours_differ_by_one_at_most() -> None:
     """All candidates of a round, a row taken away: each error moves by exactly one cell."""
     sizes = (6, 4, 3, 20)

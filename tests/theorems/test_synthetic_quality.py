@@ -44,6 +44,7 @@ def test_both_noises_together_exceed_the_root_of_their_squares_no_more_often(rat
     assert exceeded <= beta + 5 * math.sqrt(beta / 400_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sensitivity", [Sensitivity(1, 1, 1, 1), pytest.param(Sensitivity(2, 2, 2, 1), marks=pytest.mark.slow)]
 )
@@ -59,6 +60,7 @@ def test_the_number_of_rows_is_off_by_as_much_as_is_said(sensitivity: Sensitivit
     assert 0.4 < np.mean(np.square(errors)) < 1.95
 
 
+@pytest.mark.slow
 def test_the_slack_allows_for_both() -> None:
     axes = [CodedAxis("age", Integers(0, 99)), CodedAxis("children", Integers(0, 9))]
     question = checked_synthesis(axes, Sensitivity(1, 1, 1, 1), 1.0, 1e-9)
@@ -87,6 +89,7 @@ def test_a_table_of_another_size_is_no_further_off_than_both_distances(sizes: tu
     assert apart(private, private[:0], (0,), sizes) == 1.0  # of no rows nothing is known
 
 
+@pytest.mark.slow
 def test_what_vouches_for_a_count_is_chosen_without_regard_to_the_noise() -> None:
     """A column with 30 others that never vary: each pair errs as the column does, and the least of 31 is too small."""
     random = np.random.default_rng(3)

@@ -24,6 +24,7 @@ from theorems.selection_twins import (
 SCORES = [0, 3, 3, -2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_no_pair_of_neighbours_exceeds_epsilon(monotone: bool) -> None:
     mechanism = TopK(2, 0.8, 1, monotone)

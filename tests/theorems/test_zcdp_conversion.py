@@ -43,6 +43,7 @@ def test_gaussian_noise_needs_most_of_the_improved_conversion() -> None:
             assert gaussian_delta(rho, 0.9 * claim) > flint.arb(delta)  # type: ignore[operator]
 
 
+@pytest.mark.slow
 @given(rhos, target_deltas(0.9))
 def test_the_improved_conversion_is_never_worse(rho: float, delta: float) -> None:
     assert epsilon_of_zcdp_improved(rho, delta) <= epsilon_of_zcdp(rho, delta)

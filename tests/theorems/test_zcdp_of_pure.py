@@ -14,6 +14,7 @@ from farthing.errors import InvalidValue
 from strategies import epsilons
 
 
+@pytest.mark.slow
 @given(epsilons(), st.floats(1.01, 1e4))
 def test_the_worst_pure_mechanism_is_concentrated_at_every_order(epsilon: float, alpha: float) -> None:
     assert renyi_of_pure_composition([epsilon], alpha) <= alpha * zcdp_of_pure(epsilon) * (1 + 1e-9)

@@ -16,6 +16,7 @@ from farthing.errors import InvalidValue
 ends = st.floats(-1e300, 1e300, allow_nan=False)
 
 
+@pytest.mark.slow
 @given(ends, ends, st.floats(allow_nan=True))
 def test_the_estimate_is_always_inside(a: float, b: float, estimate: float) -> None:
     bounds = Bounds(min(a, b), max(a, b), estimate)

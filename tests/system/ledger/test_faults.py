@@ -43,6 +43,7 @@ def _shortage(kind: str, folder: Path) -> Iterator[tuple[Path, Any]]:
         yield folder, pages_capped(40) if kind == "page cap" else files_stay_small(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["small disk", "file size", "page cap"])
 def test_without_room_a_charge_is_refused_and_none_is_lost(kind: str, tmp_path: Path) -> None:
     """Every charge that was acknowledged is there, and with room again the same request goes through."""
@@ -73,6 +74,7 @@ def _charge_until_refused(place: Place, said: list[dict[str, Any]]) -> None:
         assert ledger.budget(DATASET).count >= len(said) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["file", "directory", "everything"])
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_read_only_ledger_refuses_charges_cleanly(what: str) -> None:

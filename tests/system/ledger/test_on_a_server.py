@@ -131,6 +131,7 @@ def test_connections_that_are_cut_again_and_again_lose_nothing(place: Place, pos
     assert problems(place, said, EPSILON, 1000) == []
 
 
+@pytest.mark.slow
 def test_a_user_who_may_only_read_gets_a_clean_refusal(place: Place, postgres_server: dict[str, Any]) -> None:
     with administrator(place, postgres_server) as server:
         server.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
@@ -144,6 +145,7 @@ def test_a_user_who_may_only_read_gets_a_clean_refusal(place: Place, postgres_se
     assert problems(place, [], EPSILON, 1000) == []
 
 
+@pytest.mark.slow
 def test_a_ledger_that_was_dropped_is_not_begun_anew(place: Place, postgres_server: dict[str, Any]) -> None:
     with administrator(place, postgres_server) as server:
         for table in ("entries", "head", "accounts", "answers"):
@@ -156,6 +158,7 @@ def test_a_ledger_that_was_dropped_is_not_begun_anew(place: Place, postgres_serv
         assert ledger.datasets() == []
 
 
+@pytest.mark.slow
 def test_another_schema_of_the_database_is_another_place(place: Place, postgres_server: dict[str, Any]) -> None:
     with administrator(place, postgres_server) as server:
         server.execute("CREATE SCHEMA second AUTHORIZATION owner")
@@ -299,6 +302,7 @@ def test_rows_changed_between_reading_and_writing_are_noticed(
             ledger.charge(DATASET, EPSILON, request_id="two")
 
 
+@pytest.mark.slow
 def test_an_answer_larger_than_a_connection_takes_at_once_is_stored(place: Place) -> None:
     answer = "0123456789" * 800_000
     with place.open() as ledger:

@@ -53,6 +53,7 @@ def at_once(calls: list[Callable[[], T]]) -> list[Any]:
     return ended
 
 
+@pytest.mark.slow
 def test_two_curators_who_demote_each_other_leave_one(instances: list[Store]) -> None:
     here, there = instances
     for name in ("ada", "abe"):
@@ -97,6 +98,7 @@ def test_a_link_and_a_sign_in_elsewhere_are_used_once(instances: list[Store]) ->
         assert sum(end is not None for end in ended) == 1, ended
 
 
+@pytest.mark.slow
 def test_attempts_through_two_instances_count_together(instances: list[Store]) -> None:
     calls = [lambda n=n: counted_attempt(instances[n % 2], "bob", f"192.0.2.{n}") for n in range(3 * PER_USER)]
     ended = at_once(calls)

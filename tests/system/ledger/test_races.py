@@ -111,6 +111,7 @@ def test_threads_of_one_ledger_do_not_overdraw(new_place: NewPlace) -> None:
     assert problems(place, [], EPSILON, 20) == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_forked_process_may_go_on_with_its_parents_ledger(new_place: NewPlace) -> None:

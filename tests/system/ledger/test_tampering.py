@@ -21,6 +21,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     return Archive(tmp_path_factory.mktemp("archive"))
 
 
+@pytest.mark.slow
 def test_a_copy_without_an_edit_opens_and_finds_everything(archive: Archive) -> None:
     """Otherwise the other tests would find edits by refusing everything."""
     place = archive.fresh()

@@ -28,6 +28,7 @@ def most_one_by_one(budget: Filter, pairs: list[tuple[Event, int]]) -> int:
     return taken
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_filters_charged_one_by_one() -> None:
     result = adaptive_comparison_of(charges_of_pairs(MIXED), 1e-6, epsilon=1.5)
     lines = {line.name: line for line in result.lines}
@@ -42,6 +43,7 @@ def test_counts_are_those_of_filters_charged_one_by_one() -> None:
     assert lines["plain sums"].fits == 30  # 0.05 x 30 is 1.5, and nothing else fits
 
 
+@pytest.mark.slow
 def test_fixed_charges_end_where_compose_does() -> None:
     result = adaptive_comparison_of(charges_of_pairs(MIXED), 1e-6, epsilon=1.5)
     events = [event for event, count in MIXED for _ in range(count)]
@@ -75,6 +77,7 @@ def test_plain_sums_are_exact() -> None:
     assert lines[-1].epsilon == 0.5 and BasicFilter(0.5).admits(0.5)
 
 
+@pytest.mark.slow
 def test_sentences_say_what_the_lines_say() -> None:
     few = adaptive_comparison_of(charges_of_pairs([(ApproxDP(1.0), 2)]), 1e-6)
     assert few.sentence == "Deciding as you go costs nothing here: epsilon 2 either way."
@@ -96,11 +99,13 @@ def test_own_deltas_may_use_half_of_delta_in_filters_and_all_of_it_in_plain_sums
     assert "more than half of delta" in lines[1].note
 
 
+@pytest.mark.slow
 def test_sampled_noise_is_refused_by_the_filter_that_cannot_price_it() -> None:
     lines = adaptive_comparison_of(charges_of_pairs([(Sampled(GaussianNoise(1.0), 0.01), 20)]), 1e-6, epsilon=2.0).lines
     assert [line.name for line in lines if not line.applies] == ["fully adaptive", "plain sums"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InvalidValue, match="delta"):
         adaptive_comparison_of(charges_of_pairs([(ApproxDP(0.1), 1)]), 0.0)

@@ -106,6 +106,7 @@ def test_asking_leaves_no_trace() -> None:
     assert asked.plus([0.1]).epsilon_at(1e-9, proof=False) == fresh.plus([0.1]).epsilon_at(1e-9, proof=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(pairs(max_size=4, min_size=1), target_deltas(0.5))
 def test_every_order_of_few_charges_gives_one_answer(charges: list[tuple[float, float]], delta: float) -> None:
@@ -116,6 +117,7 @@ def test_every_order_of_few_charges_gives_one_answer(charges: list[tuple[float, 
         assert max(b.upper for b in answers) - min(b.upper for b in answers) <= 1e-12 * (1 + answers[0].upper)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pairs(max_size=4), pairs(max_size=4), pairs(max_size=4), target_deltas(0.5))
 def test_merging_is_associative(a: list[Any], b: list[Any], c: list[Any], delta: float) -> None:
@@ -127,6 +129,7 @@ def test_merging_is_associative(a: list[Any], b: list[Any], c: list[Any], delta:
     assert max(bounds.lower for bounds in answers) <= min(bounds.upper for bounds in answers)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(epsilon_lists(max_size=10), epsilons(), target_deltas(0.5))
 def test_more_and_larger_charges_never_cost_less(values: list[float], more: float, delta: float) -> None:
@@ -249,6 +252,7 @@ def test_equal_charges_are_known_to_nine_digits(epsilon: float, count: int) -> N
     assert smallest.width <= max(1e-9, 2.0**-47 * smallest.upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100, 1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_any_reals_are_known_to_six_digits(count: int) -> None:
     composition = compose(np.random.default_rng(12).uniform(0.01, 0.5, count))

@@ -51,6 +51,7 @@ def test_no_overage_of_a_rounding_error_blocks_and_none_slips_through() -> None:
     assert not BasicFilter(0.3).admits(math.nextafter(0.3, 1.0))
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 10.0), st.integers(1, 1000))
 def test_an_even_share_always_fits(epsilon: float, count: int) -> None:
     budget = BasicFilter(epsilon)
@@ -74,6 +75,7 @@ def test_a_decimal_is_read_as_typed_and_a_result_as_it_is() -> None:
     assert exact(5e-324) > 0
 
 
+@pytest.mark.slow
 @given(st.fractions(0, 1000))
 def test_rounded_amounts_stay_on_their_side(amount: Fraction) -> None:
     assert exact(float_down(amount)) <= amount <= exact(float_up(amount))
@@ -145,6 +147,7 @@ def test_refusal_states_value_rule_and_way_out() -> None:
     assert isinstance(refusal.value.remaining, ApproxDP)
 
 
+@pytest.mark.slow
 def test_order_is_chosen_for_what_is_expected() -> None:
     step = Sampled(GaussianNoise(1.0), 0.01)
     blind, told = RenyiFilter(3.0, 1e-9, leak=0), RenyiFilter(3.0, 1e-9, leak=0, expecting=step)

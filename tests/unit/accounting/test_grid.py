@@ -103,6 +103,7 @@ def test_epsilon_beyond_the_largest_loss_leaves_only_the_leak() -> None:
     assert quick((RandomizedResponse(0.3), 2)).delta_bounds(math.inf) == Bounds(0.0, 0.0)
 
 
+@pytest.mark.slow
 @given(st.floats(-3.0, 3.0))
 @settings(max_examples=10)
 def test_negative_epsilons_are_the_mirror_image(epsilon: float) -> None:
@@ -139,6 +140,7 @@ EXTREME = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event", [*EXTREME[:4], *(pytest.param(event, marks=pytest.mark.slow) for event in EXTREME[4:])], ids=repr
 )
@@ -200,6 +202,7 @@ def test_memory_is_bounded_by_the_cells_allowed() -> None:
     assert finer.width < rough.width / 4
 
 
+@pytest.mark.slow
 @given(st.floats(0.1, 50.0), st.floats(-30.0, -0.1), st.floats(0.0, 40.0))
 def test_the_search_returns_points_it_has_seen(steepness: float, target: float, guess: float) -> None:
     seen: dict[float, float] = {}

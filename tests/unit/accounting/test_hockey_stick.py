@@ -72,6 +72,7 @@ def test_a_tenth_more_or_less_noise_is_told_apart(event: Event, wrong: float) ->
         assert this.upper < that.lower if wrong < 1 else that.upper < this.lower
 
 
+@pytest.mark.slow
 @given(st.sampled_from([*DISCRETE, *CONTINUOUS]), st.floats(0.01, 1.0), st.floats(-4.0, 4.0))
 @settings(max_examples=60)
 def test_directions_are_each_others_dual(event: Event, probability: float, epsilon: float) -> None:
@@ -83,6 +84,7 @@ def test_directions_are_each_others_dual(event: Event, probability: float, epsil
     assert remove.lower <= mirrored[1] + slack and mirrored[0] <= remove.upper + slack
 
 
+@pytest.mark.slow
 @given(st.sampled_from([*DISCRETE, *CONTINUOUS]), st.floats(0.0, 1.0), st.floats(-3.0, 3.0), st.floats(0.0, 1.0))
 @settings(max_examples=60)
 def test_curves_fall_with_epsilon_and_rise_with_the_probability(

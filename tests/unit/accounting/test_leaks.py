@@ -33,6 +33,7 @@ def log_of(value: Fraction) -> flint.arb:
     return flint.arb(flint.fmpq(value.numerator, value.denominator)).log()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(leaks(), max_size=6))
 def test_the_leak_holds_the_exact_fraction(deltas: list[float]) -> None:

@@ -184,6 +184,7 @@ def test_cumulants_hold_the_exact_logarithm_and_its_derivatives(transform: Trans
             assert abs(second - found.second) <= 1e-6 * (1 + abs(second) + found.first**2)
 
 
+@pytest.mark.slow
 @given(transforms())
 @settings(max_examples=50)
 def test_the_largest_loss_and_its_probability(transform: Transform) -> None:

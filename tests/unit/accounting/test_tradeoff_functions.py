@@ -49,6 +49,7 @@ def test_no_test_does_better_and_few_charges_leave_no_gap(charges: list[Pair]) -
     assert np.all(promised >= exact - 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(small_charges)
 def test_the_region_holds_every_test_and_its_opposite(charges: list[Pair]) -> None:

@@ -67,6 +67,7 @@ def release(tmp_path_factory: Any) -> Any:
     study.close()
 
 
+@pytest.mark.slow
 def test_every_table_is_what_the_rows_add_up_to(release: Any) -> None:
     tables = known_tables(release, list(AXES.values()))
     assert [table.columns for table in tables] == [

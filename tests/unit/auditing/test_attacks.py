@@ -68,6 +68,7 @@ def test_one_count_about_one_person_reaches_the_bound() -> None:
     assert share == pytest.approx(most_guessed(1.0), abs=5 * math.sqrt(0.2 / runs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["least squares", "linear programme"])
 def test_exact_counts_and_too_accurate_ones_give_the_column_back(decoder: Any) -> None:
     size: dict[str, Any] = {"rows": 60, "queries": 240, "repetitions": 3, "decoder": decoder}
@@ -96,6 +97,7 @@ def test_private_counts_of_the_same_questions_give_no_more_than_epsilon_permits(
     assert short.share > 0.95 > most_guessed(1.0, 1e-9) + slack(runs)
 
 
+@pytest.mark.slow
 def test_what_a_study_answers_about_every_person_stays_within_the_bound(tmp_path: Path) -> None:
     """One run is enough with delta = 0: the number of right guesses is at most binomial."""
     people, epsilon = 600, 1.0

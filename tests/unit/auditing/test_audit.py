@@ -53,6 +53,7 @@ def test_an_unfair_auditor_would_fail_the_same_check() -> None:
     assert wrong > 43
 
 
+@pytest.mark.slow
 def test_a_million_samples_come_within_five_percent() -> None:
     report = audited(integer_laplace(1), DiscreteLaplaceNoise(1.0), samples=1_000_000)
     assert 0.95 < report.epsilon_lower <= 1.0
@@ -67,6 +68,7 @@ def test_noise_a_tenth_too_small_is_caught_with_sixty_thousand_samples(seed: int
     assert not audited(integer_laplace(seed, 1.0), 1.0, samples=60_000, confidence=0.9999999).violation
 
 
+@pytest.mark.slow
 def test_a_gaussian_claim_is_compared_as_a_curve() -> None:
     generator = np.random.default_rng(7)
 

@@ -68,6 +68,7 @@ def test_detectable_epsilon_comes_closer_with_samples_and_never_below_the_claim(
     assert found[-1] > 1.0
 
 
+@pytest.mark.slow
 def test_detectable_epsilon_is_detected_19_times_in_20() -> None:
     """By summing over the counts of both sides: with independent counts, at least 0.95 and not much more."""
     trials, error, rate = 2_000, 0.005, 0.6

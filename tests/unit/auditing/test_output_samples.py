@@ -31,6 +31,7 @@ def drawn_values(mechanism: Any, workers: int | None, count: int = 400) -> list[
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_every_draw_has_the_right_size_and_side(workers: int) -> None:
     seen = drawn_values(lambda value: value, workers)
@@ -42,6 +43,7 @@ def copied(generator: np.random.Generator) -> Any:
     return lambda value: float(generator.random())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -59,6 +61,7 @@ def test_no_side_draws_the_same_numbers_twice(mechanism: Any, workers: int) -> N
         assert len(set(both)) == len(both)
 
 
+@pytest.mark.slow
 def test_copies_of_one_stream_are_sent_home() -> None:
     own = np.random.default_rng(5)  # a generator that a fork copies
     with Sampler(batch_of(lambda value: float(own.random())), [(0, 1)], 6) as sampler:
@@ -72,6 +75,7 @@ def test_copies_of_one_stream_are_sent_home() -> None:
         assert [len(team) for team in sampler._teams] == [3, 3]
 
 
+@pytest.mark.slow
 def test_closures_and_exceptions_pass_through_processes() -> None:
     secret = object()
 
@@ -85,6 +89,7 @@ def test_closures_and_exceptions_pass_through_processes() -> None:
     assert report.violation
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_reported() -> None:
     here = os.getpid()
 

@@ -14,6 +14,7 @@ from unit.server.conftest import DATASET, HERE
 SCOPES = ("read", "plan", "spend", "manage")
 
 
+@pytest.mark.slow
 def test_an_analyst_spends_a_grant_and_may_not_do_more(connect: Connect) -> None:
     bob = connect("bob")
     study = bob.study(DATASET)
@@ -30,6 +31,7 @@ def test_an_analyst_spends_a_grant_and_may_not_do_more(connect: Connect) -> None
     assert {entry.analyst for entry in bob.ledger.entries(DATASET)} <= {"bob"}
 
 
+@pytest.mark.slow
 def test_the_ledger_is_read_and_verified_from_afar(connect: Connect) -> None:
     ada = connect("ada", *SCOPES)
     release = ada.study(DATASET).plan(ft.count(), epsilon=0.05).release()
@@ -40,6 +42,7 @@ def test_the_ledger_is_read_and_verified_from_afar(connect: Connect) -> None:
     assert ada.ledger.budget(DATASET).count >= 1 and ada.datasets() == ada.ledger.datasets() == [DATASET]
 
 
+@pytest.mark.slow
 def test_questions_are_asked_from_afar(connect: Connect) -> None:
     study = connect("ada", *SCOPES).study(DATASET)
     session = study.query_session(0.95, 20, columns=["sex"], rows=60, epsilon=1.0, request_id="asked")
@@ -55,6 +58,7 @@ def test_questions_are_asked_from_afar(connect: Connect) -> None:
     assert [one["question"] for one in session.history][:1] == ["sex = 'F'"]
 
 
+@pytest.mark.slow
 def test_the_same_words_take_up_the_same_session(connect: Connect) -> None:
     study = connect("ada", *SCOPES).study(DATASET)
     quoted = study.query_session_plan(0.95, 15, columns="sex", rows=60, epsilon=1.0)
@@ -66,6 +70,7 @@ def test_the_same_words_take_up_the_same_session(connect: Connect) -> None:
     assert "once" in str(quoted) and quoted.as_dict()["rows"] == 60
 
 
+@pytest.mark.slow
 def test_noise_is_composed_from_afar(connect: Connect) -> None:
     eve = connect("eve", "read", "plan")
     noise = privacy.GaussianNoise(4.0)
@@ -95,6 +100,7 @@ def test_what_is_no_farthing_is_told_and_gets_the_token_once() -> None:
     assert asked == ["/api/v1/me", "/api/v1/datasets"]
 
 
+@pytest.mark.slow
 def test_a_curator_grants_from_afar(connect: Connect) -> None:
     curator = connect("ada", *SCOPES)
     before = curator.ledger.budget(DATASET).total

@@ -23,6 +23,7 @@ def study(request: pytest.FixtureRequest, connect: Connect) -> Any:
     return connect("ada", *SCOPES).study(DATASET)
 
 
+@pytest.mark.slow
 def test_a_plan_foretells_the_same_on_both_sides(local: ft.Study, connect: Connect) -> None:
     here = local.plan(*ASKED, epsilon=0.5)
     there = connect("ada", *SCOPES).study(DATASET).plan(*ASKED, epsilon=0.5)

@@ -125,6 +125,7 @@ def test_ctrl_c_just_after_the_charge_says_so_too(ledger: Ledger, rows: Rows, mo
     assert rows.reads == 0
 
 
+@pytest.mark.slow
 def test_a_time_limit_stops_the_engine_and_keeps_the_charge(ledger: Ledger) -> None:
     """The table has 10^10 rows; DuckDB would count for minutes."""
     tables = connection()

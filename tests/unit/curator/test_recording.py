@@ -13,6 +13,7 @@ from farthing.curator.questions import answers_of, text_of
 from farthing.errors import InvalidData
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-(2**80), 2**80), max_size=20))
 def test_whole_numbers_of_any_size_come_back(numbers: list[int]) -> None:
     found = answers_of(text_of({"x": np.array(numbers, dtype=object)}))["x"]

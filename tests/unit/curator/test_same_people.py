@@ -41,6 +41,7 @@ def patients(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "ids", "share"), [("copy.parquet", PEOPLE, 1.0), ("may.csv", range(1_400, 1_900), 0.8)]
 )
@@ -58,6 +59,7 @@ def test_a_copy_or_the_next_month_that_opens_an_account_is_pointed_out(
     study.close()
 
 
+@pytest.mark.slow
 def test_strangers_and_tables_of_the_account_itself_are_no_news(patients: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", SamePeople)
@@ -76,6 +78,7 @@ def test_nobody_but_a_curator_hears_of_it(patients: Path) -> None:
             bob.same_people()
 
 
+@pytest.mark.slow
 def test_a_look_at_a_table_that_is_not_registered_leaves_nothing_in_the_account(patients: Path) -> None:
     with ft.open_ledger(patients / "study.db") as ledger:
         last = ledger.last()
@@ -84,6 +87,7 @@ def test_a_look_at_a_table_that_is_not_registered_leaves_nothing_in_the_account(
         assert ledger.last() == last
 
 
+@pytest.mark.slow
 def test_a_table_is_not_advised_against_its_own_account(patients: Path) -> None:
     with pytest.warns(SamePeople):
         released(written(patients / "copy.parquet", PEOPLE), patients)

@@ -27,6 +27,7 @@ def sample_ledger(ledger: Ledger) -> Ledger:
     return ledger
 
 
+@pytest.mark.slow
 def test_a_secret_sample_is_charged_what_it_costs_the_population(sample_ledger: Ledger) -> None:
     sampled(sample_ledger)
     whole = np.log1p(0.01 * np.expm1(0.25))

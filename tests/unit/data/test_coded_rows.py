@@ -114,6 +114,7 @@ def test_one_column_and_no_rows() -> None:
     assert codes.shape == (0, 1) and counts.shape == (0,)
 
 
+@pytest.mark.slow
 def test_domains_far_beyond_64_bits_are_coded() -> None:
     names = [f"c{place}" for place in range(16)]
     rows = [{name: (row * place) % 100 for place, name in enumerate(names)} for row in range(50)]

@@ -101,6 +101,7 @@ def a_table(luck: random.Random, rows: int, ends: Sequence[str], columns: int = 
     return (content.rstrip("\r\n") if luck.random() < 0.3 else content).encode(), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "small_cuts",
     [(600, 61), *(pytest.param(cuts, marks=pytest.mark.slow) for cuts in ((600, 200), (2000, 1999)))],
@@ -332,6 +333,7 @@ def test_gzip_that_duckdb_cannot_unpack_is_read_before_anybody_pays(tmp_path: Pa
         assert int(rows.exact({"rows": Count()})["rows"]) == 3
 
 
+@pytest.mark.slow
 def test_what_was_read_from_a_file_that_nobody_looked_at_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

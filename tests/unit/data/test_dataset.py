@@ -56,6 +56,7 @@ def cells(people: Any, column: str) -> dict[Any, int]:
     return dict(zip(people.schema[column].values, found, strict=True))
 
 
+@pytest.mark.slow
 def test_where_keeps_rows_whose_predicate_is_true() -> None:
     assert count(the_people().where("age > 30")) == 3
     assert count(the_people().where("sex = 'F'")) == 2
@@ -89,6 +90,7 @@ def test_bin_turns_numbers_into_named_cells() -> None:
     assert count(binned.where("age = '31 to 45'")) == 2
 
 
+@pytest.mark.slow
 def test_every_cell_of_a_bin_has_its_own_rows() -> None:
     ages = dataset(pa.table({"age": [*range(111), None]}), schema={"age": (0, 110)})
     for cut in (1, 7, 22, 110):
@@ -106,6 +108,7 @@ def test_select_keeps_the_unit_and_forgets_the_rest() -> None:
         narrow.where("sex = 'F'")
 
 
+@pytest.mark.slow
 def test_explode_reaches_as_far_as_its_limit() -> None:
     exploded = the_people().explode("codes", limit=3)
     assert cells(exploded, "codes") == {"a": 1, "b": 3, "c": 1}  # z is missing, the fourth element is cut off
@@ -127,6 +130,7 @@ def test_a_column_of_lists_cannot_be_used_before_it_is_exploded() -> None:
             refused()
 
 
+@pytest.mark.slow
 def test_join_on_the_unit_multiplies_reach_and_touches_nobody_else() -> None:
     visits = dataset(
         pa.table({"person": [1, 1, 3, 3, 3, 9, None], "cost": [5, 6, 7, 8, 9, 10, 11]}),
@@ -149,6 +153,7 @@ def test_a_forgotten_column_does_not_stand_in_for_one_of_the_other_table() -> No
     assert found["w"] == found["y"] and found["n"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [list, pa.Table.from_pylist, pd.DataFrame, pl.DataFrame])
 def test_join_with_a_public_table_looks_values_up(kind: Any) -> None:
     public = kind([{"sex": "F", "rate": 0.5, "kind": "x"}, {"sex": "Q", "rate": 9.0, "kind": "y"}])
@@ -187,6 +192,7 @@ def test_a_public_key_that_is_no_value_of_its_column_meets_no_row() -> None:
     assert joined.exact({"x": Moments("x", powers=(0, 1))})["x"].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 def test_union_adds_reach() -> None:
     both = the_people().union(the_people().where("age > 40"))
     assert count(both) == 6
@@ -204,6 +210,7 @@ def test_group_privacy_multiplies_everything() -> None:
     assert group.sensitivity(Sum("age")).linf == 4 * the_people().sensitivity(Sum("age")).linf
 
 
+@pytest.mark.slow
 def test_parts_are_disjoint_and_say_how_many_one_unit_touches() -> None:
     parts = the_people().split(by="sex")
     assert {value: count(part) for value, part in parts.items()} == {"F": 2, "M": 1}
@@ -304,6 +311,7 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(refused: Any, message: st
     assert message in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_datasets_of_two_engines_are_not_joined() -> None:
     tables = connection()
     tables.con.register("people", TABLE)

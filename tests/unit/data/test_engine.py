@@ -111,6 +111,7 @@ def test_two_queries_on_one_connection_take_turns() -> None:
     assert sorted(found) == list(range(8))
 
 
+@pytest.mark.slow
 def test_a_query_waits_for_its_turn_and_runs_after_an_interrupted_one() -> None:
     """A long query has the turn and a second one waits; the interruption stops the first and not the second."""
     engine = DuckDBEngine.around(connection())

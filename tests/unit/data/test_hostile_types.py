@@ -91,6 +91,7 @@ def test_a_parquet_block_that_one_cell_could_fill_is_refused_when_it_is_opened(
     assert people.exact({"n": Count(by="s")})["n"].tolist() == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_table_of_duckdb_with_cells_that_could_fill_the_memory_is_refused_before_anybody_pays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from farthing.data import Sensitivity
 from farthing.data.stability import rounded_up, sensitivity_of_rows
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 2**200) | st.integers(0, 10**4).map(lambda n: n * n) | st.integers(2**53, 2**54).map(lambda n: n * n)
 )
@@ -23,6 +24,7 @@ def test_the_l2_sensitivity_is_the_root_rounded_up(square: int) -> None:
     assert root == 0 or Fraction(math.nextafter(below, 0.0)) ** 2 < square
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=0, max_value=1))
 def test_a_probability_is_rounded_up_to_the_next_float(share: Fraction) -> None:
     number = rounded_up(share)

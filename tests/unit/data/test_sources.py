@@ -202,6 +202,7 @@ def test_a_wrong_declaration_says_the_way_out(arguments: dict[str, Any], message
     assert message in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_a_computation_on_a_table_is_not_taken_for_a_table() -> None:
     """A limit or a window lets one person's rows decide whether another's are there; no stability could be claimed."""
     with quiet():
@@ -222,6 +223,7 @@ def test_a_mixed_column_is_refused_without_its_cells() -> None:
     assert secret not in shown and refusal.value.__context__ is None
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_frame_are_let_go_with_its_datasets() -> None:
     engine = default_engine()
 

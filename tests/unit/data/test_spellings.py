@@ -83,6 +83,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 def test_text_is_read_the_same_from_csv_parquet_and_frames(tmp_path: Path) -> None:
     columns = table()
     with (tmp_path / "people.csv").open("w", newline="", encoding="utf-8") as file:
@@ -93,6 +94,7 @@ def test_text_is_read_the_same_from_csv_parquet_and_frames(tmp_path: Path) -> No
     assert found(pandas.DataFrame(columns)) == EXPECTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["int64", "int8", "uint64", "float64", "decimal128(5, 1)", "bool"])
 def test_zero_and_one_are_flags_in_every_type(tmp_path: Path, kind: str) -> None:
     wide = pyarrow.decimal128(5, 1) if kind.startswith("decimal") else kind.replace("bool", "bool_")

@@ -83,6 +83,7 @@ def test_rows_without_a_unit_are_sampled_one_by_one() -> None:
     assert 4_700 < int(people.exact({"n": Count()})["n"]) < 5_300
 
 
+@pytest.mark.slow
 def test_every_aggregate_and_every_run_draws_a_sample_of_its_own() -> None:
     people = dataset(pa.table({"v": [1] * 10_000}), schema={"v": (0, 1)}).sample(0.5)
     counts = [int(n) for _ in range(3) for n in people.exact({"a": Count(), "b": Count()}).values()]
@@ -179,6 +180,7 @@ def test_text_of_several_columns_is_one_to_one() -> None:
     assert decisions == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_sum_holds_for_a_giant_unit() -> None:
     people = visits({1: 10_000, 2: 1}, max_rows=3)
     claim = people.sensitivity(Sum("visit"))

@@ -36,6 +36,7 @@ def twin(texts: Iterable[str]) -> dict[int, str]:
     return least
 
 
+@pytest.mark.slow
 def test_a_sketch_is_that_of_the_plain_twin_and_doubles_do_not_matter() -> None:
     names = [f"person {number}" for number in range(3_000)]
     sketch, plain = of(names), twin(names)
@@ -48,6 +49,7 @@ def test_a_sketch_is_that_of_the_plain_twin_and_doubles_do_not_matter() -> None:
         assert least == int(bits[14:46], 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1_000, 20_000])
 @pytest.mark.parametrize("shared", [0.0, 0.5, 0.97, 1.0])
 def test_shares_are_right_within_three_points(size: int, shared: float) -> None:
@@ -59,6 +61,7 @@ def test_shares_are_right_within_three_points(size: int, shared: float) -> None:
     assert a.share_in(both).value == 1.0 and of(range(size + offset)) == both
 
 
+@pytest.mark.slow
 def test_part_of_a_table_is_whole_in_it_and_strangers_are_not() -> None:
     everybody, some = of(range(50_000)), of(range(0, 50_000, 10))
     assert some.share_in(everybody).value == 1.0
@@ -66,6 +69,7 @@ def test_part_of_a_table_is_whole_in_it_and_strangers_are_not() -> None:
     assert of(f"x{number}" for number in range(1_000)).share_in(everybody).both == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["who", None])
 def test_copies_and_exports_of_the_same_people_have_one_sketch(tmp_path: Path, unit: str | None) -> None:
     """The identifiers are numbers in one file and text in another; the columns stand in another order."""
@@ -87,6 +91,7 @@ def test_copies_and_exports_of_the_same_people_have_one_sketch(tmp_path: Path, u
     assert all(sketch == sketches[0] for sketch in sketches)
 
 
+@pytest.mark.slow
 def test_odd_cells_neither_fail_nor_count_as_people() -> None:
     ids = ["", " ", "1e400", "9" * 40, "-0", "+7", "7", "0.10", "ünit", "x" * 50_000, "1_000", "NaN", None]
     sketch = of(ids)
@@ -102,6 +107,7 @@ def test_what_is_too_little_to_tell_says_so() -> None:
     assert low == pytest.approx(0.469, abs=0.001) and high == pytest.approx(0.531, abs=0.001)
 
 
+@pytest.mark.slow
 def test_no_cell_of_a_sketch_breaks_the_database_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB cannot write the least timestamp as text, and took its database for invalid: so were all later studies."""
     monkeypatch.setattr("farthing.data.engines.duckdb._default", [])

@@ -51,6 +51,7 @@ def test_text_is_not_taken_for_a_uuid() -> None:
         named.join(spelt)
 
 
+@pytest.mark.slow
 def test_width_and_not_null_do_not_keep_tables_apart() -> None:
     backend = ibis.duckdb.connect()
     backend.raw_sql("create table strict (id bigint not null, a integer not null, f boolean not null)")
@@ -67,6 +68,7 @@ def test_width_and_not_null_do_not_keep_tables_apart() -> None:
         assert found["flags"].tolist() == [0, 2]
 
 
+@pytest.mark.slow
 def test_spellings_that_compare_as_equal_are_refused(tmp_path: Path) -> None:
     """NOCASE bounds "a" and "A" as one unit and samples them as two, which makes a sample larger than is priced."""
     backend = ibis.duckdb.connect()

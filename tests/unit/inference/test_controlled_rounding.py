@@ -9,6 +9,7 @@ from farthing.errors import InvalidValue
 from farthing.inference import rounded, rounded_tree
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1e6, 1e6), max_size=40))
 def test_rounding_keeps_the_total_and_moves_nothing_by_one(values: list[float]) -> None:
     whole = rounded(values)
@@ -17,6 +18,7 @@ def test_rounding_keeps_the_total_and_moves_nothing_by_one(values: list[float]) 
     assert np.all(whole[np.array(values) >= 0] >= 0) if values else len(whole) == 0
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 1000)), min_size=1, max_size=60))
 def test_a_tree_adds_up_after_rounding(nodes: list[tuple[int, float]]) -> None:
     parents = np.array([-1] + [choice % place for place, (choice, _) in enumerate(nodes) if place])
@@ -33,6 +35,7 @@ def test_a_tree_adds_up_after_rounding(nodes: list[tuple[int, float]]) -> None:
     assert np.all(whole >= 0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30), st.data())
 def test_the_largest_remainders_go_up_and_the_first_among_equals_first(
     values: list[float], data: st.DataObject

@@ -52,6 +52,7 @@ def distribution_terms(distribution: ErrorDistribution, cell: int) -> list[tuple
     return [(t.kind, t.scale, float(t.coefficient), int(t.count)) for t in one.terms]
 
 
+@pytest.mark.slow
 def test_a_thousand_kinds_of_cells_are_summed_up_by_a_few() -> None:
     rng = np.random.default_rng(3)
     distribution = ErrorDistribution(

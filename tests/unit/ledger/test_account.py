@@ -422,6 +422,7 @@ class TestPrices:
 
 
 class TestStoring:
+    @pytest.mark.slow
     @given(st.lists(st.tuples(epsilons(), leaks()), max_size=4))
     def test_state_survives_json(self, charges: list[tuple[float, float]]) -> None:
         account = Account.of(2.0, 1e-6)
@@ -432,6 +433,7 @@ class TestStoring:
         assert Account.from_dict(json.loads(json.dumps(account.to_dict()))) == account
         assert account.text() == canonical(account.to_dict())
 
+    @pytest.mark.slow
     @given(epsilons(), leaks(), st.integers(1, 5))
     def test_many_charges_at_once_are_as_many_charges(self, epsilon: float, leak: float, times: int) -> None:
         start = Account.of(2.0, 1e-6)
@@ -475,6 +477,7 @@ class TestStoring:
         with pytest.raises(InvalidValue):
             Account.from_dict({**Account.of(1.0, 1e-9).to_dict(), key: value})
 
+    @pytest.mark.slow
     @given(
         st.permutations(
             [

@@ -23,6 +23,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_delta_that_is_left_out_stays_as_it_is(ledger: Ledger) -> None:
     spent = ledger.budget("people").spent_upper
     ledger.set_budget("people", 4.0)
@@ -39,6 +40,7 @@ def test_a_delta_that_is_left_out_stays_as_it_is(ledger: Ledger) -> None:
     assert ledger.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [4.0, 1.0, 0.0])
 def test_no_change_leaves_what_was_spent_without_any_epsilon(ledger: Ledger, epsilon: float) -> None:
     for change in (
@@ -57,6 +59,7 @@ def test_lowering_below_what_was_spent_is_still_possible(ledger: Ledger) -> None
     assert budget.total.epsilon < budget.spent_upper < math.inf and budget.remaining.epsilon == 0
 
 
+@pytest.mark.slow
 def test_the_least_delta_covers_and_a_tenth_less_does_not() -> None:
     account = Account.of(2.0, 1e-6)
     for charge in (GaussianNoise(5.0), (0.25, 1e-8)):

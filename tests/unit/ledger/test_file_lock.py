@@ -146,6 +146,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_a_child_does_not_keep_what_its_dead_parent_held(tmp_path: Path) -> None:
     """A process that holds the lock forks a child and is killed: the child must not hold the lock for it."""

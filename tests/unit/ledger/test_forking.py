@@ -52,6 +52,7 @@ def test_a_charge_of_a_child_outlives_the_parents_ledger_and_the_child(tmp_path:
         os.close(handle)
 
 
+@pytest.mark.slow
 def test_a_child_forked_while_the_ledger_is_read_must_leave_it_alone(tmp_path: Path) -> None:
     found: list[int] = []
 

@@ -23,12 +23,14 @@ def test_a_mark_is_an_hmac_over_framed_parts(key: bytes) -> None:
         assert Chain(key, "l").head(7, "ab") == hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
+@pytest.mark.slow
 @given(PARTS, PARTS)
 def test_different_parts_have_different_marks(one: tuple[object, ...], other: tuple[object, ...]) -> None:
     chain = Chain(KEY, "l")
     assert (chain.entry(one) == chain.entry(other)) == (one == other)
 
 
+@pytest.mark.slow
 @given(st.tuples(*(st.integers() if n in (0, 6) else st.text(max_size=4) for n in range(11))))
 def test_an_entry_is_spelled_like_any_other_parts(fields: tuple[object, ...]) -> None:
     """The short way of the usual kinds of fields, against the way that suits all."""

@@ -171,6 +171,7 @@ def test_intervals_hold_as_often_as_they_say(strategy: str) -> None:
         assert 94 <= inside <= 141, (question, inside)
 
 
+@pytest.mark.slow
 def test_several_axes_are_answered_through_products() -> None:
     workload = workloads.product(workloads.prefix(16, column="age"), workloads.identity(3, column="sex"))
     table = np.random.default_rng(0).poisson(30, (16, 3))
@@ -258,6 +259,7 @@ def test_an_optimised_strategy_is_no_worse_than_cells_or_a_tree(n: int) -> None:
         assert found.strategy == "tree" and "no search does better than tree" in found.explain()
 
 
+@pytest.mark.slow
 def test_a_strategy_handed_over_gets_the_noise_it_was_made_for() -> None:
     workload = workloads.marginals((3, 4, 5, 2), way=2)
     cells = np.ones((3, 4, 5, 2), dtype=int)
@@ -269,6 +271,7 @@ def test_a_strategy_handed_over_gets_the_noise_it_was_made_for() -> None:
         assert "Laplace" in repr(pure.event)
 
 
+@pytest.mark.slow
 def test_what_plus_minus_means_is_said_and_what_the_look_cost() -> None:
     found = answered("auto", workload=workloads.prefix(256), histogram=[3] * 256, epsilon=0.1, confidence=0.9)
     assert "± is one standard error; query(...) gives an interval of 90%" in repr(found)

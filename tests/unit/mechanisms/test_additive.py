@@ -51,6 +51,7 @@ def test_huge_values_saturate_and_never_wrap(mechanism: Any, value: int) -> None
     assert abs(abs(answer) - 2**62) < 2000 and (answer > 0) == (value > 0)
 
 
+@pytest.mark.slow
 @given(
     st.integers(-(2**62), 2**62) | st.sampled_from([2**62, -(2**62), 0, 1]),
     st.integers(-(2**70), 2**70) | st.integers(-3, 3).flatmap(lambda n: st.sampled_from([2**62 + n, n - 2**62])),

@@ -17,6 +17,7 @@ from farthing.mechanisms.mechanism import checked_integers, checked_reals
 WHOLE = st.integers(-(2**70), 2**70) | st.sampled_from([2**53, 2**53 + 1, 2**63, 2**63 + 1, 2**64, -(2**63)])
 
 
+@pytest.mark.slow
 @given(WHOLE, st.integers(0, 5000), st.sampled_from([[], [0.5], [-1], [2**64], [np.uint64(2**63), -1]]))
 def test_whole_numbers_read_as_reals_are_never_moved_apart(a: int, distance: int, others: list[Any]) -> None:
     """NumPy reads [2**53 + 1, 0.5] and [-1, 2**63 + 1] as doubles, which would round before any grid."""

@@ -18,6 +18,7 @@ BOUNDS = st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9)).map(sorted)
 GRIDS = st.integers(-20, 20).map(lambda exponent: 2.0**exponent)
 
 
+@pytest.mark.slow
 @given(st.lists(ANY, max_size=20), ANY, BOUNDS, GRIDS)
 def test_a_real_row_moves_the_sum_by_at_most_the_sensitivity(
     rows: list[float], row: float, bounds: list[float], grid: float
@@ -32,6 +33,7 @@ def test_a_real_row_moves_the_sum_by_at_most_the_sensitivity(
         assert abs(replaced._exact(swap) - replaced._exact(finite)) <= replaced._sensitivity_steps
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-(2**70), 2**70), max_size=20), st.integers(-(2**70), 2**70))
 def test_a_whole_row_moves_the_sum_by_at_most_the_sensitivity(rows: list[int], row: int) -> None:
     total = BoundedSum(1.0, -(2**53), 2**53 - 1)
@@ -55,6 +57,7 @@ def test_no_wrap_around_at_the_ends_of_int64() -> None:
     assert total._exact(np.full(2**20, 2**60)) == 2**62  # saturates before noise
 
 
+@pytest.mark.slow
 @given(st.lists(ANY, max_size=50), st.randoms())
 def test_the_order_of_rows_does_not_matter(rows: list[float], random: Any) -> None:
     total = BoundedSum(1.0, -1e6, 1e6, grid=2.0**-10)
@@ -95,6 +98,7 @@ def test_parameters_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
         BoundedSum(**({"epsilon": 1.0, "lower": 0, "upper": 10} | arguments))
 
 
+@pytest.mark.slow
 @given(st.lists(ANY, min_size=1, max_size=20), ANY | st.just(math.nan), BOUNDS, GRIDS)
 def test_a_replaced_row_moves_the_sum_by_at_most_the_sensitivity_also_if_it_was_missing(
     rows: list[float], row: float, bounds: list[float], grid: float

@@ -156,6 +156,7 @@ def test_lines_decide_nearly_always() -> None:
         assert float(np.mean((top + bottom) / 2)) < ONE / 500
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=20))
 def test_the_alias_table_shares_out_exactly(counts: list[int]) -> None:
     columns = 32
@@ -169,6 +170,7 @@ def test_the_alias_table_shares_out_exactly(counts: list[int]) -> None:
     assert all(0 <= slots <= height for slots in own)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 2), st.integers(-3, 3), st.data())
 def test_a_comparison_is_decided_by_the_first_bit_that_differs(words: int, step: int, data: st.DataObject) -> None:

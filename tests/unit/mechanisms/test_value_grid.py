@@ -57,6 +57,7 @@ def test_awkward_doubles_round_exactly(value: float, step: float) -> None:
     assert Grid(step).steps(np.array([value])).tolist() == [rounded(value, step)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(DOUBLES, DOUBLES), min_size=1, max_size=6), STEPS)
 def test_neighbours_stay_within_the_claimed_steps(pairs: list[tuple[float, float]], step: float) -> None:
     grid, cells = Grid(step), len(pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from farthing.mechanisms.samplers.single_draws import Bits
 from farthing.mechanisms.weighted_choice import Ballot, Group, choose_label, chosen_step
@@ -73,6 +74,7 @@ def test_a_group_that_has_no_one_left_is_never_drawn() -> None:
     assert sorted(taken.draw(Fraction(1, 3), Bits(Seeded(seed))) for seed in range(4)) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_rising_gaps_weigh_their_sum_and_each_its_own() -> None:
     rate, bits = Fraction(1, 3), Bits(Seeded(4))
     groups, _ = _listed([(0, 20, 0, 2), (1, 3, 1, 0), (2, 1, 2, 9)])

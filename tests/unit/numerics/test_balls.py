@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from farthing.numerics.bounds import around, down, lower_fraction, precision, up, upper_fraction
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=-(10**20), max_value=10**20), st.integers(4, 300))
 def test_down_and_up_enclose_every_fraction(value: Fraction, bits: int) -> None:
     with precision(bits):
@@ -30,6 +31,7 @@ def test_around_holds_its_whole_radius(value: float, error: float) -> None:
     assert down(ball) <= value - error and up(ball) >= value + error
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=-(10**20), max_value=10**20), st.integers(4, 300))
 def test_fractions_enclose_a_ball(value: Fraction, bits: int) -> None:
     with precision(bits):

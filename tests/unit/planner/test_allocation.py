@@ -88,6 +88,7 @@ MORE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("references", "moved", "epsilon", "delta"), SMALL)
 def test_no_slow_search_finds_much_better(
     references: list[float], moved: list[int], epsilon: float, delta: float
@@ -184,6 +185,7 @@ def test_sixty_statistics_gain_half_over_an_even_division() -> None:
     assert all(error <= even / 1.5 for error in _errors(found).values())
 
 
+@pytest.mark.slow
 def test_weight_buys_exactness_from_the_others() -> None:
     problem = Problem(mixed(), 1.0, 1e-9)
     before = _errors(allocate(problem))
@@ -202,6 +204,7 @@ def test_the_answer_does_not_depend_on_the_start() -> None:
     assert allocate(replace(problem, design=mixed()), far).noises == first.noises
 
 
+@pytest.mark.slow
 def test_held_noise_stays_and_the_rest_shares_what_is_left() -> None:
     problem = Problem(counts(SPREAD), 1.0, 1e-6)
     held = {"s0": Noise("laplace", 0.4), "s5": Noise("gaussian", 70.0)}
@@ -212,6 +215,7 @@ def test_held_noise_stays_and_the_rest_shares_what_is_left() -> None:
     assert again.objective == pytest.approx(allocate(problem).objective, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_what_is_reserved_is_left_unspent() -> None:
     found = allocate(Problem(counts(SPREAD), 1.0, 1e-6, reserved=0.4))
     assert 0.6 * (1 - 3e-5) <= found.cost.upper <= 0.6
@@ -247,6 +251,7 @@ def test_coarse_gaussian_noise_is_proven_at_once() -> None:
     assert found.fits and found.cost.upper <= 12.0
 
 
+@pytest.mark.slow
 def test_what_the_search_believes_is_proven_before_it_is_shown() -> None:
     """Ten counts with discrete Gaussian noise are believed to cost 1 - 1e-6, and were proven to cost 1.0000238."""
     for number in (10, 16, 21):
@@ -299,6 +304,7 @@ def test_a_budget_beyond_what_mechanisms_can_spend_is_left_unspent() -> None:
     assert found.cost.upper <= 100.0 + 1e-6
 
 
+@pytest.mark.slow
 def test_a_sliver_beside_what_is_held_is_found() -> None:
     held = {"s0": Noise("laplace", 0.9999)}
     found = allocate(Problem(counts([9.0, 90.0, 30.0]), 1.0, 1e-4, held=held))

@@ -26,6 +26,7 @@ def design() -> object:
     return design_of([ft.median("x"), ft.quantiles("y", [0.1, 0.9])], people)
 
 
+@pytest.mark.slow
 def test_a_choice_is_shares_of_choosing_and_of_noise_that_moves_by_the_rows_of_a_unit() -> None:
     model = Model.of(design())  # type: ignore[arg-type]
     assert model.parts.tolist() == [1.0, 2.0]
@@ -35,6 +36,7 @@ def test_a_choice_is_shares_of_choosing_and_of_noise_that_moves_by_the_rows_of_a
     assert losses.laplace.tolist() == pytest.approx([0.075, 0.15]) and losses.steps.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.slow
 def test_the_search_prices_it_as_the_accountant_does() -> None:
     made = design()
     model = Model.of(made)  # type: ignore[arg-type]
@@ -44,6 +46,7 @@ def test_the_search_prices_it_as_the_accountant_does() -> None:
     assert searched == pytest.approx(compose(events).epsilon_at(1e-6).upper, rel=0.03)
 
 
+@pytest.mark.slow
 def test_a_plan_spends_all_of_its_budget_and_no_more() -> None:
     for delta in (0.0, 1e-6):
         cost = allocate(Problem(design(), epsilon=0.5, delta=delta)).cost  # type: ignore[arg-type]
@@ -55,6 +58,7 @@ def test_a_choice_without_noise_is_still_a_choice() -> None:
     assert (model.parts.tolist(), model.chosen.tolist(), model.beside.tolist()) == ([2.0], [1.0], [0.0])
 
 
+@pytest.mark.slow
 def test_choices_that_differ_are_priced_as_so_many_equal_ones() -> None:
     table = pyarrow.table({"x": [1.0]})
     people = ft.dataset(table, schema={"x": (0.0, 9.0)})
@@ -103,6 +107,7 @@ def test_a_value_is_as_good_as_by_a_tool_that_divides_evenly_without_intervals()
         assert min(plan.even_share.values()) > 0.985 and plan.cost.upper <= epsilon
 
 
+@pytest.mark.slow
 def test_a_choice_takes_nothing_that_others_need_for_their_even_shares() -> None:
     plan = allocate(Problem(mixed(alone=True), epsilon=0.5, delta=1e-9))
     (noise,) = plan.noises.values()  # the interval costs its part, and nobody is there to pay for it

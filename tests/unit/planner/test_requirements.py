@@ -31,6 +31,7 @@ def _tight(found: Allocation) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize("name", ["total", "median", "mean", "histogram"])
 def test_a_requirement_is_met_to_a_thousandth_and_paid_by_the_others(name: str, delta: float) -> None:
@@ -71,6 +72,7 @@ def test_several_requirements_are_met_at_once_and_stay_so_when_weights_move() ->
     assert _tight(moved) and _error(moved, "o1") < _error(found, "o1")
 
 
+@pytest.mark.slow
 def test_what_a_statistic_does_not_need_goes_to_the_others() -> None:
     problem = Problem(counts(SPREAD), 1.0, 1e-9)
     free = allocate(problem)
@@ -131,6 +133,7 @@ def test_requirements_that_do_not_go_together_are_both_named() -> None:
     assert allocate(replace(problem, requirements=closer)).cost.upper <= 1.0
 
 
+@pytest.mark.slow
 def test_a_hold_in_the_way_is_named() -> None:
     problem = Problem(counts([100.0, 50.0]), 1.0, held={"s0": Noise("laplace", 0.8)})
     with pytest.raises(Infeasible, match="without the hold of 'o0' it would fit") as refused:
@@ -197,6 +200,7 @@ def test_limits_that_never_close_end_in_a_plan_that_keeps_them(monkeypatch: pyte
     assert 0.9 * asked.within <= _error(found, "total") <= asked.within
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [5.3, 8.62])
 def test_a_required_error_of_joint_counts_is_met_closely_though_alone_it_would_be_a_whole_number(within: float) -> None:
     """Alone, the histogram's error is 5 or 8; estimated together with others it may be any number up to `within`."""

@@ -56,6 +56,7 @@ def test_one_measurement_is_nothing_to_compose() -> None:
         assert price.sentence == "With 1 measurement there is nothing to compose."
 
 
+@pytest.mark.slow
 def test_deciding_as_you_go_costs_what_a_clock_that_admits_it_costs() -> None:
     """The slow twin charges a clock with one measurement after the other."""
     for design in (counts([100.0] * 40), mixed()):
@@ -75,6 +76,7 @@ def test_deciding_as_you_go_costs_what_a_clock_that_admits_it_costs() -> None:
         assert admitted(found.adaptive_cost * (1 + 1e-9)) and not admitted(found.adaptive_cost * 0.999)
 
 
+@pytest.mark.slow
 def test_deciding_as_you_go_costs_nothing_at_delta_0_and_goes_with_sampling() -> None:
     pure = allocate(Problem(counts([100.0] * 5), 1.0))
     assert pure.adaptive_cost == pytest.approx(pure.cost.upper, rel=1e-9)

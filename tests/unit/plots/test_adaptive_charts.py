@@ -13,6 +13,7 @@ from farthing.errors import InvalidValue
 from farthing.plots import adaptive_charges, largest_charges
 
 
+@pytest.mark.slow
 def test_charges_fit_and_slightly_larger_ones_do_not() -> None:
     rows = {row["account"].split()[0]: row for row in largest_charges(budgets=[(2.0, 1e-5)], ks=[60])}
     fixed = rows["fixed"]["charge"]

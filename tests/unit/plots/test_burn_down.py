@@ -30,6 +30,7 @@ def levels(chart: Any, what: str) -> list[tuple[int, float]]:
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_every_level_stands_where_the_ledger_put_it() -> None:
     chart = burn_down(STORY, dataset="survey", delta=1e-9)
     assert levels(chart, "spent") == [(2, 0.0), (3, 0.25), (5, 0.25), (6, 0.25), (7, 0.25), (8, 0.25)]
@@ -49,6 +50,7 @@ def test_the_title_and_the_lines_below_say_what_is_left() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_nobody_set_aside_or_asked_for_has_no_line() -> None:
     chart = burn_down(STORY[:2], dataset="survey")
     assert levels(chart, "budget less what is set aside") == levels(chart, "refused") == []
@@ -60,6 +62,7 @@ def test_a_wild_request_does_not_flatten_the_picture() -> None:
     assert levels(burn_down([*STORY, wild], dataset="survey"), "refused")[-1] == (9, 1.1)
 
 
+@pytest.mark.slow
 def test_a_long_ledger_is_thinned_and_keeps_its_ends_and_its_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["farthing.plots.burn_down"], "MOST_POINTS", 100)
     many = [Moment(n, "charge", n / 1e4, 1.0 if n < 7_777 else 2.0) for n in range(10_000)]

@@ -21,6 +21,7 @@ def chart() -> Any:
     return tradeoff_curve(compose([0.5, 0.5]))
 
 
+@pytest.mark.slow
 def test_svg_is_well_formed_and_has_its_title(chart: Any, tmp_path: Path) -> None:
     place = save(chart, tmp_path / "curve.svg")
     text = place.read_text(encoding="utf-8")
@@ -28,6 +29,7 @@ def test_svg_is_well_formed_and_has_its_title(chart: Any, tmp_path: Path) -> Non
     assert "No test of one person" in text
 
 
+@pytest.mark.slow
 def test_png_is_an_image_of_some_size(chart: Any, tmp_path: Path) -> None:
     data = save(chart, str(tmp_path / "curve.PNG")).read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")

@@ -26,6 +26,7 @@ def test_every_paid_answer_is_drawn_however_long_the_stream() -> None:
     assert chart["title"]["text"] == "10,000 questions used up 3 of 5 updates"
 
 
+@pytest.mark.slow
 def test_a_history_is_enough() -> None:
     chart = convergence([Step(1, 10, 100, False, 0), Step(2, 90, 40, True, 1, 130)]).to_dict()
     assert chart["title"]["text"] == "2 questions used up 1 update"

@@ -42,6 +42,7 @@ def test_a_dominating_charge_makes_the_closed_form_several_times_too_dear() -> N
     assert row["kov"] / proven.upper > 4
 
 
+@pytest.mark.slow
 def test_the_title_states_the_worst_of_both_panels() -> None:
     spread, dominated = spread_gap(ks=(100,)), dominated_gap(ks=(1000,))
     spec = heterogeneous_gap(spread, dominated).to_dict()

@@ -52,6 +52,7 @@ def test_two_mechanisms_have_the_corners_of_their_transcripts() -> None:
         assert np.min(np.abs(shape - np.array(point)).max(axis=1)) < 1e-3, point
 
 
+@pytest.mark.slow
 def test_regions_grow_with_every_mechanism_and_are_symmetric() -> None:
     chart = privacy_regions(0.4, 0.1, ks=(1, 2, 3, 4, 5))
     shapes = [polygon(chart, k) for k in (1, 2, 3, 4, 5)]

@@ -19,6 +19,7 @@ def values(chart: Any, theorem: str, against: str) -> dict[float, float]:
     return {row[against]: row["epsilon"] for row in rows if row["theorem"] == theorem}
 
 
+@pytest.mark.slow
 def test_the_optimum_is_the_proven_one_and_lies_below_the_others() -> None:
     chart = epsilon_against_k(0.1, 1e-6, ks=(1, 5, 20, 100, 300))
     optimal = values(chart, "optimal", "k")
@@ -30,6 +31,7 @@ def test_the_optimum_is_the_proven_one_and_lies_below_the_others() -> None:
     assert round(optimal[100], 6) == 4.774568
 
 
+@pytest.mark.slow
 def test_epsilon_rises_with_k_and_as_delta_falls() -> None:
     by_k = epsilon_against_k(ks=(1, 3, 10, 30, 100, 300))
     by_delta = epsilon_against_delta(deltas=(1e-1, 1e-3, 1e-6, 1e-9, 1e-15, 1e-30, 1e-300))
@@ -41,6 +43,7 @@ def test_epsilon_rises_with_k_and_as_delta_falls() -> None:
     assert values(by_delta, "optimal", "delta")[1e-15] == pytest.approx(7.631074, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_subtitle_says_where_nothing_is_saved() -> None:
     subtitle = " ".join(epsilon_against_k(0.1, 1e-6).to_dict()["title"]["subtitle"])
     assert "Up to k = 14 nothing can be saved" in subtitle

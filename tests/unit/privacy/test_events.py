@@ -44,6 +44,7 @@ NOT_REAL: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @given(events())
 def test_an_event_survives_being_stored_as_json(event: Event) -> None:
     stored = json.loads(json.dumps(event.to_dict()))
@@ -69,6 +70,7 @@ def test_an_unknown_tag_is_refused_and_nothing_is_looked_up(tag: Any) -> None:
         Event.from_dict({"type": tag, "noise_multiplier": 1.0})
 
 
+@pytest.mark.slow
 @given(events())
 def test_events_are_frozen(event: Event) -> None:
     name = dataclasses.fields(event)[0].name  # type: ignore[arg-type]

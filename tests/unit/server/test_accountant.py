@@ -124,6 +124,7 @@ def test_questions_of_many_threads_get_their_own_answers(served):
     assert found == {k: 0.5 * k for k in range(1, 9)}
 
 
+@pytest.mark.slow
 def test_a_game_is_repeated_from_its_seed_and_tells_the_secret_only_at_the_end(analyst):
     first = analyst.post("/api/v1/play", json={"charges": [{"epsilon": 0.3}]}).json()
     assert first["outcome"] is None and "secret" not in str(first)

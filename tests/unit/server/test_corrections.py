@@ -47,6 +47,7 @@ def corrections(served: Any) -> list[Any]:
     return [entry for entry in served.state.root.entries("patients") if entry.kind == "correction"]
 
 
+@pytest.mark.slow
 def test_a_correction_is_looked_at_made_once_and_read_by_later_plans(
     served: Any, curator: TestClient, analyst: TestClient, path: str
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_correction_is_looked_at_made_once_and_read_by_later_plans(
     assert sentence.startswith("ada corrected the declaration of clinic: max_rows was 2 and is 3; sex was f, m")
 
 
+@pytest.mark.slow
 def test_only_a_curator_corrects_and_never_whom_it_protects(
     served: Any, curator: TestClient, analyst: TestClient, auditor: TestClient, path: str
 ) -> None:

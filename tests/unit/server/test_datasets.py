@@ -88,6 +88,7 @@ def test_a_budget_that_protects_little_is_cautioned_and_one_without_a_plan_refus
     assert code_of(raised) == (422, "invalid_value")
 
 
+@pytest.mark.slow
 def test_a_table_has_one_account_under_whatever_names_it_is_declared(curator: TestClient, served: Any) -> None:
     def check(**told: Any) -> Any:
         return curator.post("/api/v1/datasets/check", json=told).json()
@@ -133,6 +134,7 @@ def test_the_same_declaration_again_is_the_same_dataset_and_another_is_refused(
     assert code_of(curator.post("/api/v1/datasets", json={**new, "epsilon": 2.0})) == (409, "conflict")
 
 
+@pytest.mark.slow
 def test_a_registration_that_stopped_half_way_is_finished_by_the_same_again(curator: TestClient, served: Any) -> None:
     told, quarter = with_file(served, "half"), with_file(served, "quarter")
     assert curator.post("/api/v1/datasets", json=told).status_code == 201
@@ -218,6 +220,7 @@ def test_a_dataset_tells_what_is_public_and_the_source_only_to_a_curator(
     assert own.json()["budget"]["analyst"] == "bob" and own.json()["budget"]["total"]["epsilon"] == 1.0
 
 
+@pytest.mark.slow
 def test_an_analyst_sees_no_dataset_without_a_grant(curator: TestClient, analyst: TestClient, served: Any) -> None:
     curator.post("/api/v1/datasets", json=with_file(served, "closed"))
     assert "closed" in curator.get("/api/v1/datasets").text
@@ -264,6 +267,7 @@ def test_a_table_that_is_gone_is_told_without_its_name(curator: TestClient, anal
     assert code_of(gone) == (424, "engine_error") and "brief.csv" not in gone.text
 
 
+@pytest.mark.slow
 def test_a_delta_that_is_left_out_stays_as_it_is(curator: TestClient, served: Any) -> None:
     curator.post("/api/v1/datasets", json=with_file(served, "longer"))
     path = "/api/v1/datasets/longer"
@@ -280,6 +284,7 @@ def test_a_delta_that_is_left_out_stays_as_it_is(curator: TestClient, served: An
     assert curator.put(f"{path}/reserves/later", json={"epsilon": 0}).json()["withheld"] == {}
 
 
+@pytest.mark.slow
 def test_a_dataset_is_declared_as_a_secret_sample(curator: TestClient, served: Any) -> None:
     for share in (0.0, 1.0, 1.5):
         assert curator.post("/api/v1/datasets", json={**NEW, "name": "a tenth", "sample": share}).status_code == 422

@@ -185,6 +185,7 @@ def test_a_curator_may_look_at_one_grant(curator: TestClient) -> None:
     assert code(missing) == (404, "not_found")
 
 
+@pytest.mark.slow
 def test_everybody_may_verify_and_look_for_a_receipt(
     served: Served, curator: TestClient, analyst: TestClient, auditor: TestClient
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_lock_says_what_it_rests_on_and_an_assumed_size_comes_first(curator: T
     assert [one["required"] for one in told["statistics"]] == [None] * 3
 
 
+@pytest.mark.slow
 def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, served: Any) -> None:
     view = checked(curator.post(PRICE, json=DRAFT))
     count, mean, histogram = view["statistics"]
@@ -87,6 +88,7 @@ def test_a_price_is_an_error_in_the_datas_units_first(curator: TestClient, serve
     assert served.state.root.budget("people").count == 0 and served.state.root.budget("people").spent_upper == 0
 
 
+@pytest.mark.slow
 def test_a_percentage_says_what_it_is_one_of_and_none_stands_where_nobody_said(curator: TestClient) -> None:
     entries = [{"kind": "mean", "column": "income"}, {"kind": "count", "by": ["sex"]}, {"kind": "count"}]
     view = checked(curator.post(PRICE, json={"dataset": "people", "statistics": entries}))
@@ -99,6 +101,7 @@ def test_a_percentage_says_what_it_is_one_of_and_none_stands_where_nobody_said(c
     assert by_sex["error_percent"] == pytest.approx(100 * by_sex["error"] / 200)
 
 
+@pytest.mark.slow
 def test_code_and_file_ask_for_the_same_and_name_no_source(curator: TestClient) -> None:
     view = checked(curator.post(PRICE, json={**DRAFT, "epsilon": 0.5, "reserve": 0.1}))
     assert "ft.Client('http://127.0.0.1:8642'" in view["code"] and "plan.reserve(epsilon=0.1)" in view["code"]
@@ -158,6 +161,7 @@ def test_what_is_kept_has_a_bound_and_is_shared_by_threads() -> None:
     assert len(recent._values) == 10
 
 
+@pytest.mark.slow
 def test_an_analyst_plans_with_the_grant_and_an_auditor_with_nothing_saved(
     analyst: TestClient, auditor: TestClient
 ) -> None:
@@ -232,6 +236,7 @@ def test_a_lock_in_the_way_is_named_with_the_closest_that_fits(curator: TestClie
     assert met["within"] == draft["statistics"][1]["within"] and met["error"] <= met["within"]
 
 
+@pytest.mark.slow
 def test_fit_takes_no_more_than_the_errors_need(curator: TestClient) -> None:
     draft = {"dataset": "people", "statistics": [{"kind": "count", "within": 50}], "fit": True}
     assert checked(curator.post(PRICE, json=draft))["epsilon"] < 0.1
@@ -308,6 +313,7 @@ def test_a_wrong_expression_says_where(curator: TestClient) -> None:
     assert fields["text"] == "age < 'x'" and 4 <= fields["position"] <= 6
 
 
+@pytest.mark.slow
 def test_a_draft_is_kept_changed_and_forgotten_by_its_owner(analyst: TestClient) -> None:
     made = checked(analyst.post("/api/v1/plans", json={**DRAFT, "title": "first"}), 201)
     path = f"/api/v1/plans/{made['id']}"
@@ -323,6 +329,7 @@ def test_a_draft_is_kept_changed_and_forgotten_by_its_owner(analyst: TestClient)
     assert code_of(analyst.delete(path)) == (404, "not_found")
 
 
+@pytest.mark.slow
 def test_of_two_who_change_one_version_one_is_told(analyst: TestClient) -> None:
     made = analyst.post("/api/v1/plans", params={"proof": False}, json=DRAFT).json()
 
@@ -335,6 +342,7 @@ def test_of_two_who_change_one_version_one_is_told(analyst: TestClient) -> None:
     analyst.delete(f"/api/v1/plans/{made['id']}")
 
 
+@pytest.mark.slow
 def test_nobody_else_sees_a_draft_or_a_study_but_a_curator_reads_them(
     served: Any, curator: TestClient, analyst: TestClient, auditor: TestClient
 ) -> None:
@@ -357,6 +365,7 @@ def test_nobody_else_sees_a_draft_or_a_study_but_a_curator_reads_them(
     assert code_of(other.post("/api/v1/plans", json={**DRAFT, "study": folder["id"]})) == (404, "not_found")
 
 
+@pytest.mark.slow
 def test_a_study_is_a_folder_and_its_drafts_outlive_it(analyst: TestClient) -> None:
     folder = analyst.post("/api/v1/studies", json={"dataset": "people", "title": "folder"}).json()
     made = analyst.post("/api/v1/plans", json={**DRAFT, "study": folder["id"]}).json()
@@ -376,6 +385,7 @@ def test_a_study_is_a_folder_and_its_drafts_outlive_it(analyst: TestClient) -> N
     )
 
 
+@pytest.mark.slow
 def test_a_worker_plans_the_same_from_the_draft_as_it_is_kept(curator: TestClient, served: Any) -> None:
     view = checked(curator.post(PRICE, json=DRAFT))
     plan = plan_of_draft(study_of(served.state, served.caller("ada"), "people"), view["draft"])

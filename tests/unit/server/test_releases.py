@@ -55,6 +55,7 @@ def code(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
 
+@pytest.mark.slow
 def test_a_release_is_answered_charged_once_and_stays_the_same(served: Served, analyst: TestClient) -> None:
     before, count = spent(served)
     first = ask(analyst, "once")
@@ -115,6 +116,7 @@ def test_refusals_say_why_and_charge_nothing(served: Served, analyst: TestClient
     assert spent(served) == before
 
 
+@pytest.mark.slow
 def test_a_refused_request_is_tried_again_when_there_is_more(served: Served) -> None:
     served.add("dora", "analyst")
     dora, ledger = served.signed_in("dora"), served.state.ledger(served.caller("ada"))
@@ -131,6 +133,7 @@ def test_nothing_is_written_down_about_a_dataset_that_is_not_theirs(served: Serv
         assert code(client.get(f"{API}/nowhere")) == (404, "not_found")
 
 
+@pytest.mark.slow
 def test_what_costs_more_than_was_confirmed_is_refused_and_free(served: Served, analyst: TestClient) -> None:
     before = spent(served)
     refused = ask(analyst, "confirmed", confirmed_epsilon=0.005)
@@ -155,6 +158,7 @@ def test_without_waiting_it_is_on_its_way(served: Served, analyst: TestClient) -
     assert ask(analyst, "on-its-way").status_code == 200
 
 
+@pytest.mark.slow
 def test_events_tell_until_it_is_done(served: Served, analyst: TestClient) -> None:
     ask(analyst, "told", wait=0)
     response = analyst.get(f"{API}/told/events")
@@ -215,6 +219,7 @@ def test_downloads_hold_what_was_released(served: Served, analyst: TestClient) -
     assert "released('bob:once')" in files["python"].text and "# plan = study.plan(" in files["python"].text
 
 
+@pytest.mark.slow
 def test_nobody_sees_or_uses_the_release_of_another_analyst(served: Served, analyst: TestClient) -> None:
     ask(analyst, "once")
     served.add("carl", "analyst")
@@ -242,6 +247,7 @@ def test_curators_and_auditors_see_all_and_auditors_spend_nothing(
     assert spent(served) == before
 
 
+@pytest.mark.slow
 def test_a_saved_plan_is_released_also_after_it_is_gone(served: Served, analyst: TestClient) -> None:
     saved = analyst.post("/api/v1/plans", json=draft()).json()
     first = ask(analyst, "saved", draft=None, plan=saved["id"])
@@ -358,6 +364,7 @@ def test_a_store_that_was_lost_does_not_pass_an_old_answer_off_as_another(
     assert spent(served) == before
 
 
+@pytest.mark.slow
 def test_a_table_for_a_spreadsheet_has_no_formula_in_it(
     served: Served, analyst: TestClient, curator: TestClient
 ) -> None:
@@ -370,6 +377,7 @@ def test_a_table_for_a_spreadsheet_has_no_formula_in_it(
     assert not any(cell[:1] in ("=", "@", "+") for line in table for cell in line)
 
 
+@pytest.mark.slow
 def test_a_curator_is_told_that_the_table_has_changed_and_an_analyst_is_not(
     served: Served, analyst: TestClient, curator: TestClient
 ) -> None:
@@ -393,6 +401,7 @@ def test_a_curator_is_told_that_the_table_has_changed_and_an_analyst_is_not(
     assert code(curator.get(f"{API}/bob:never/table")) == (404, "not_found")
 
 
+@pytest.mark.slow
 def test_the_ledger_lists_releases_with_titles_versions_and_the_way_to_them(
     served: Served, analyst: TestClient, curator: TestClient, auditor: TestClient
 ) -> None:

@@ -83,6 +83,7 @@ def release(client: TestClient, **body: Any) -> Any:
     return waited_for(client, f"{API}/releases", {"wait": 30, **body})
 
 
+@pytest.mark.slow
 def test_a_request_is_asked_seen_approved_and_released_once(
     served: Served, zoe: TestClient, curator: TestClient, auditor: TestClient
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_request_is_asked_seen_approved_and_released_once(
     assert any(f"(request {request['id']}, approved)" in sentence for sentence in sentences)
 
 
+@pytest.mark.slow
 def test_a_changed_request_is_released_by_its_number(served: Served, zoe: TestClient, curator: TestClient) -> None:
     request = asked(zoe, epsilon=0.06)
     smaller = {**request["draft"], "dataset": DATASET, "epsilon": 0.02}
@@ -132,6 +134,7 @@ def test_a_changed_request_is_released_by_its_number(served: Served, zoe: TestCl
     assert code(decided(curator, request, "decline", reason="too late")) == (409, "conflict")
 
 
+@pytest.mark.slow
 def test_a_request_is_its_owners_and_the_version_that_was_looked_at(
     served: Served, zoe: TestClient, curator: TestClient
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_request_is_its_owners_and_the_version_that_was_looked_at(
     assert asked(zoe, epsilon=0.03)["id"] != request["id"]
 
 
+@pytest.mark.slow
 def test_a_client_asks_and_decides_in_the_words_of_a_local_ledger(served: Served) -> None:
     zoe, ada = remote(served, "zoe"), remote(served, "ada", "read", "plan", "spend", "manage")
     plan = zoe.study(DATASET).plan(ft.count(by="sex"), ft.mean("age"), epsilon=0.07)
@@ -172,6 +176,7 @@ def test_a_client_asks_and_decides_in_the_words_of_a_local_ledger(served: Served
         client.close()
 
 
+@pytest.mark.slow
 def test_a_policy_covers_what_it_names_over_http_too(served: Served, zoe: TestClient, curator: TestClient) -> None:
     path = f"{API}/datasets/{DATASET}/policies/zoe"
     words = {"epsilon": 0.05, "delta": 1e-8, "statistics": ["histogram"], "columns": ["age"]}
@@ -190,6 +195,7 @@ def test_a_policy_covers_what_it_names_over_http_too(served: Served, zoe: TestCl
     assert code(curator.put(path, json={"epsilon": 0.1, "expires": "2020-01-01"})) == (422, "invalid_value")
 
 
+@pytest.mark.slow
 def test_a_request_for_a_dataset_with_another_account_is_asked_changed_and_released(
     served: Served, zoe: TestClient, curator: TestClient
 ) -> None:

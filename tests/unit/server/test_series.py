@@ -67,6 +67,7 @@ def opened(client: TestClient, request_id: str, **changes: Any) -> dict[str, Any
     return view
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=1e-12, miss=0)
 def test_a_series_is_planned_opened_once_and_released_period_by_period(
     served: Served, curator: TestClient, auditor: TestClient
@@ -100,6 +101,7 @@ def test_a_series_is_planned_opened_once_and_released_period_by_period(
     assert opened(curator, "registry-2024")["steps"] == every["steps"]
 
 
+@pytest.mark.slow
 def test_a_series_is_continued_by_whom_it_belongs_to(
     served: Served, curator: TestClient, analyst: TestClient, auditor: TestClient
 ) -> None:
@@ -167,6 +169,7 @@ MONTHS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_an_account_that_renews_has_a_dataset_and_a_budget_for_each_period(
     served: Served, curator: TestClient, analyst: TestClient
 ) -> None:

@@ -80,11 +80,13 @@ def test_a_newcomer_is_quoted_a_price_for_a_dataset_alone(served: Served, analys
     assert spent(served) == before
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_knows_are_guessed_in_a_price_and_that_is_said(analyst: TestClient) -> None:
     found = analyst.post(f"{API}/price", json={"dataset": DATASET, "columns": ["sex"]}).json()
     assert found["rows_are_a_guess"] and "are assumed" in found["notes"][0]
 
 
+@pytest.mark.slow
 def test_a_promise_that_cannot_be_kept_names_the_nearest_that_can(analyst: TestClient) -> None:
     answer = analyst.post(f"{API}/price", json={**SMALL, "alpha": 1e-6})
     assert code(answer) == (409, "infeasible")
@@ -98,6 +100,7 @@ def test_an_error_that_nobody_names_is_one_that_can_be_kept(analyst: TestClient)
     assert 0.05 < found["alpha"] < 1
 
 
+@pytest.mark.slow
 def test_an_auditor_may_look_at_prices_and_open_nothing(auditor: TestClient) -> None:
     assert auditor.post(f"{API}/price", json=SMALL).status_code == 200
     assert opened(auditor, "mine").status_code == 403
@@ -118,6 +121,7 @@ def test_opening_is_charged_once_however_often_it_is_asked_for(
     assert code(opened(analyst, "first", alpha=0.2)) == (409, "conflict")
 
 
+@pytest.mark.slow
 def test_the_same_question_in_other_words_has_the_same_answer(analyst: TestClient, session: str) -> None:
     first = asked(analyst, session, "age >= 65").json()
     again = asked(analyst, session, " not age < 65 ").json()
@@ -178,6 +182,7 @@ def test_the_ledger_shows_curators_that_a_session_exists_and_what_it_cost(served
     assert charge.analyst == "bob" and charge.body["nano"] > 0
 
 
+@pytest.mark.slow
 def test_an_opening_beyond_the_grant_is_refused_and_nothing_is_spent(served: Served, analyst: TestClient) -> None:
     before = spent(served, "bob")
     assert code(opened(analyst, "too-much", epsilon=1.01)) == (409, "budget_exceeded")
@@ -323,6 +328,7 @@ def test_rows_are_counted_once_for_whoever_pays_and_plans_follow(served: Served)
     assert code(served.signed_in("eve").post(path, json=body)) == (403, "not_allowed")
 
 
+@pytest.mark.slow
 def test_a_count_that_was_lost_is_not_paid_for_again_by_a_retry(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,7 @@ def test_for_how_many_rows_an_error_is_predicted_stands_in_its_line(asked: Any, 
         assert output.condition.removeprefix("if ") in output.rests_on
 
 
+@pytest.mark.slow
 def test_a_cdf_of_which_nothing_is_expected_is_predicted_for_the_worst_shares() -> None:
     people = dataset(pyarrow.table({"x": [1.0]}), schema={"x": (0.0, 100.0)})
     for bins in (8, 200):

@@ -126,6 +126,7 @@ def test_errors_are_those_of_least_squares_over_all_kinds_of_rows(kind: str) -> 
         assert found == pytest.approx(_functions()[name] @ everything, rel=1e-5, abs=1e-4), name
 
 
+@pytest.mark.slow
 def test_exact_numbers_satisfy_all_relations() -> None:
     """Also of rows without values, and under a condition that is unknown for some of them."""
     asked = [*UNION[:-1], st.marginals(["sex", "age"], way=1, where="old", name="marginals where old")]
@@ -195,6 +196,7 @@ def test_drawn_errors_are_as_predicted(kind: str) -> None:
             assert confidence - 0.01 < covered < confidence + 0.03
 
 
+@pytest.mark.slow
 def test_answers_agree_and_survive_being_stored() -> None:
     design = _design()
     noises = _noises(design, "laplace", 6)

@@ -77,6 +77,7 @@ def test_a_controlled_plan_is_released_too(tmp_path: Path, control: str) -> None
     assert plan.release().cost <= plan.problem.epsilon
 
 
+@pytest.mark.slow
 def test_what_a_ledger_has_left_after_many_charges_can_be_planned_and_released(tmp_path: Path) -> None:
     """What is left is then the word of a clock, which may refuse noise that costs no more than it says."""
     study = ft.Study(wide(), 1.0, 1e-6, account="people", ledger=tmp_path / "study.db")
@@ -102,6 +103,7 @@ def test_a_grant_and_a_reserve_leave_what_can_be_released(tmp_path: Path) -> Non
     assert study.budget.remaining.epsilon < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(1 / 3, 1e-6), (2 / 3, 0.0)])
 def test_a_plan_of_the_whole_budget_by_number_is_released(tmp_path: Path, epsilon: float, delta: float) -> None:
     """A ledger keeps billionths: a third exceeded "the 0.333333 left", and so did the rest after a first plan."""
@@ -120,6 +122,7 @@ def test_a_refusal_shows_digits_that_tell_the_numbers_apart(tmp_path: Path) -> N
         study.plan(*equal_counts(1), epsilon=0.50000001)
 
 
+@pytest.mark.slow
 def test_counts_that_are_estimated_from_several_measurements_are_released(tmp_path: Path) -> None:
     """Their errors depend on the noises of both measurements: KeyError, for every release of such a pair."""
     people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)})
@@ -131,6 +134,7 @@ def test_counts_that_are_estimated_from_several_measurements_are_released(tmp_pa
     assert plan.release().cost <= 1.0
 
 
+@pytest.mark.slow
 def test_what_others_spent_meanwhile_is_why_a_plan_is_refused(tmp_path: Path) -> None:
     """Between the look at a budget and the division of it: "cost epsilon=..., raise epsilon" was the refusal."""
     study = ft.Study(wide(), 1.0, account="people", ledger=tmp_path / "study.db")

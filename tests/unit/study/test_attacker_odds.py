@@ -25,6 +25,7 @@ def leaky_response(epsilon: float, delta: float) -> list[tuple[float, float]]:
     return [(delta, 0.0), (keep * yes, keep * (1 - yes)), (keep * (1 - yes), keep * yes), (0.0, delta)]
 
 
+@pytest.mark.slow
 @given(st.floats(0, 1), st.floats(0, 5), st.sampled_from([0.0, 1e-6, 0.01, 0.3]))
 def test_sound_average_belief_of_the_worst_release_is_within(prior: float, epsilon: float, delta: float) -> None:
     signals = leaky_response(epsilon, delta)
@@ -37,6 +38,7 @@ def test_tight_without_delta_one_signal_reaches_it() -> None:
     assert reached <= posterior_upper(0.3, 1.2) <= reached * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 0.99), st.floats(0, 5), st.floats(0, 0.5))
 def test_monotone_in_everything(prior: float, epsilon: float, delta: float) -> None:
     bound = posterior_upper(prior, epsilon, delta)

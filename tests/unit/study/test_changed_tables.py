@@ -29,6 +29,7 @@ def rows(source: Any) -> Dataset:
     return dataset(source, schema=SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", [pa.table, pd.DataFrame, pl.DataFrame])
 def test_the_same_script_on_another_frame_is_warned_and_free(tmp_path: Path, frame: Any) -> None:
     def script(columns: dict[str, Any], **options: Any) -> tuple[Any, float]:
@@ -83,6 +84,7 @@ def test_a_file_too_large_to_be_read_whole_is_known_by_size_time_and_ends(
     assert fingerprint_of(rows(path)) != first
 
 
+@pytest.mark.slow
 def test_joined_tables_count_and_an_analyst_learns_nothing(tmp_path: Path) -> None:
     def made(age: int) -> Dataset:
         ages = pa.table({"person": [1, 2], "age": [30, age]})
@@ -105,6 +107,7 @@ def test_joined_tables_count_and_an_analyst_learns_nothing(tmp_path: Path) -> No
         assert again.plan(count(), epsilon=0.25).release().repeated  # without a warning
 
 
+@pytest.mark.slow
 def test_synthetic_tables_are_told_as_well(tmp_path: Path) -> None:
     def made(ages: list[int]) -> Study:
         frame = pa.table({**COLUMNS, "age": ages})
@@ -120,6 +123,7 @@ def test_synthetic_tables_are_told_as_well(tmp_path: Path) -> None:
         study.close()
 
 
+@pytest.mark.slow
 def test_what_was_drawn_anew_for_a_changed_table_is_the_stored_answer_of_that_table(tmp_path: Path) -> None:
     def made(*ages: int) -> Plan:
         frame = pa.table({"age": list(ages)})

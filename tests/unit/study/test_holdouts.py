@@ -38,6 +38,7 @@ def study(tmp_path: Path) -> Callable[..., ft.Study]:
     return made
 
 
+@pytest.mark.slow
 def test_expressions_are_let_through_or_corrected_and_charged_once(study: Callable[..., ft.Study]) -> None:
     held = study()
     session = held.holdout(people(0.8), **OPTIONS)
@@ -63,6 +64,7 @@ def test_analysts_with_the_same_words_have_sessions_of_their_own(
         assert held.ledger.budget("held", name).spent_upper > 4.9
 
 
+@pytest.mark.slow
 def test_a_session_is_taken_up_with_the_rounds_it_has_left(study: Callable[..., ft.Study]) -> None:
     first = study()
     first.holdout(people(0.8), **OPTIONS).ask("group = 'a'")
@@ -99,6 +101,7 @@ def test_rows_without_a_public_number_are_refused_before_anything_is_charged(
     assert held.budget.spent.upper == 0
 
 
+@pytest.mark.slow
 def test_another_plan_under_the_same_request_id_is_refused(study: Callable[..., ft.Study]) -> None:
     held = study()
     held.holdout(people(0.8), epsilon=5.0, request_id="monday", **OPTIONS)
@@ -120,6 +123,7 @@ def test_groups_of_rows_are_no_independent_draws() -> None:
         Holdout(people(0.2), held, epsilon=20.0)
 
 
+@pytest.mark.slow
 def test_a_number_beyond_the_unit_interval_is_clamped_by_the_engine() -> None:
     held = people(0.2, neighbours="replace", rows=ROWS)
     session = Holdout(people(0.2), held, epsilon=20.0, **OPTIONS)

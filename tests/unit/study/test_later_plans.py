@@ -83,6 +83,7 @@ def test_more_epsilon_never_makes_a_later_plan_worse(study: ft.Study, statistics
     assert errors[-1] < errors[0]
 
 
+@pytest.mark.slow
 def test_what_plain_sums_can_pay_is_entered_there(tmp_path: Path) -> None:
     study = _study(tmp_path, 1, 0.3)  # so large that its clock has run out
     plan = study.plan(*MEANS, expected=EXPECTED)
@@ -98,6 +99,7 @@ def test_what_plain_sums_can_pay_is_entered_there(tmp_path: Path) -> None:
     study.close()
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_shown_is_admitted_and_what_is_said_to_be_left_can_be_planned_with(study: ft.Study) -> None:
     for number, epsilon in enumerate((0.3, 0.25, None)):
         plan = study.plan(*MEANS[: 3 + number], expected=EXPECTED, epsilon=epsilon)
@@ -114,6 +116,7 @@ def test_a_plan_that_is_shown_is_admitted_and_what_is_said_to_be_left_can_be_pla
     assert not study.ledger.admits("people", 0.01)
 
 
+@pytest.mark.slow
 def test_a_grant_and_the_budget_above_it_both_admit_a_later_plan(tmp_path: Path) -> None:
     study = _study(tmp_path, 100, analyst="bob")
     whole, own = study.ledger.budget("people"), study.budget
@@ -141,6 +144,7 @@ def test_required_errors_are_met_on_the_clock_and_refused_with_what_is_accepted(
     assert study.ledger.admits("people", fitted.allocation.event, delta=fitted.delta)
 
 
+@pytest.mark.slow
 def test_what_a_plan_on_the_clock_reserves_is_left_for_the_next(study: ft.Study) -> None:
     plan = study.plan(*MEANS, expected=EXPECTED).reserve(0.4)
     assert plan.allocation.problem.on_clock and plan.cost.upper <= study.room - 0.4

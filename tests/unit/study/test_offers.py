@@ -78,6 +78,7 @@ def test_errors_in_whole_numbers_have_the_widest_noise_that_keeps_them(make_stud
     assert all(met[name].worst_error() <= error for name, error in wanted.items())
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_is_offered_is_enough(people: Any, tmp_path: Any) -> None:
     def planned(epsilon: float) -> Any:
         study = ft.Study(people, epsilon, account="people", ledger=tmp_path / f"{epsilon}.db")
@@ -132,6 +133,7 @@ def test_the_error_that_the_narrowest_noise_leaves_is_offered_if_it_fits(
     assert left == offered
 
 
+@pytest.mark.slow
 def test_the_offer_for_a_median_is_no_worse_than_what_the_plan_has(tmp_path: Path) -> None:
     """Of whole numbers the value is as good as certain: its error said nothing about how wide its interval is."""
     people = ft.dataset(pyarrow.table({"age": [30, 40]}), schema={"age": (0, 99)}, rows=3000)
@@ -141,6 +143,7 @@ def test_the_offer_for_a_median_is_no_worse_than_what_the_plan_has(tmp_path: Pat
     assert refusal.closest is not None and refusal.closest <= own * (1 + 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [1.0, 1.3, 2.0])
 def test_a_median_gets_the_error_that_is_required_and_no_less(make_study: Callable[..., ft.Study], more: float) -> None:
     """But for the steps of what is expected of it: a little less strength is too little."""

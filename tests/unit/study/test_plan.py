@@ -51,6 +51,7 @@ def test_weight_moves_error_to_the_others(plan: Plan) -> None:
     assert heavier.cost.upper == pytest.approx(plan.cost.upper, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_require_meets_the_error_to_a_thousandth(plan: Plan) -> None:
     asked = plan.require("mean of income", within=2500)
     assert 0.999 * 2500 <= asked["mean of income"].worst_error() <= 2500
@@ -107,6 +108,7 @@ def test_a_hold_that_stands_in_the_way_is_named(make_study: Make) -> None:
     assert "histogram of age" in refusal.value.blocking and "hold" in str(refusal.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_holding_all_but_one_changes_nothing_and_holding_everything_is_refused(make_study: Make, delta: float) -> None:
     plan = make_study(delta=delta).plan(ft.count(by="sex"), ft.histogram("age", bins=5), ft.mean("income"))
@@ -116,6 +118,7 @@ def test_holding_all_but_one_changes_nothing_and_holding_everything_is_refused(m
         most.hold("mean of income")
 
 
+@pytest.mark.slow
 def test_a_reserve_is_left_unspent(plan: Plan) -> None:
     kept = plan.reserve(epsilon=0.4)
     assert kept.cost.upper <= 0.6 and kept["count by sex"].error() > plan["count by sex"].error()
@@ -123,6 +126,7 @@ def test_a_reserve_is_left_unspent(plan: Plan) -> None:
     assert plan.study.budget.remaining.epsilon >= 0.4 - 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("delta", "statistics", "mechanism"),
     [
@@ -190,6 +194,7 @@ NO_WORSE: dict[str, tuple[float, float, list[Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "asked", "expected"), NO_WORSE.values(), ids=NO_WORSE.keys())
 def test_no_statistic_is_worse_off_than_alone_with_an_even_share(
     make_study: Make, epsilon: float, delta: float, asked: list[Any], expected: dict[str, Any]
@@ -225,6 +230,7 @@ def test_the_best_case_of_few_rows_is_no_worse_than_the_worst(make_study: Make) 
     assert one.at_best.error(0.95) <= one.error(0.95)
 
 
+@pytest.mark.slow
 def test_an_assumed_number_of_rows_is_said_first(make_study: Make) -> None:
     plan = make_study().plan(ft.mean("income"))
     for text in (str(plan), plan.explain()):
@@ -258,6 +264,7 @@ def test_cells_of_unlike_errors_are_shown_from_the_best_to_the_worst(make_study:
     assert f"± {number_text(plan['count by sex'].error())} " in str(plan)  # cells alike have one number
 
 
+@pytest.mark.slow
 def test_a_statistic_of_nothing_but_noise_is_pointed_out(make_study: Make) -> None:
     study, rows = make_study(), {"rows": 20}
     plan = study.plan(ft.std("income", by=["sex"]), ft.count(), expected=rows)
@@ -287,6 +294,7 @@ def test_a_plan_as_json_has_the_keys_programs_read(plan: Plan) -> None:
     assert [one["name"] for one in told["statistics"]] == [one.name for one in plan.statistics]
 
 
+@pytest.mark.slow
 def test_a_changed_plan_is_another_request_and_the_old_one_stays_as_it_was(plan: Plan) -> None:
     before = plan.to_json()
     changed = plan.weight("count by sex", 3)
@@ -295,6 +303,7 @@ def test_a_changed_plan_is_another_request_and_the_old_one_stays_as_it_was(plan:
         plan.limit = 3  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_plan_remembers_the_lines_that_made_it(plan: Plan) -> None:
     code = plan.weight("count by sex", 2).require("mean of income", within=3000).hold("histogram of age").code
     assert code[-3:] == (

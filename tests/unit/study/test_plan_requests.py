@@ -126,6 +126,7 @@ def test_a_plan_of_the_same_price_that_differs_in_anything_is_refused(place: Pla
     assert place.spent == 0
 
 
+@pytest.mark.slow
 def test_a_curator_changes_a_request_and_the_analyst_releases_the_new_version(place: Place) -> None:
     request = asked(place.bob()).submit("the yearbook")
     hers = Study(place.people, 1.0, 1e-9, ledger=place.ada.ledger, name="people", analyst="bob")
@@ -139,6 +140,7 @@ def test_a_curator_changes_a_request_and_the_analyst_releases_the_new_version(pl
     assert place.spent == pytest.approx(0.1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_request_made_by_hand_or_of_somebody_else_has_no_plan_here(place: Place) -> None:
     request = asked(place.bob()).submit("the yearbook")
     with pytest.raises(InvalidValue, match="is that of 'bob'"):
@@ -166,6 +168,7 @@ def test_without_a_grant_a_plan_needs_an_epsilon_and_with_one_a_request_is_asked
     assert request.epsilon == pytest.approx(0.3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_plan_within_a_policy_needs_no_request(sized: Place) -> None:
     requests = sized.ada.ledger.requests
     requests.grant_policy(
@@ -215,6 +218,7 @@ SPENDING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", SPENDING)
 def test_without_grant_policy_or_approval_nothing_is_spent_in_any_way(request: Any, way: str) -> None:
     place: Place = request.getfixturevalue("sized" if way == "holdout" else "place")  # which needs a public number
@@ -228,6 +232,7 @@ def test_without_grant_policy_or_approval_nothing_is_spent_in_any_way(request: A
     assert (budget.count, budget.spent_upper, place.ada.ledger.datasets()) == (0, 0.0, ["people"])
 
 
+@pytest.mark.slow
 def test_an_approval_is_for_one_table_of_the_account(place: Place) -> None:
     number = asked(place.bob()).submit("yearbook").id
     place.ada.ledger.requests.approve(number)

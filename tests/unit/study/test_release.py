@@ -83,6 +83,7 @@ def test_two_plans_for_the_same_budget_are_not_both_released(study: ft.Study) ->
     assert study.budget.count == 1
 
 
+@pytest.mark.slow
 def test_a_release_is_a_mapping_of_answers(release: ft.study.Release) -> None:
     assert list(release) == ["count by sex", "histogram of age", "mean of age"] and len(release) == 3
     counts = release["count by sex"]
@@ -91,6 +92,7 @@ def test_a_release_is_a_mapping_of_answers(release: ft.study.Release) -> None:
         release["median"]
 
 
+@pytest.mark.slow
 def test_a_release_prints_every_cell_or_says_how_many_more(release: ft.study.Release) -> None:
     lines = str(release).splitlines()
     assert lines[0].split() == ["statistic", "cell", "answer", "(95%)"]
@@ -165,6 +167,7 @@ def test_labels_are_written_for_people() -> None:
     assert [record["cell"] for record in records_of(ANSWERS[0])] == [""]
 
 
+@pytest.mark.slow
 def test_a_secret_sample_costs_less_or_tells_more(make_study: Make, tmp_path: Any) -> None:
     """At the same epsilon the errors are smaller; the ledger is charged the amplified cost, once."""
     whole = make_study(delta=1e-9)
@@ -226,6 +229,7 @@ def test_a_failed_run_is_charged_and_says_so(tmp_path: Any) -> None:
     assert study.budget.count == 1
 
 
+@pytest.mark.slow
 def test_a_release_says_which_rows_it_is_about(tmp_path: Path) -> None:
     visits = pa.table({"person": [1, 1, 1, 2], "age": [30, 31, 32, 45]})
     schema = {"age": (0, 110)}
@@ -244,6 +248,7 @@ def test_a_release_says_which_rows_it_is_about(tmp_path: Path) -> None:
     every.close()
 
 
+@pytest.mark.slow
 def test_intervals_at_once_are_kept_with_the_release(study: ft.Study) -> None:
     plan = study.plan(ft.histogram("age", bins=50), ft.count(by="sex"))
     release = plan.release()
@@ -258,6 +263,7 @@ def test_intervals_at_once_are_kept_with_the_release(study: ft.Study) -> None:
     assert {"lower_at_once", "upper_at_once"} <= set(again.records()[0])
 
 
+@pytest.mark.slow
 def test_ranks_of_quantiles_are_values_whatever_the_statistic_is_called(study: ft.Study) -> None:
     asked = ft.quantiles("age", [0.25, 0.5], by="sex", name="quarters"), ft.count(name="quantiles of age")
     release = study.released(study.plan(*asked).release().request_id)
@@ -265,6 +271,7 @@ def test_ranks_of_quantiles_are_values_whatever_the_statistic_is_called(study: f
     assert quantile_ranks(release, "quantiles of age") == []
 
 
+@pytest.mark.slow
 def test_how_far_a_cell_reaches_is_kept_where_an_error_is_required_and_only_there(study: ft.Study) -> None:
     plan = study.plan(ft.count(by="sex"), ft.mean("age"), epsilon=0.5)
     plan = plan.require("count by sex", within=1.5 * plan["count by sex"].worst_error())
@@ -274,6 +281,7 @@ def test_how_far_a_cell_reaches_is_kept_where_an_error_is_required_and_only_ther
     assert {**plan["mean of age"].to_dict(), **kept["mean of age"]} == plan["mean of age"].to_dict()
 
 
+@pytest.mark.slow
 def test_marginals_are_plain_lists_in_json_and_say_which_rows_they_leave_out(make_study: Make) -> None:
     """Also when they are read back: by programs from the JSON, and by farthing from the same."""
     study = make_study(1.0)

@@ -60,6 +60,7 @@ def named(study: ft.Study) -> ft.study.Release:
 SCRIPTS = (one_by_sex, a_part, required, held, fitted, reserved, named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "delta"),
     [
@@ -76,6 +77,7 @@ def test_the_same_script_again_returns_the_stored_answers(make_study: Make, scri
     assert make_study(delta=delta).budget.spent_upper == spent.spent_upper and spent.count == 1
 
 
+@pytest.mark.slow
 def test_so_does_one_whose_budget_others_have_spent_meanwhile(make_study: Make) -> None:
     """What is left is no part of what is asked: here it is less, and the required error cannot be met with it."""
     first = required(make_study().plan(ft.count(), epsilon=0.1).release() and make_study())
@@ -101,6 +103,7 @@ def test_a_plan_that_was_released_says_so_as_it_was(make_study: Make) -> None:
     assert again.to_dict()["released"] and again.to_dict()["request_id"] == first.request_id
 
 
+@pytest.mark.slow
 def test_what_is_shown_for_an_earlier_budget_is_not_released_for_another(make_study: Make) -> None:
     make_study().plan(ft.count(), ft.sum("age")).require("count", within=5).release()
     study = make_study()
@@ -147,6 +150,7 @@ def test_a_public_table_that_says_something_else_is_other_words(make_study: Make
     assert len(ids) == 2
 
 
+@pytest.mark.slow
 def test_the_order_of_controls_is_no_part_of_the_words(make_study: Make) -> None:
     study = make_study()
     plan = study.plan(ft.count(by="sex"), ft.sum("age"))
@@ -156,6 +160,7 @@ def test_the_order_of_controls_is_no_part_of_the_words(make_study: Make) -> None
     assert plan.weight("sum of age", 1.0).request_id == plan.request_id
 
 
+@pytest.mark.slow
 def test_the_order_of_statistics_and_declarations_is_no_part_of_the_words(tmp_path: Path) -> None:
     """A script whose lines were put in another order was charged again."""
     asked = [ft.count(by="sex"), ft.sum("age"), ft.count(where="age < 30")]
@@ -172,6 +177,7 @@ def test_the_order_of_statistics_and_declarations_is_no_part_of_the_words(tmp_pa
     assert released[0] == released[1]
 
 
+@pytest.mark.slow
 def test_a_fresh_draw_needs_a_word_and_pays_again(make_study: Make) -> None:
     study = make_study()
     first = a_part(study)
@@ -247,6 +253,7 @@ def test_processes_that_run_the_same_script_at_once_pay_once(
     assert make_study().budget.count == 1
 
 
+@pytest.mark.slow
 def test_analysts_with_the_same_words_have_releases_of_their_own(make_study: Make) -> None:
     study = make_study()
     study.register()
@@ -256,6 +263,7 @@ def test_analysts_with_the_same_words_have_releases_of_their_own(make_study: Mak
     assert len(ids) == 2 and study.budget.count == 2
 
 
+@pytest.mark.slow
 def test_a_study_in_python_and_in_a_file_ask_for_the_same(make_study: Make) -> None:
     from farthing.study.documents.study_document import plan_description, plan_of
 
@@ -355,6 +363,7 @@ def test_two_files_of_one_name_share_a_budget_and_no_answer(tmp_path: Path) -> N
     assert studies[0].budget.count == charges
 
 
+@pytest.mark.slow
 def test_the_order_of_the_columns_of_a_unit_says_nothing(tmp_path: Path) -> None:
     table = pa.table({"site": [1, 1], "person": [1, 2], "age": [30, 40]})
 
@@ -368,6 +377,7 @@ def test_the_order_of_the_columns_of_a_unit_says_nothing(tmp_path: Path) -> None
     assert released(["site", "person"]) == released(["person", "site"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("people.csv", "link.csv"), ("link.csv", "people.csv")])
 def test_the_same_question_through_a_link_has_the_stored_answer(tmp_path: Path, names: tuple[str, str]) -> None:
     (tmp_path / "people.csv").write_text("age\n30\n41\n")

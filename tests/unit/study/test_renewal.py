@@ -37,6 +37,7 @@ def study(folder: Path, data: Dataset, period: str | None = None, **options: Any
     return ft.Study(data, 0.5, 1e-9, ledger=folder / "study.db", **given)
 
 
+@pytest.mark.slow
 def test_each_month_has_its_budget_and_its_rows_and_a_year_has_the_accountants_bound(tmp_path: Path) -> None:
     for month in (1, 2):
         january = study(tmp_path, visits(tmp_path, month), f"2025-{month:02}")
@@ -58,6 +59,7 @@ def test_each_month_has_its_budget_and_its_rows_and_a_year_has_the_accountants_b
         assert ledger.datasets() == ["patients", "patients, 2025-01", "patients, 2025-02"]
 
 
+@pytest.mark.slow
 def test_a_month_again_is_free_and_its_code_asks_for_the_same(tmp_path: Path) -> None:
     data = visits(tmp_path, 1, 2)
     first = study(tmp_path, data, "2025-01").plan(ft.count()).release()
@@ -79,6 +81,7 @@ def test_a_month_that_is_not_over_is_refused(tmp_path: Path, monkeypatch: pytest
     assert study(tmp_path, data, "2025-02").name == "patients, 2025-02"
 
 
+@pytest.mark.slow
 def test_rows_of_other_periods_move_nothing_and_bounds_move_no_row(tmp_path: Path) -> None:
     """The same rows whatever else is in the table, and however narrow the declared bounds are."""
     narrow = (date(2025, 2, 5), date(2025, 2, 20))
@@ -100,6 +103,7 @@ WAYS: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
+@pytest.mark.slow
 def test_there_is_no_other_way_to_these_rows(tmp_path: Path) -> None:
     data = visits(tmp_path, 1)
     study(tmp_path, data, "2025-01").register()
@@ -127,6 +131,7 @@ def test_budgets_of_periods_cannot_be_changed_charged_past_or_opened_larger(tmp_
         ft.Study(data, 0.5, 1e-9, account="patients, 2025-01", ledger=ledger)
 
 
+@pytest.mark.slow
 def test_other_tables_cannot_bring_in_rows_of_other_periods(tmp_path: Path) -> None:
     """A union or join with the whole table would read what the month has not paid for."""
     data = visits(tmp_path, 1, 2)
@@ -160,6 +165,7 @@ def test_rows_are_no_public_number_within_a_period(tmp_path: Path) -> None:
     assert fixed.during("day", "month", "2025-01").sensitivity(Count()).l1 > 0
 
 
+@pytest.mark.slow
 def test_an_account_that_is_called_like_a_month_is_none(tmp_path: Path) -> None:
     """It was taken for that month, with whatever budget it was given afterwards."""
     data = visits(tmp_path, 1, 2)

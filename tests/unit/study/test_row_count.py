@@ -20,6 +20,7 @@ Make = Callable[..., ft.Study]
 ASKED = ft.count(), ft.mean("income")
 
 
+@pytest.mark.slow
 def test_a_count_is_charged_once_for_its_share_and_asked_again_for_nothing(make_study: Make) -> None:
     study = make_study(epsilon=2.0, delta=1e-6)
     assert study.plan(*ASKED).counting == pytest.approx(0.04)
@@ -59,6 +60,7 @@ def test_plans_use_the_low_end_of_the_count_and_what_is_left(make_study: Make) -
     assert study.plan(*ASKED)["mean of income"].error() == pytest.approx(error)  # it is shown as it was
 
 
+@pytest.mark.slow
 def test_no_count_is_offered_for_a_plan_that_was_released_before(make_study: Make) -> None:
     study = make_study(epsilon=1.0)
     plan = study.plan(*ASKED, epsilon=0.5)
@@ -69,6 +71,7 @@ def test_no_count_is_offered_for_a_plan_that_was_released_before(make_study: Mak
     assert "assumed to have 10,000 rows" in again.opening and "counted" not in again.opening
 
 
+@pytest.mark.slow
 def test_sessions_use_the_same_count_and_assume_the_same_size(make_study: Make) -> None:
     study = make_study(epsilon=10.0)
     wish = SessionOptions(alpha=0.5, columns=("sex",), queries=5)
@@ -100,6 +103,7 @@ def test_a_count_that_was_lost_stays_charged_and_is_made_under_another_name(
     assert study.budget.count == 2 and study.plan(*ASKED).assumed_rows is None
 
 
+@pytest.mark.slow
 def test_a_count_is_refused_where_it_tells_nothing_or_does_not_fit(make_study: Make, tmp_path: Path) -> None:
     for share in (0.0, 1.0, float("nan"), -0.1):
         with pytest.raises(InvalidValue, match=r"share="):
@@ -116,6 +120,7 @@ def test_a_count_is_refused_where_it_tells_nothing_or_does_not_fit(make_study: M
         study.count_rows()
 
 
+@pytest.mark.slow
 def test_an_analyst_pays_from_a_grant_and_keeps_a_count_of_their_own(people: Any, tmp_path: Path) -> None:
     study = ft.Study(people, 5.0, ledger=tmp_path / "study.db", account="people")
     study.register()

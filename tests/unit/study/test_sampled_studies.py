@@ -46,6 +46,7 @@ def charges_of(study: ft.Study) -> list[Any]:
     return [entry.body["event"] for entry in study.ledger.entries() if entry.kind == "charge"]
 
 
+@pytest.mark.slow
 def test_a_plan_is_charged_what_the_whole_costs_on_one_sample(people: Dataset, tmp_path: Path) -> None:
     """Pure noise: ln(1 + p (e^epsilon - 1)) of the sum, rounded up; less would be the price of two samples."""
     study = study_of(people, tmp_path)
@@ -72,6 +73,7 @@ def test_what_is_charged_bounds_both_orders_of_neighbours_and_the_price_of_two_s
     assert worst > 2 * sampled_approx_dp(epsilon, 0.0, rate).epsilon * 1.05
 
 
+@pytest.mark.slow
 def test_the_clock_pays_less_for_a_plan_of_a_sample_than_for_any_mechanism_of_its_epsilon(
     people: Dataset, tmp_path: Path
 ) -> None:
@@ -85,6 +87,7 @@ def test_the_clock_pays_less_for_a_plan_of_a_sample_than_for_any_mechanism_of_it
     assert price["clock_units"] < 0.5 * other.clock_units and price["leak_units"] < 10**31 // 320
 
 
+@pytest.mark.slow
 def test_several_plans_share_the_budget_of_the_table(people: Dataset, tmp_path: Path) -> None:
     study = study_of(people, tmp_path, delta=1e-9)
     first = study.plan(ft.count(by="sex"), epsilon=0.4).release()
@@ -97,6 +100,7 @@ def test_several_plans_share_the_budget_of_the_table(people: Dataset, tmp_path: 
     assert str(whole.budget.protects) == "person, add-remove"  # of the table, not of a population it came from
 
 
+@pytest.mark.slow
 def test_the_same_request_is_answered_from_the_ledger_and_a_fresh_one_draws_again(
     people: Dataset, tmp_path: Path
 ) -> None:
@@ -116,6 +120,7 @@ def test_counts_are_those_of_a_sample_of_the_stated_size(people: Dataset, tmp_pa
     assert abs(value - ROWS / 2) < 7 * math.sqrt(ROWS / 4)
 
 
+@pytest.mark.slow
 def test_one_sample_serves_all_measurements_of_a_plan(people: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """In separate queries too: the parts of both tables add up to the same number of people."""
     aggregates = {"sex": Count(by="sex"), "ward": Count(by="ward")}
@@ -179,6 +184,7 @@ def test_what_reads_one_sample_many_times_is_refused_before_anything_is_charged(
         ft.Study(people.sample(0.5), 1.0, ledger=study.ledger, account="people", sampling_rate=0.5)
 
 
+@pytest.mark.slow
 def test_a_file_can_ask_for_a_sample(tmp_path: Path) -> None:
     from farthing.study.documents.study_file import read_study
 
@@ -220,6 +226,7 @@ def test_expected_rows_are_those_of_the_table() -> None:
         assert design.output("count").reference.tolist() == [rows]
 
 
+@pytest.mark.slow
 def test_a_plan_predicts_errors_against_the_whole_table_with_the_draw_in_them(tmp_path: Path) -> None:
     """Beside 400 draws of the table itself: what the plan says of the draw is what they vary by."""
     draw = np.random.default_rng(5)

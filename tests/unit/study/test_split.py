@@ -37,6 +37,7 @@ def study_of(ledger: Ledger, source: Any, **facts: Any) -> ft.Study:
     return ft.Study(ft.dataset(source, schema=SCHEMA, **facts), epsilon=1.0, ledger=ledger, account="people")
 
 
+@pytest.mark.slow
 def test_plans_of_disjoint_parts_cost_the_maximum_and_not_the_sum(ledger: Ledger, file: Path) -> None:
     study = study_of(ledger, file)
     parts = study.split("region", epsilon=0.75)
@@ -59,6 +60,7 @@ def test_plans_of_disjoint_parts_cost_the_maximum_and_not_the_sum(ledger: Ledger
     ]
 
 
+@pytest.mark.slow
 def test_later_plans_of_a_part_have_what_its_own_clock_pays(ledger: Ledger, file: Path) -> None:
     """A part has a clock of its own: what is charged to one leaves the other, and the table, as they were."""
     study = ft.Study(ft.dataset(file, schema=SCHEMA), 1.0, 1e-6, ledger=ledger, account="people")
@@ -98,6 +100,7 @@ def test_the_whole_table_and_other_rows_are_not_paid_for_by_a_part(ledger: Ledge
     assert ft.Study(adults, 0.5, ledger=ledger, account=north.account).accounts == (north.account,)
 
 
+@pytest.mark.slow
 def test_a_table_that_has_changed_must_be_divided_again(ledger: Ledger, file: Path) -> None:
     study = study_of(ledger, file)
     north = study.split("region", epsilon=0.25)["north"]
@@ -112,6 +115,7 @@ def test_a_table_that_has_changed_must_be_divided_again(ledger: Ledger, file: Pa
         again.monitor("age > 35", threshold=10, alerts=1, epsilon=0.1, steps=4)
 
 
+@pytest.mark.slow
 def test_units_that_may_be_in_two_parts_are_refused_or_pay_for_two(ledger: Ledger, file: Path) -> None:
     with pytest.raises(InvalidValue, match="rows of one person may be in several parts; make region a column of the"):
         study_of(ledger, file, unit="person", max_rows=1).split("region", epsilon=0.1)
@@ -122,6 +126,7 @@ def test_units_that_may_be_in_two_parts_are_refused_or_pay_for_two(ledger: Ledge
     assert study.left == 0.5  # a replaced row leaves one part and enters another
 
 
+@pytest.mark.slow
 def test_a_person_with_one_region_by_construction_is_in_one_part(ledger: Ledger, file: Path) -> None:
     made = ft.dataset(file, schema=SCHEMA, unit=["person", "region"], max_rows=2)
     study = ft.Study(made, epsilon=1.0, ledger=ledger)
@@ -129,6 +134,7 @@ def test_a_person_with_one_region_by_construction_is_in_one_part(ledger: Ledger,
     assert study.left == 0.75
 
 
+@pytest.mark.slow
 def test_no_part_is_opened_that_was_not_paid_for(ledger: Ledger, file: Path) -> None:
     study = study_of(ledger, file)
     study.split("region", epsilon=0.25)
@@ -149,6 +155,7 @@ def test_no_part_is_opened_that_was_not_paid_for(ledger: Ledger, file: Path) -> 
         replay.follow(early)
 
 
+@pytest.mark.slow
 def test_a_frame_is_divided_and_a_table_of_a_server_is_not(ledger: Ledger) -> None:
     frame = pa.table({"region": ["north", "south"] * 5, "age": [30, 41] * 5})
     study = study_of(ledger, frame)

@@ -15,6 +15,7 @@ from study_people import SCHEMA, table
 Make = Callable[..., ft.Study]
 
 
+@pytest.mark.slow
 def test_planning_spends_nothing_and_reads_no_row(make_study: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study()
 
@@ -98,6 +99,7 @@ def test_a_study_is_continued_and_another_budget_is_refused(make_study: Make) ->
     assert f"farthing ledger budget set {again.ledger.place} people --epsilon 2 --delta 0" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, pytest.param(1e-9, marks=pytest.mark.slow)])
 def test_plans_in_parts_use_up_the_budget_and_no_more(make_study: Make, delta: float) -> None:
     study = make_study(delta=delta)
@@ -110,6 +112,7 @@ def test_plans_in_parts_use_up_the_budget_and_no_more(make_study: Make, delta: f
     assert study.budget.count == 4
 
 
+@pytest.mark.slow
 def test_the_crumb_that_a_whole_plan_leaves_is_not_planned_with(make_study: Make) -> None:
     study = make_study(delta=1e-9)
     study.plan(ft.count(), ft.mean("age")).release()
@@ -185,6 +188,7 @@ def test_fit_finds_the_least_epsilon(make_study: Make, monkeypatch: pytest.Monke
     assert study.budget.remaining.epsilon > 0.9 * (1 - plan.problem.epsilon)
 
 
+@pytest.mark.slow
 def test_releases_are_found_again_in_another_session(make_study: Make) -> None:
     study = make_study()
     first = study.plan(ft.count(by="sex"), epsilon=0.5).release()
@@ -210,6 +214,7 @@ def test_an_analyst_spends_from_a_grant(make_study: Make) -> None:
         make_study(analyst="eve").plan(ft.count())
 
 
+@pytest.mark.slow
 def test_a_grant_is_planned_with_what_the_dataset_has_left(make_study: Make) -> None:
     study = make_study(delta=1e-9)
     study.register()
@@ -241,6 +246,7 @@ def test_two_processes_that_meet_a_new_ledger_at_once_share_one_budget(
         third.register()
 
 
+@pytest.mark.slow
 def test_what_only_plans_writes_nothing(make_study: Make) -> None:
     """A budget that was mistyped for a plan is corrected and not refused."""
     study = make_study(20.0)
@@ -257,6 +263,7 @@ def test_what_only_plans_writes_nothing(make_study: Make) -> None:
         study.plan(ft.mean("age"), epsilon=0.25).release()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon", [1 / 3, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.1 + 0.2, 2.2852337352500434))]
 )

@@ -13,6 +13,7 @@ from farthing.study.release_list import release_list
 SCHEMA = {"age": (0, 110)}
 
 
+@pytest.mark.slow
 def test_versions_are_numbered_as_they_came_and_shown_to_nobody_else(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
 

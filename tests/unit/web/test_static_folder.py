@@ -89,6 +89,7 @@ def test_the_licences_of_what_is_not_ours_stand_beside_it() -> None:
     assert "Apache License" in text
 
 
+@pytest.mark.slow
 @pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the processes draw
 def test_the_wheel_carries_every_file_of_the_page(tmp_path: Path) -> None:
     subprocess.run(

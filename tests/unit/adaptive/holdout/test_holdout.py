@@ -123,6 +123,7 @@ def test_values_are_clamped_floored_and_missing_ones_count_as_zero(values: Any, 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True)
 
 
+@pytest.mark.slow
 @given(st.lists(FLOATS, min_size=1, max_size=8), FLOATS, st.integers(0, 7))
 def test_replacing_a_row_moves_the_sum_by_at_most_one_row(rows: list[float], other: float, place: int) -> None:
     changed = list(rows)
@@ -273,6 +274,7 @@ def test_needed_rows_are_enough_and_not_many_more_than_enough() -> None:
         Holdout.needed(0.001, 1.0)
 
 
+@pytest.mark.slow
 def test_the_better_theorem_is_chosen() -> None:
     few = Holdout.plan(100_000, 1.0, queries=1_000, corrections=5)
     assert few.guarantee == few.by_descriptions and few.by_descriptions.error_free < few.by_privacy.error_free

@@ -69,6 +69,7 @@ def test_weights_are_positive_and_near_the_rows(shape: tuple[int, ...]) -> None:
     assert abs(weights[0].sum() - counts[0].sum()) < 500
 
 
+@pytest.mark.slow
 def test_the_start_draws_the_noise_that_it_pays_for() -> None:
     """A tenth more or less noise on 16,384 cells is told apart; false alarm below 1e-6."""
     shape = (2,) * 14

@@ -48,6 +48,7 @@ def test_only_surprises_are_paid_and_every_answer_is_within_its_error() -> None:
     assert session.updates_left == 4 - paid
 
 
+@pytest.mark.slow
 def test_a_noisy_start_makes_answers_free() -> None:
     session = opened(made("cells", None), MemoryJournal())
     assert not any(session.ask(question).paid for question in QUESTIONS)
@@ -102,6 +103,7 @@ def test_nothing_is_promised_about_rows_that_lack_a_value(question: str) -> None
     assert session.questions == 0
 
 
+@pytest.mark.slow
 def test_when_updates_are_used_up_answers_and_estimates_are_still_there() -> None:
     session = opened(made(updates=1), MemoryJournal())
     paid = session.ask("sex = 'M'")

@@ -42,6 +42,7 @@ def question(epsilon: float, rows: Dataset, sensitivity: Sensitivity | None = No
     return Synthesise(plan, axes)
 
 
+@pytest.mark.slow
 def test_a_synthesis_is_charged_once_and_can_be_made_again_from_the_ledger(tmp_path: Path) -> None:
     rows = people()
     asked = question(1.0, rows)
@@ -63,6 +64,7 @@ def test_a_synthesis_is_charged_once_and_can_be_made_again_from_the_ledger(tmp_p
     assert sex_and_smokes[0, 1] + sex_and_smokes[1, 0] < 0.1
 
 
+@pytest.mark.slow
 def test_noise_made_for_closer_neighbours_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     rows = people(max_rows=2)
     with open_ledger(tmp_path / "study.db") as ledger:

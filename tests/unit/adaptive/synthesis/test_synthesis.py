@@ -56,6 +56,7 @@ def model(plan: SynthesisPlan, drawn: dict[str, Any]) -> SyntheticModel:
     return plan.fitted(drawn)
 
 
+@pytest.mark.slow
 def test_what_hangs_together_in_the_rows_hangs_together_in_the_model(model: SyntheticModel) -> None:
     rows = rows_of()
     independent = np.einsum("i,j,k->ijk", *(counted(rows, (column,)) for column in range(3))) / 4000**2
@@ -128,6 +129,7 @@ def test_noise_is_as_wide_as_the_plan_says_and_a_tenth_off_is_noticed(delta: flo
         assert abs(((noise / honest.prices.standard_error(SHARES)) ** 2).mean() - 1) > 0.056
 
 
+@pytest.mark.slow
 def test_choices_go_through_the_mechanism_that_is_charged(plan: SynthesisPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     from farthing.mechanisms import ExponentialMechanism
 

@@ -76,6 +76,7 @@ def test_precedence_is_that_of_sql(text: str) -> None:
     assert parse(text) == by_sqlglot(sqlglot.parse_one(text, dialect="duckdb"))
 
 
+@pytest.mark.slow
 @given(_CONDITIONS)
 @settings(max_examples=100)
 def test_writing_and_reading_again_changes_nothing(text: str) -> None:
@@ -128,6 +129,7 @@ def test_no_function_outside_the_list_is_called(word: str) -> None:
         read(f"{word}(a) > 1", SCHEMA)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 @settings(max_examples=150)
 def test_any_text_is_read_or_refused(text: str) -> None:
@@ -145,6 +147,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(_PIECES, max_size=25))
 @settings(max_examples=200)
 def test_any_row_of_words_is_read_or_refused(pieces: list[str]) -> None:

@@ -43,6 +43,7 @@ def test_tables_agree_with_one_another() -> None:
             assert model.marginal(subset).sum(axis=away) == pytest.approx(model.marginal((column,)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_domains_of_any_size_are_no_trouble_as_long_as_the_cliques_are_small() -> None:
     sizes = (1000,) * 40
     draw = np.random.default_rng(2)

@@ -15,6 +15,7 @@ from farthing.inference.graphical.junction_tree import junction_tree
 sets_of_columns = st.lists(st.sets(st.integers(0, 7), min_size=1, max_size=3), max_size=10)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 9), min_size=8, max_size=8), sets_of_columns)
 def test_cliques_cover_the_sets_and_share_only_with_their_parents(sizes: list[int], subsets: list[set[int]]) -> None:
     tree = junction_tree(sizes, subsets)

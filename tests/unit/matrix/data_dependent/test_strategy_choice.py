@@ -28,6 +28,7 @@ def error(workload: Workload, cells: Counts, strategy: str, seed: int) -> float:
     return float(np.mean((found.answers - workload.answers(cells)) ** 2))
 
 
+@pytest.mark.slow
 def test_few_rows_are_refined_and_many_are_measured_by_a_fixed_strategy() -> None:
     workload = workloads.prefix(128)
     few = _answer_workload(SOME // 2, workload, epsilon=0.1, source=TestSource(1))
@@ -55,6 +56,7 @@ def test_many_rows_in_a_few_even_pieces_are_measured_by_dawa() -> None:
     assert "even spread" in chosen.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["auto", "dawa"])
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
@@ -77,6 +79,7 @@ def test_the_cost_is_known_before_and_the_same_for_all_data(strategy: str, epsil
     assert all(np.all(one.estimate >= 0) and np.all(np.isfinite(one.standard_errors)) for one in found)
 
 
+@pytest.mark.slow
 def test_gaussian_noise_is_taken_where_a_delta_makes_it_better() -> None:
     workload = workloads.prefix(256)
     cells = np.full(256, 3, dtype=np.int64)

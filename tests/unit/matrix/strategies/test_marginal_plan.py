@@ -67,6 +67,7 @@ def test_measured_error_is_the_predicted_one_for_all_pairs_of_14_columns(
     assert errors_over_predictions(plan, tables, 1.1) > 1.05
 
 
+@pytest.mark.slow
 def test_estimates_agree_across_marginals(
     adult: tuple[MarginalPlan, dict[tuple[int, ...], NDArray[np.int64]]],
 ) -> None:
@@ -107,6 +108,7 @@ def test_weights_and_the_largest_error_move_noise_where_it_matters() -> None:
     assert of_pairs[2] == pytest.approx(of_single[2], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_laplace_plans_take_the_best_family() -> None:
     """Contrasts for columns of two values, one table over few small columns, wider tables where they tell more."""
     many = plan_marginals((2,) * 14, list(combinations(range(14), 2)), norm="l1")

@@ -105,6 +105,7 @@ def test_other_queries_over_one_marginal_are_answered() -> None:
     assert estimator.total_variance(asked) == pytest.approx(30.0)
 
 
+@pytest.mark.slow
 def test_cells_without_negative_ones_keep_the_marginals_near() -> None:
     """Few rows in many cells: clipping cell by cell would be far from every marginal."""
     workload = marginals((2, 3, 4, 5, 6), way=2)
@@ -119,6 +120,7 @@ def test_cells_without_negative_ones_keep_the_marginals_near() -> None:
     assert errors[1] <= errors[0] * 1.001
 
 
+@pytest.mark.slow
 def test_a_million_cells_are_a_matter_of_a_second() -> None:
     workload = marginals((10, 8, 6, 5, 4, 3, 2, 2, 7), way=2)
     strategy = marginal_strategy(workload, "l2")

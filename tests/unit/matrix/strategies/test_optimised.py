@@ -82,6 +82,7 @@ def test_cells_that_are_asked_for_together_are_measured_together() -> None:
     assert np.isfinite(found.fit(found.unit_variances(workload, "l1")).variance(cut))
 
 
+@pytest.mark.slow
 def test_rounding_to_whole_weights_costs_less_than_a_thousandth() -> None:
     from farthing.matrix.strategies.optimisation.initial_weights import gram_bands
     from farthing.matrix.strategies.optimisation.laplace_optimum import best_for_laplace

@@ -185,6 +185,7 @@ def test_a_write_that_breaks_off_leaves_nothing(place: Path, monkeypatch: pytest
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_many_at_once_read_and_write_the_same_strategy() -> None:
     key = strategy_cache.key_of("test")
     arrays: strategy_cache.Arrays = {"own": np.arange(50_000, dtype=np.int32)}

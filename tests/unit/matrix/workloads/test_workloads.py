@@ -68,6 +68,7 @@ def weights_of(workload: Workload) -> np.ndarray:
     return np.repeat(parts, [part.queries for part in workload.parts])  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(workloads(), st.integers(0, 2**32))
 def test_every_product_equals_that_of_the_written_matrix(workload: Workload, seed: int) -> None:
@@ -88,6 +89,7 @@ def test_every_product_equals_that_of_the_written_matrix(workload: Workload, see
     assert np.allclose(workload.query_variances(covariance), np.diag(dense @ covariance @ dense.T), atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(workloads())
 def test_workloads_pickle_small_and_equal_themselves(workload: Workload) -> None:
@@ -134,6 +136,7 @@ def test_axes_of_one_value_are_no_burden() -> None:
     assert np.array_equal(workload.query_variances(np.eye(6)), np.diag(dense @ dense.T))
 
 
+@pytest.mark.slow
 def test_large_workloads_stay_implicit() -> None:
     n = 2**20
     assert prefix(n).answers(np.ones(n))[-1] == n

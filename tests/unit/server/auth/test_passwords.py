@@ -13,6 +13,7 @@ from farthing.server.auth.passwords import AT_A_TIME, WAITING, Passwords, checke
 GOOD = "four words are enough"
 
 
+@pytest.mark.slow
 def test_what_is_used_outside_of_tests_is_the_profile_of_rfc_9106() -> None:
     kept = Passwords().hash_of(GOOD)
     assert extract_parameters(kept) == profiles.RFC_9106_LOW_MEMORY

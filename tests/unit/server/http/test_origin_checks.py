@@ -109,6 +109,7 @@ def test_a_length_that_is_none_is_refused(curator: TestClient, length: str) -> N
     assert answer.status_code == 413
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/static/js/main.js", "/healthz", "/nothing", "/api/v1/me", "/openapi.json"])
 def test_every_answer_carries_the_headers(stranger: TestClient, path: str) -> None:
     answer = stranger.get(path)

@@ -137,6 +137,7 @@ def test_what_fails_before_the_charge_charges_nothing(
     assert "secret" not in caplog.text and "secret" not in str(found.error)
 
 
+@pytest.mark.slow
 def test_what_fails_after_the_charge_is_forfeited_with_its_reason(state: State) -> None:
     def lose(job: rows.Job, state: State, progress: Progress) -> None:
         charge = state.root.charge("people", COST, request_id=job.id)
@@ -170,6 +171,7 @@ def test_an_answer_that_was_recorded_before_a_failure_is_released(state: State) 
         assert ended(state, "r-1").state == "released"
 
 
+@pytest.mark.slow
 def test_what_a_dead_worker_had_is_settled_by_the_ledger(state: State) -> None:
     """Answered: released. Charged: forfeited. Neither: done by another worker."""
     for request_id in ("answered", "charged", "neither"):

@@ -36,6 +36,7 @@ def test_it_says_what_it_is(document: dict[str, Any]) -> None:
     assert set(document["components"]["securitySchemes"]) == {"session", "token"}
 
 
+@pytest.mark.slow
 def test_every_operation_has_a_name_of_its_own_a_tag_and_a_sentence(document: dict[str, Any]) -> None:
     operations = list(_operations(document))
     names = [operation["operationId"] for _, _, operation in operations]

@@ -56,6 +56,7 @@ def test_ids_of_two_people_do_not_meet(state: State) -> None:
     assert visible_job(state, BOB, "release", "r-1") == visible_job(state, ADA, "release", "bob:r-1")
 
 
+@pytest.mark.slow
 def test_jobs_are_taken_once_and_oldest_first(state: State) -> None:
     ids = [ask(state, f"r-{number}").id for number in range(20)]
     taken: list[str] = []
@@ -134,6 +135,7 @@ def test_lists_are_of_one_person_and_one_dataset(state: State) -> None:
     assert rows.listed(state.store, "session") == [] and rows.counted(state.store) == {"queued": 3}
 
 
+@pytest.mark.slow
 def test_nobody_fills_the_queue(state: State) -> None:
     for number in range(MOST_WAITING):
         ask(state, f"r-{number}")

@@ -47,6 +47,7 @@ def test_every_label_asks_for_its_own_query(workload) -> None:  # type: ignore[n
     assert np.array_equal(asked, workload.matrix())
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_text_agrees_with_trying_every_value(data: st.DataObject) -> None:

@@ -53,6 +53,7 @@ def agree(one: Refinement, other: Refinement, rulers: Rulers) -> None:
     assert divided == parts
 
 
+@pytest.mark.slow
 def test_overlaps_of_two_questions_are_the_cells_of_their_common_refinement() -> None:
     own = refinements()
     rulers = Rulers(own)
@@ -60,6 +61,7 @@ def test_overlaps_of_two_questions_are_the_cells_of_their_common_refinement() ->
         agree(one, other, rulers)
 
 
+@pytest.mark.slow
 def test_overlaps_of_groups_are_the_cells_of_their_common_refinement() -> None:
     own = refinements()
     rulers = Rulers(own)

@@ -163,6 +163,7 @@ def test_labels_name_the_cells() -> None:
     assert design.output("cdf by sex").labels[:4] == (("F", 20.0), ("F", 25.0), ("F", 30.0), ("F", 60.0))
 
 
+@pytest.mark.slow
 def test_a_release_of_a_mixed_design_runs_in_one_go() -> None:
     design = design_of(MIXED, the_people(), {"rows": ROWS})
     noises = _laplace(design, 100.0)
@@ -214,6 +215,7 @@ def test_negative_counts_become_zero_and_totals_agree_with_parts() -> None:
         assert 0 <= np.asarray(total.values)[group] - cells[4 * group : 4 * group + 4].sum() <= 5
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(some.lists(some.integers(-20, 60), min_size=1, max_size=30), some.integers(1, 9))
 def test_counts_are_whole_and_keep_the_total_of_their_noise(values: list[int], deviation: int) -> None:
@@ -376,6 +378,7 @@ def test_unknown_outputs_are_named() -> None:
         design_of([st.count(by="sex")], the_people()).output("count by sexe")
 
 
+@pytest.mark.slow
 def test_a_total_of_very_many_cells_has_an_error() -> None:
     wide = dataset(TABLE, schema={"age": [*range(300)], "sex": [f"s{number}" for number in range(300)]})
     design = design_of([st.contingency(["age", "sex"])], wide, {"rows": 1e6})

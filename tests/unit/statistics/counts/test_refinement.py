@@ -120,6 +120,7 @@ def test_every_question_by_itself_is_exact() -> None:
         _assert_exact(own_refinement(question))
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(some.lists(some.sampled_from(range(len(STATISTICS))), min_size=2, max_size=5, unique=True))
 def test_questions_together_are_exact(chosen: list[int]) -> None:

@@ -157,6 +157,7 @@ def test_statistics_of_one_column_share_their_sums() -> None:
     assert [slot.name for slot in apart] == [*names, "centred sum of age"]  # age is expected in the middle
 
 
+@pytest.mark.slow
 def test_coarse_groups_are_sums_of_fine_ones_where_neither_loses() -> None:
     """Two shares halve the scale; three groups, with that of rows without one, have three times the variance."""
     sexes = np.where(np.arange(ROWS) % 10 == 0, None, PEOPLE["sex"])
@@ -213,6 +214,7 @@ def test_rows_that_are_replaced_need_no_count_when_their_number_is_public() -> N
     assert with_condition.name == "halves of bmi where age > 40"
 
 
+@pytest.mark.slow
 def test_without_noise_the_answers_are_the_truth() -> None:
     old = PEOPLE["age"] >= 40
     asked = [
@@ -296,6 +298,7 @@ def test_sums_of_one_sign_keep_it_and_whole_ones_are_rounded_where_asked() -> No
     assert float(debt.answer({"sum of debt": np.array([-5])}, noises).values) < 0
 
 
+@pytest.mark.slow
 def test_sampling_widens_the_interval_by_what_theory_says() -> None:
     for asked, alone in [
         # With the squares measured, the variance of a mean is variance / N.
@@ -344,6 +347,7 @@ def test_expected_means_and_spreads_do_not_depend_on_the_rows() -> None:
         assert full.predicted(noises).standard_error == none.predicted(noises).standard_error
 
 
+@pytest.mark.slow
 def test_weights_are_derivatives() -> None:
     """What one step of noise moves an answer by, against moving it."""
     asked = [sum("bmi"), mean("bmi"), variance("bmi"), std("bmi")]

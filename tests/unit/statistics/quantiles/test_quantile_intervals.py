@@ -52,6 +52,7 @@ def draws(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "upper", "values", "epsilon"),
     [
@@ -113,6 +114,7 @@ def test_the_interval_is_that_of_the_definition() -> None:
             assert found == slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
     [
@@ -251,6 +253,7 @@ def test_a_note_says_that_it_was_measured_what_the_bounds_do_and_when_it_says_no
     assert "any population whose units are sampled independently" in answer.note
 
 
+@pytest.mark.slow
 def test_a_standard_error_is_nothing_only_where_the_interval_is_one_point() -> None:
     """Whole numbers jump: of 27s and a few 28s two thirds of the chances may all be 27, and the rest are not."""
     output, seen = output_of(quantile("days", 0.5)), 0

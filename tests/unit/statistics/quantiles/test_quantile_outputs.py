@@ -72,6 +72,7 @@ def test_columns_without_an_order_or_a_spread_are_refused(domain: Any) -> None:
         QuantileGrid.of("x", domain, groups=1)
 
 
+@pytest.mark.slow
 def test_rows_stand_at_the_point_next_to_them() -> None:
     table = pyarrow.table({"x": [0.0, 0.2499, 0.2501, 0.9999, 1.0, 7.0, None, float("nan")]})
     data = dataset(table, schema={"x": (0.0, 1.0)})
@@ -88,6 +89,7 @@ def test_whole_numbers_are_counted_as_they_are() -> None:
     assert slots[0].aggregate.by == ("age",)
 
 
+@pytest.mark.slow
 def test_quantiles_of_one_column_share_a_choice_where_none_loses_by_it() -> None:
     asked = [median("bmi"), quantiles("bmi", [0.25, 0.5, 0.75]), median("bmi", name="again")]
     slots, outputs, derived, _ = outputs_of(asked, Facts(people()))
@@ -330,6 +332,7 @@ def test_the_error_on_listed_rows_is_that_of_the_mechanism_on_just_these_rows(up
     assert distribution.standard_error == pytest.approx(exact, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_list_that_is_not_the_rows_tells_only_how_they_are_spread() -> None:
     values = normal(np.random.default_rng(6), 2_000).tolist()
     for asked, rows, known in [

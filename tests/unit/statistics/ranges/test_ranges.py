@@ -126,6 +126,7 @@ def test_a_cdf_of_many_cells_is_better_and_one_of_few_is_as_it_was() -> None:
     assert by_strategy < 0.7 * plain.standard_error
 
 
+@pytest.mark.slow
 def test_a_cdf_alone_is_never_worse_than_cell_by_cell() -> None:
     for bins in (17, 100):
         for pure in (True, False):
@@ -301,6 +302,7 @@ def test_edges_of_cells_decide_what_may_be_asked() -> None:
         mask_of({"sex": "male"}, [CellAxis("sex", Categories(("Female", "Male")))])
 
 
+@pytest.mark.slow
 def test_a_pair_means_the_same_with_and_without_bins() -> None:
     """lower <= value < upper; one that ends at the upper bound holds the bound, and so does one that ends after it."""
     values = CellAxis("age", Integers(0, 110))

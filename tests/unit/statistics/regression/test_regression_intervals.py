@@ -128,6 +128,7 @@ def test_one_coefficient_is_the_ratio_of_two_noisy_numbers_as_fieller_had_it() -
     assert weak.endless(k).all() and np.isinf(weak.reaches(k * weak.deviations_of_line)).any()
 
 
+@pytest.mark.slow
 def test_noise_that_is_ten_percent_wider_is_seen_in_the_reach() -> None:
     output, sums = made(columns(2, 0.3, 0.2, 0.3), ["x0", "x1"])
     noises = {slot.name: Noise("laplace", 0.5) for slot in output.slots}
@@ -136,6 +137,7 @@ def test_noise_that_is_ten_percent_wider_is_seen_in_the_reach() -> None:
     assert other / one == pytest.approx(np.full(3, 1.1), abs=0.03)
 
 
+@pytest.mark.slow
 def test_categories_are_flags_compared_with_the_first() -> None:
     generator = np.random.default_rng(3)
     group = generator.choice(["a", "it's", "c d"], ROWS, p=[0.5, 0.3, 0.2])

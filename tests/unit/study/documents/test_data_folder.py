@@ -94,6 +94,7 @@ def test_a_file_is_opened_once_until_it_changes(root: Path) -> None:
     assert folder.opened("people.parquet") is not first
 
 
+@pytest.mark.slow
 def test_tables_of_engines_are_named_and_their_addresses_never_shown(root: Path) -> None:
     (root / ENGINES).write_text(
         '[registry]\nurl = "postgresql://u:topsecret@127.0.0.1:1/d"\ntable = "hidden_table"\n'

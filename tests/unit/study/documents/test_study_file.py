@@ -145,6 +145,7 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_nothing_of_a_wrong_type_is_a_traceback(write: Path, wrong: str) -> None:
     """Every line of a whole file in turn; `source = 5` and `unit = 5` were."""

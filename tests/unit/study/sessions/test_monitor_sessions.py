@@ -31,6 +31,7 @@ def growing(tmp_path: Path) -> ft.Study:
     return ft.Study(dataset, 2.0, 1e-9, account="people", ledger=tmp_path / "cases.db")
 
 
+@pytest.mark.slow
 def test_a_plan_spends_nothing_and_a_monitor_what_the_plan_said(make_study: MakeStudy) -> None:
     study = make_study(delta=1e-9)
     plan = study.monitor_plan(**ASKED, epsilon=0.5)
@@ -45,6 +46,7 @@ def test_a_plan_spends_nothing_and_a_monitor_what_the_plan_said(make_study: Make
     assert study.ledger.verify().entries > 0
 
 
+@pytest.mark.slow
 def test_a_monitor_may_have_all_that_is_left(make_study: MakeStudy) -> None:
     study = make_study(epsilon=3.0, delta=1e-6)
     study.plan(ft.count(by="sex"), epsilon=0.3).release()
@@ -64,6 +66,7 @@ def test_series_and_thresholds_may_be_given_in_many_ways(make_study: MakeStudy) 
     assert sorted(set(cells.thresholds)) == [2, 5, 6] and len(cells.series) == 222
 
 
+@pytest.mark.slow
 def test_new_rows_raise_an_alert_and_other_series_stay_quiet(growing: ft.Study, tmp_path: Path) -> None:
     watching = growing.monitor(by="region", threshold=1_000, alerts=2)
     assert not watching.look()
@@ -75,6 +78,7 @@ def test_new_rows_raise_an_alert_and_other_series_stay_quiet(growing: ft.Study, 
     assert watching.alerts_left == 1
 
 
+@pytest.mark.slow
 def test_a_look_may_be_at_a_part_of_the_rows_or_at_another_table(growing: ft.Study) -> None:
     watching = growing.monitor(threshold=10_000, alerts=2, mute=False)
     big = ft.dataset(pa.table({"region": ["north"] * 40_000}), schema={"region": ["north", "south"]})
@@ -119,12 +123,14 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(grow
         ledger.verify()
 
 
+@pytest.mark.slow
 def test_the_name_of_another_session_is_refused(growing: ft.Study) -> None:
     growing.query_session(alpha=0.5, queries=10, rows=1_000, epsilon=0.5, request_id="asking")
     with pytest.raises(InvalidValue, match="session of another kind"):
         growing.monitor(threshold=1_000, alerts=2, request_id="asking")
 
 
+@pytest.mark.slow
 def test_a_session_name_holds_for_one_monitor(growing: ft.Study) -> None:
     growing.monitor(threshold=1_000, alerts=2, epsilon=0.5, request_id="cases")
     spent = growing.budget.spent_upper

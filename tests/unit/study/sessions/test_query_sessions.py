@@ -64,6 +64,7 @@ def _ended(session: QuerySession) -> list[str]:
     return answered
 
 
+@pytest.mark.slow
 def test_a_stream_is_charged_once_and_answered_within_its_error(make: Make) -> None:
     study = make(delta=1e-9)
     session = study.query_session(**WORDS)
@@ -86,6 +87,7 @@ def test_a_plan_spends_nothing_and_is_the_one_that_is_used(make: Make) -> None:
     assert study.query_session_plan(**WORDS) == plan  # of a session that was opened: what it was opened with
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["cells", "none"])
 def test_the_same_words_take_the_session_up_where_it_was(make: Make, start: str) -> None:
     words = {**WORDS, "start": start}
@@ -128,6 +130,7 @@ def test_a_spent_session_says_what_can_still_be_answered_and_the_ledger_is_exact
 # The number of rows
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_knows_are_counted_first_and_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     words = {**WORDS, "rows": None, "request_id": "monday"}
     study = make()
@@ -146,6 +149,7 @@ def test_rows_that_nobody_knows_are_counted_first_and_once(make: Make, monkeypat
     assert again.plan == plan and study.budget.count == 2
 
 
+@pytest.mark.slow
 def test_a_count_that_was_lost_is_made_again_and_what_is_said_covers_it(make: Make) -> None:
     study = make()
     study.register()
@@ -155,6 +159,7 @@ def test_a_count_that_was_lost_is_made_again_and_what_is_said_covers_it(make: Ma
     assert session.plan.epsilon == pytest.approx(0.495) and study.budget.spent_upper <= 0.6
 
 
+@pytest.mark.slow
 def test_a_small_session_does_not_pay_for_the_count_of_a_large_one(make: Make) -> None:
     study = make(epsilon=10.0)
     study.query_session(**{**WORDS, "rows": None}, epsilon=8.0)
@@ -177,6 +182,7 @@ def _interrupted(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_rows_that_are_public_are_not_counted(tmp_path: Path) -> None:
     table = pa.table({"age": [3] * ROWS})
     public = ft.dataset(table, schema={"age": (0, 9)}, neighbours="replace", rows=ROWS)
@@ -188,6 +194,7 @@ def test_rows_that_are_public_are_not_counted(tmp_path: Path) -> None:
 # What is known already
 
 
+@pytest.mark.slow
 def test_earlier_releases_make_the_first_guess_better_and_are_found_again(make: Make) -> None:
     study = make(epsilon=3.0)
     release = study.plan(ft.histogram("age"), epsilon=1.0).release("monday")
@@ -217,6 +224,7 @@ def test_what_was_known_need_not_be_said_again(make: Make) -> None:
     assert study.budget.spent_upper == spent
 
 
+@pytest.mark.slow
 def test_a_table_that_is_another_than_the_plan_speaks_of_is_noticed(make: Make, tmp_path: Path) -> None:
     assert make().query_session(**WORDS).caution is None
     schema = {**SCHEMA, "sex": ["female", "male"]}
@@ -379,6 +387,7 @@ def test_a_secret_sample_cannot_be_asked(people: ft.Dataset, tmp_path: Path) -> 
     assert study.budget.count == 0
 
 
+@pytest.mark.slow
 def test_a_session_and_its_rounds_are_no_releases(make: Make) -> None:
     study = make()
     study.plan(ft.count(), epsilon=0.1).release("monday")

@@ -39,6 +39,7 @@ def study(tmp_path: Path) -> ft.Study:
     return ft.Study(data, 2.0, 1e-9, ledger=tmp_path / "study.db")
 
 
+@pytest.mark.slow
 def test_a_plan_spends_nothing_and_a_series_what_the_plan_said(study: ft.Study) -> None:
     plan = study.series_plan(ft.count(by="region"), **ASKED, epsilon=0.5)
     assert study.budget.count == 0
@@ -52,6 +53,7 @@ def test_a_plan_spends_nothing_and_a_series_what_the_plan_said(study: ft.Study) 
     assert study.ledger.verify().entries > 0
 
 
+@pytest.mark.slow
 def test_months_that_arrive_are_counted_and_what_was_released_stays(study: ft.Study, tmp_path: Path) -> None:
     series = study.series(by="region", **ASKED)
     (january,) = series.update(until="2025-01")
@@ -65,6 +67,7 @@ def test_months_that_arrive_are_counted_and_what_was_released_stays(study: ft.St
     assert series.update(until="2025-02") == ()
 
 
+@pytest.mark.slow
 def test_a_person_is_counted_with_the_earliest_rows_alone(study: ft.Study, tmp_path: Path) -> None:
     """Everybody is there in every month, and counts in January only."""
     write(tmp_path / "visits.parquet", [row for month in (3, 2, 1, 4) for row in visits(month, 3_000)])
@@ -78,6 +81,7 @@ def test_a_person_is_counted_with_the_earliest_rows_alone(study: ft.Study, tmp_p
     assert max(abs(step.total.values - 3_000) for step in steps) < 100
 
 
+@pytest.mark.slow
 def test_rows_before_the_first_period_use_nothing_up(study: ft.Study, tmp_path: Path) -> None:
     old = [(person, date(2024, 5, 1), "north") for person in range(3_000)]
     write(tmp_path / "visits.parquet", old + visits(2, 3_000))
@@ -85,6 +89,7 @@ def test_rows_before_the_first_period_use_nothing_up(study: ft.Study, tmp_path: 
     assert abs(steps[1].count.values - 3_000) < 100 and abs(steps[0].count.values) < 100
 
 
+@pytest.mark.slow
 def test_counts_of_a_step_are_those_of_a_plain_count(study: ft.Study, tmp_path: Path) -> None:
     """Days at both ends of periods and bounds, people with many rows, conditions and cells."""
     from farthing.study.sessions.series_sessions import SeriesOptions, _counts
@@ -113,6 +118,7 @@ def test_counts_of_a_step_are_those_of_a_plain_count(study: ft.Study, tmp_path: 
             assert found.tolist() == twin
 
 
+@pytest.mark.slow
 def test_the_same_words_resume_the_series_and_nothing_is_charged_again(study: ft.Study, tmp_path: Path) -> None:
     first = study.series(**ASKED, epsilon=1.0)
     first.update(until="2025-02")
@@ -126,6 +132,7 @@ def test_the_same_words_resume_the_series_and_nothing_is_charged_again(study: ft
         ledger.verify()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [True, False])
 def test_a_process_that_dies_between_draw_and_record_loses_nothing_and_shows_nothing(
     study: ft.Study, monkeypatch: pytest.MonkeyPatch, after: bool
@@ -151,6 +158,7 @@ def test_a_process_that_dies_between_draw_and_record_loses_nothing_and_shows_not
     study.ledger.verify()
 
 
+@pytest.mark.slow
 def test_of_two_that_draw_for_one_step_the_first_record_counts_for_both(
     study: ft.Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +176,7 @@ def test_of_two_that_draw_for_one_step_the_first_record_counts_for_both(
     assert len([entry for entry in study.ledger.entries() if entry.kind == "released"]) == 2  # opening and one step
 
 
+@pytest.mark.slow
 def test_a_step_that_somebody_gave_up_is_refused(study: ft.Study) -> None:
     series = study.series(**ASKED)
     series._journal.begin(1)
@@ -177,6 +186,7 @@ def test_a_step_that_somebody_gave_up_is_refused(study: ft.Study) -> None:
         series.update(until="2025-01")
 
 
+@pytest.mark.slow
 def test_a_table_in_memory_is_handed_over_and_must_be_alike(study: ft.Study) -> None:
     series = study.series(**ASKED)
     names = ("person", "day", "region")
@@ -209,6 +219,7 @@ def test_wrong_words_are_refused_before_anything_is_spent(study: ft.Study, chang
     assert study.budget.count == 0
 
 
+@pytest.mark.slow
 def test_dates_that_a_step_has_changed_samples_and_unions_are_refused(study: ft.Study, tmp_path: Path) -> None:
     clipped = study.dataset.clip(day=(date(2024, 1, 1), date(2026, 12, 31)))
     for data in (clipped, study.dataset.sample(0.5), study.dataset.union(study.dataset)):
@@ -227,6 +238,7 @@ def test_dates_that_a_step_has_changed_samples_and_unions_are_refused(study: ft.
         study.series(**{**ASKED, "steps": 7}, request_id="mine")
 
 
+@pytest.mark.slow
 def test_every_step_reads_the_rows_that_the_series_was_opened_with(study: ft.Study) -> None:
     """Rows of one month alone would make others the earliest of a person, who then counts every month."""
     series = study.series(**ASKED)
@@ -236,6 +248,7 @@ def test_every_step_reads_the_rows_that_the_series_was_opened_with(study: ft.Stu
     assert len(series.update(study.dataset, until="2025-01")) == 1
 
 
+@pytest.mark.slow
 def test_a_link_that_leads_to_other_people_is_refused_in_the_same_process(tmp_path: Path) -> None:
     for first, name in enumerate(("ours", "theirs")):
         write(tmp_path / f"{name}.parquet", visits(1, 300, 1_000 * first))

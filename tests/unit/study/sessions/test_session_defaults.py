@@ -55,6 +55,7 @@ def test_stored_answers_are_asked_as_before(study: ft.Study, release: Any) -> No
     assert study.budget.count == 1  # all of it was free
 
 
+@pytest.mark.slow
 def test_a_question_keeps_the_confidence_of_its_answer(release: Any) -> None:
     wide = release[RANGES].at(0.99).query("age < 30")
     assert wide.confidence == 0.99 and wide.error() > release[RANGES].query("age < 30").error()
@@ -103,6 +104,7 @@ def test_plans_hold_weigh_and_require_them(make_study: Callable[..., ft.Study]) 
     assert [one.cells for one in plan.statistics] == [111, 60, 8 + 6 + 12, 2]
 
 
+@pytest.mark.slow
 def test_a_file_may_ask_for_them(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "people.parquet")
     (tmp_path / "study.toml").write_text(

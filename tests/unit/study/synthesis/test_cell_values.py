@@ -25,6 +25,7 @@ TYPES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [{}, {"bmi": [18.5, 25.0], "age": 7, "income": [0, 1, 1000], "born": 3}])
 def test_decoded_rows_have_the_codes_they_were_made_of(bins: Any) -> None:
     schema = Schema.read(SCHEMA)

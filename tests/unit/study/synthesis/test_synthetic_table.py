@@ -97,6 +97,7 @@ def test_the_table_is_as_the_schema_says(synthetic: Synthetic) -> None:
             assert min(values) >= domain[0] and max(values) <= domain[1]
 
 
+@pytest.mark.slow
 def test_missing_values_are_where_they_were(synthetic: Synthetic) -> None:
     nulls = {name: synthetic.table()[name].null_count for name in SCHEMA}
     assert nulls.pop("smoker") == pytest.approx(0.2 * ROWS, rel=0.2)
@@ -109,6 +110,7 @@ def test_columns_that_hang_together_still_do(synthetic: Synthetic) -> None:
     assert ((frame.sex == "M") & (frame.job == "smith")).mean() == pytest.approx(0.375, abs=0.05)
 
 
+@pytest.mark.slow
 def test_what_is_said_about_quality_is_true(synthetic: Synthetic) -> None:
     quality = synthetic.quality
     sets = [*((name,) for name in SCHEMA), *combinations(SCHEMA, 2)]
@@ -135,6 +137,7 @@ def test_the_same_request_is_the_same_table_and_costs_nothing(study: ft.Study, s
     assert synthetic.cost <= 4.0
 
 
+@pytest.mark.slow
 def test_another_number_of_rows_is_told_with_the_chance_in_it(synthetic: Synthetic) -> None:
     """The verdicts of the whole table would be wrong about fifty rows of it."""
     rows, whole = coded_rows(the_people(), synthetic.axes), synthetic.quality
@@ -212,6 +215,7 @@ def test_earlier_releases_help_and_cost_nothing(tmp_path: Path) -> None:
     study.close()
 
 
+@pytest.mark.slow
 def test_refusals_come_before_anything_is_spent(study: ft.Study, tmp_path: Path) -> None:
     before = study.budget.spent_upper
     for words, told in (
@@ -240,6 +244,7 @@ def test_refusals_come_before_anything_is_spent(study: ft.Study, tmp_path: Path)
     sampled.close()
 
 
+@pytest.mark.slow
 def test_no_table_is_made_that_no_memory_holds(study: ft.Study, synthetic: Synthetic) -> None:
     """Neither by wish nor because the noise of a tiny budget has counted so many rows."""
     before = study.budget.count
