@@ -21,13 +21,14 @@ from farthing.data import Count, Sum, dataset
 from farthing.data.engines.postgres import PostgresEngine, postgres_table
 from farthing.errors import EngineError, FarthingError, InvalidValue
 
-SLEEP = "SELECT pg_sleep(60)"
+SLEEP = "SELECT pg_sleep(600)"
 
 
 def _engine(facts: dict[str, Any], **options: Any) -> PostgresEngine:
+    nothing = f"nothing_{os.getpid()}"  # "IF NOT EXISTS" does not help two that create at the same moment
     with psycopg.connect(**address(facts, "owner"), autocommit=True) as owner:
-        owner.execute("CREATE TABLE IF NOT EXISTS nothing (x integer)")
-    table = postgres_table(url(facts, "reader"), "nothing", **options)
+        owner.execute(f"CREATE TABLE IF NOT EXISTS {nothing} (x integer)")
+    table = postgres_table(url(facts, "reader"), nothing, **options)
     return PostgresEngine.around(table.get_backend())
 
 
@@ -140,7 +141,7 @@ def test_no_cell_is_in_any_message(postgres_engine: PostgresUnderTest, capfd: py
 
 
 def test_a_query_that_takes_too_long_is_stopped_by_the_server(postgres_server: dict[str, Any]) -> None:
-    engine = _engine(postgres_server, timeout=0.2)
+    engine = _engine(postgres_server, timeout=5)
     with pytest.raises(EngineError, match=r"QueryCanceled.*statement_timeout"):
         engine.rows(SLEEP)
     assert engine.rows("SELECT 1") == [(1,)]
@@ -148,10 +149,10 @@ def test_a_query_that_takes_too_long_is_stopped_by_the_server(postgres_server: d
 
 def test_cancel_stops_the_query_on_the_server(postgres_server: dict[str, Any]) -> None:
     engine = _engine(postgres_server)
-    threading.Timer(0.3, engine.cancel).start()
+    process = _once_it_sleeps(postgres_server, engine, engine.cancel)
     with pytest.raises(EngineError, match="QueryCanceled"):
         engine.rows(SLEEP)
-    assert _sleepers(postgres_server) == 0
+    assert not _sleeps(postgres_server, process)
     assert engine.rows("SELECT 1") == [(1,)]
 
 
@@ -159,10 +160,10 @@ def test_control_c_stops_the_query_on_the_server(postgres_server: dict[str, Any]
     from farthing.data.engines.engine import rows_of
 
     engine = _engine(postgres_server)
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    process = _once_it_sleeps(postgres_server, engine, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rows_of(engine, SLEEP)
-    assert _sleepers(postgres_server) == 0
+    assert not _sleeps(postgres_server, process)
     assert engine.rows("SELECT 1") == [(1,)]
 
 
@@ -172,10 +173,13 @@ def test_a_server_that_dies_during_a_query_is_a_clean_error(
     mortal_postgres: dict[str, Any], how: signal.Signals
 ) -> None:
     engine = _engine(mortal_postgres)
-    threading.Timer(0.3, os.kill, (mortal_postgres["pid"], how)).start()
-    if how is signal.SIGKILL:  # the server's own children live on for a while; the query's is killed as well
-        query = engine.rows("SELECT pg_backend_pid()")[0][0]
-        threading.Timer(0.4, os.kill, (query, how)).start()
+
+    def die() -> None:
+        os.kill(mortal_postgres["pid"], how)
+        if how is signal.SIGKILL:  # the server's own children live on for a while; the query's is killed as well
+            os.kill(process, how)
+
+    process = _once_it_sleeps(mortal_postgres, engine, die)
     with pytest.raises(EngineError) as failure:
         engine.rows(SLEEP)
     assert failure.value.way_out
@@ -187,12 +191,26 @@ def test_a_server_that_dies_during_a_query_is_a_clean_error(
         postgres_table(url(mortal_postgres, "reader"), "nothing")
 
 
-def _sleepers(facts: dict[str, Any]) -> int:
+def _once_it_sleeps(facts: dict[str, Any], engine: PostgresEngine, act: Callable[[], None]) -> int:
+    """Act as soon as the server runs `SLEEP` for this engine; the number of the process that will run it."""
+    process = int(engine.rows("SELECT pg_backend_pid()")[0][0])
+
+    def wait_and_act() -> None:
+        until = time.monotonic() + 600
+        while not _sleeps(facts, process) and time.monotonic() < until:
+            time.sleep(0.02)
+        act()
+
+    threading.Thread(target=wait_and_act, daemon=True).start()
+    return process
+
+
+def _sleeps(facts: dict[str, Any], process: int) -> bool:
     with psycopg.connect(**address(facts, "postgres")) as watcher:
-        sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = %s"
-        row = watcher.execute(sql, (SLEEP,)).fetchone()
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = %s AND pid = %s"
+        row = watcher.execute(sql, (SLEEP, process)).fetchone()
         assert row is not None
-        return int(row[0])
+        return bool(row[0])
 
 
 def _wait_until_dead(pid: int) -> None:

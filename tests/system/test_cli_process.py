@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
 import sys
+import termios
 import time
+from array import array
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -64,6 +68,13 @@ def test_a_refusal_is_one_message_on_stderr_with_code_2() -> None:
     assert done.stderr.count("\n") == 1
 
 
+def unread(pipe: IO[str]) -> int:
+    """How many bytes nobody has taken out of a pipe."""
+    count = array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
+    return count[0]
+
+
 def test_an_interruption_ends_with_code_130_and_no_traceback() -> None:
     code = "from farthing.cli import main; print('ready', flush=True); main(['compose', '-'])"
     process = subprocess.Popen(
@@ -75,7 +86,12 @@ def test_an_interruption_ends_with_code_130_and_no_traceback() -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)  # it is now inside the command, waiting for its input or on the way there
+    assert process.stdin is not None
+    process.stdin.write("0.1\n")
+    process.stdin.flush()
+    while unread(process.stdin):  # then it is inside the command, waiting for more
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

@@ -91,7 +91,7 @@ def test_a_row_put_back_while_the_ledger_is_open_is_refused(place: Place, postgr
 def test_somebody_who_holds_the_head_makes_it_unavailable_and_not_for_ever(
     place: Place, postgres_server: dict[str, Any]
 ) -> None:
-    with place.open(timeout=1.0) as ledger:
+    with place.open(timeout=5.0) as ledger:
         with administrator(place, postgres_server) as other:
             other.execute("SELECT * FROM farthing_head FOR UPDATE")
             with pytest.raises(LedgerUnavailable):
@@ -318,7 +318,7 @@ def test_a_network_that_falls_silent_is_given_up_and_the_charge_is_found_again(
     """What was sent may have arrived: the server commits, and its answer is what gets lost."""
     with stalling_proxy(postgres_server["host"], postgres_server["port"]) as proxy:
         there = Place(place.url.replace(f":{postgres_server['port']}/", f":{proxy.port}/"), place.key)
-        with there.open(timeout=1.0) as ledger:
+        with there.open(timeout=5.0) as ledger:
             ledger.charge(DATASET, EPSILON, request_id="one")
             proxy.swallow_after(b"farthing_write")
             began = time.monotonic()

@@ -25,6 +25,8 @@ from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.ledger import Ledger, budget_policy
 from farthing.ledger.ledger_change import Question
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
@@ -63,7 +65,6 @@ def left(ledger: Ledger, *names: str) -> list[float]:
 # Another table's people
 
 
-@pytest.mark.slow
 def test_a_joined_table_and_one_put_below_are_paid_for_by_their_own_budgets(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("planes.csv"), 0.5)
     planes = rows("planes.csv", schema={"age": (0, 110)}).derive(seats="age + 1").select("seats")
@@ -72,7 +73,6 @@ def test_a_joined_table_and_one_put_below_are_paid_for_by_their_own_budgets(ledg
     assert left(ledger, "people.csv", "planes.csv") == [0.75, 0.25]
 
 
-@pytest.mark.slow
 def test_a_spent_budget_is_not_got_round_by_another_table(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"), 1.0)
     spend(ledger, rows("planes.csv"), 0.5)
@@ -87,7 +87,6 @@ def test_a_spent_budget_is_not_got_round_by_another_table(ledger: Ledger, folder
     assert left(ledger, "people.csv", "planes.csv") == [0.0, 0.5] and ledger.last() == before
 
 
-@pytest.mark.slow
 def test_a_plan_has_what_is_left_of_the_smallest_budget(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"), 0.75)
     spend(ledger, rows("planes.csv"), 0.25)
@@ -96,7 +95,6 @@ def test_a_plan_has_what_is_left_of_the_smallest_budget(ledger: Ledger, folder: 
     assert study.plan(count()).problem.epsilon == pytest.approx(0.25)
 
 
-@pytest.mark.slow
 def test_the_same_table_twice_pays_once(ledger: Ledger, folder: Path) -> None:
     os.symlink("people.csv", "link.csv")
     spend(ledger, rows("people.csv").union(rows("link.csv")))
@@ -105,7 +103,6 @@ def test_the_same_table_twice_pays_once(ledger: Ledger, folder: Path) -> None:
     assert left(ledger) == [0.75, 0.75]
 
 
-@pytest.mark.slow
 def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, folder: Path) -> None:
     frame = pa.table({"person": ["1", "2"], "age": [30, 41]})
     with pytest.raises(
@@ -128,7 +125,6 @@ def test_a_table_without_a_budget_is_refused_with_the_way_out(ledger: Ledger, fo
     Study(rows("people.csv").union(rows("planes.csv")), epsilon=1.0, ledger=ledger)
 
 
-@pytest.mark.slow
 def test_every_budget_must_be_of_the_same_unit(ledger: Ledger, folder: Path) -> None:
     spend(ledger, dataset("planes.csv", schema={"age": (0, 110)}))
     with pytest.raises(InvalidValue, match=r"must be 'row, add-remove', for .* of 'planes\.csv'"):
@@ -137,14 +133,12 @@ def test_every_budget_must_be_of_the_same_unit(ledger: Ledger, folder: Path) -> 
         Study(rows("planes.csv"), epsilon=1.0, ledger=ledger)
 
 
-@pytest.mark.slow
 def test_a_secret_sample_is_studied_by_itself(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("planes.csv"))
     with pytest.raises(InvalidValue, match="needs a table that no other budget pays for"):
         Study(rows("people.csv").union(rows("planes.csv")), 1.0, 1e-6, ledger=ledger, sampling_rate=0.01)
 
 
-@pytest.mark.slow
 def test_sessions_are_paid_for_by_every_budget(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("planes.csv"), 0.5)
     both = rows("people.csv").union(rows("planes.csv"))
@@ -158,7 +152,6 @@ def test_sessions_are_paid_for_by_every_budget(ledger: Ledger, folder: Path) -> 
 # Other spellings of the same table
 
 
-@pytest.mark.slow
 def test_a_pattern_keeps_its_budget_when_it_gains_a_file(ledger: Ledger, folder: Path) -> None:
     assert spend(ledger, rows("visits-*.csv")).name == "visits-*.csv"
     write("visits-3.csv")
@@ -170,7 +163,6 @@ def test_a_pattern_keeps_its_budget_when_it_gains_a_file(ledger: Ledger, folder:
     assert left(ledger) == [0.375] and ledger.accounts()[0].sources == ("visits-*.csv", "v*-[4].csv")
 
 
-@pytest.mark.slow
 def test_a_folder_is_one_source_whatever_it_holds(ledger: Ledger, folder: Path) -> None:
     os.makedirs("months/old")
     for name in ("months/1.csv", "months/_draft.csv", "months/old/0.csv"):
@@ -185,7 +177,6 @@ def test_a_folder_is_one_source_whatever_it_holds(ledger: Ledger, folder: Path) 
         rows("empty")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "spelling",
     ["link.csv", "hard.csv", "moved.csv", "../data/people.csv", "./people.csv", "absolute", "peopl?.csv",
@@ -205,7 +196,6 @@ def test_another_spelling_of_a_file_is_the_same_budget(ledger: Ledger, folder: P
     assert left(ledger) == [0.5]
 
 
-@pytest.mark.slow
 def test_another_case_of_a_file_is_the_same_on_a_disk_that_ignores_it(
     ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +208,6 @@ def test_another_case_of_a_file_is_the_same_on_a_disk_that_ignores_it(
     assert piece.known_by[0] == f"file {os.path.realpath('people.csv')}"
 
 
-@pytest.mark.slow
 def test_a_plan_says_what_its_release_opens_and_registers(ledger: Ledger, folder: Path) -> None:
     def said(made: Dataset, **options: Any) -> str:
         lines = str(Study(made, epsilon=1.0, ledger=ledger, **options).plan(count(), epsilon=0.1)).splitlines()
@@ -237,7 +226,6 @@ def test_a_plan_says_what_its_release_opens_and_registers(ledger: Ledger, folder
     assert ledger.verify().ok
 
 
-@pytest.mark.slow
 def test_one_name_is_one_account_however_it_is_spelled(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"), account="The patients")
     assert spend(ledger, rows("planes.csv"), account="the  PATIENTS").account == "The patients"
@@ -248,7 +236,6 @@ def test_one_name_is_one_account_however_it_is_spelled(ledger: Ledger, folder: P
     assert ledger.datasets() == ["The patients"]
 
 
-@pytest.mark.slow
 def test_a_list_in_another_order_is_the_same_budget(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows(["visits-1.csv", "visits-2.csv"]))
     spend(ledger, rows(["visits-2.csv", "visits-1.csv"]))
@@ -256,7 +243,6 @@ def test_a_list_in_another_order_is_the_same_budget(ledger: Ledger, folder: Path
     assert left(ledger) == [0.25]
 
 
-@pytest.mark.slow
 def test_a_file_that_was_replaced_keeps_its_budget(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"), account="census")
     os.rename("people.csv", "old.csv")
@@ -264,7 +250,6 @@ def test_a_file_that_was_replaced_keeps_its_budget(ledger: Ledger, folder: Path)
     assert [spend(ledger, rows(name)).name for name in ("people.csv", "old.csv")] == ["census", "census"]
 
 
-@pytest.mark.slow
 def test_files_of_two_budgets_are_paid_for_by_both(ledger: Ledger, folder: Path) -> None:
     for name in ("visits-1.csv", "visits-2.csv"):
         spend(ledger, rows(name))
@@ -274,7 +259,6 @@ def test_files_of_two_budgets_are_paid_for_by_both(ledger: Ledger, folder: Path)
     assert left(ledger) == [0.5, 0.5]
 
 
-@pytest.mark.slow
 def test_a_new_file_with_the_number_of_one_that_is_gone_is_another(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"))
     number = os.stat("people.csv").st_ino
@@ -283,7 +267,6 @@ def test_a_new_file_with_the_number_of_one_that_is_gone_is_another(ledger: Ledge
     assert os.stat("fresh.csv").st_ino != number or spend(ledger, rows("fresh.csv")).name == "fresh.csv"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "source"),
     [("people.csv", "people.csv"), ("people.csv", "link.csv"), ("visits-1.csv and 1 more", "visits-*.csv"),
@@ -298,7 +281,6 @@ def test_a_budget_that_an_older_version_opened_is_found(ledger: Ledger, folder: 
     assert spend(ledger, rows(source)).name == old  # now by what it stands for
 
 
-@pytest.mark.slow
 def test_no_budget_of_an_older_version_is_a_second_one_for_a_table(ledger: Ledger, folder: Path) -> None:
     spend(ledger, rows("people.csv"))
     ledger._append(Question("old"), lambda tx: budget_policy.register(tx, "old", 1.0, 0.0, "person, add-remove"))
@@ -307,7 +289,6 @@ def test_no_budget_of_an_older_version_is_a_second_one_for_a_table(ledger: Ledge
     assert left(ledger, "people.csv", "old") == [0.75, 1.0]
 
 
-@pytest.mark.slow
 def test_two_budgets_that_stand_for_one_table_both_pay(ledger: Ledger, folder: Path) -> None:
     """As those of two processes that opened them at the same time do."""
     ledger.register("two", 1.0, unit=unit_of(rows("people.csv")))
@@ -318,7 +299,6 @@ def test_two_budgets_that_stand_for_one_table_both_pay(ledger: Ledger, folder: P
     assert left(ledger, "one", "two") == [0.25, 0.5]
 
 
-@pytest.mark.slow
 def test_a_budget_that_another_process_opens_meanwhile_pays_too(
     ledger: Ledger, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,7 +318,6 @@ def test_a_budget_that_another_process_opens_meanwhile_pays_too(
     assert left(ledger, "quick", "slow") == [0.5, 0.75]
 
 
-@pytest.mark.slow
 def test_a_frame_belongs_to_the_account_that_its_name_was_registered_to(ledger: Ledger) -> None:
     frame = pa.table({"person": [1, 2], "age": [30, 41]})
     spend(ledger, rows(frame, name="crews"), account="staff")
@@ -356,7 +335,6 @@ def test_a_frame_that_nobody_named_is_planned_with_and_not_spent_on(ledger: Ledg
     assert ledger.datasets() == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_where_a_link_leads_when_it_is_read_decides_who_pays(ledger: Ledger, folder: Path, ending: str) -> None:
     names = [f"{name}.{ending}" for name in ("here", "there")]
@@ -373,7 +351,6 @@ def test_where_a_link_leads_when_it_is_read_decides_who_pays(ledger: Ledger, fol
     assert left(ledger) == [0.75]
 
 
-@pytest.mark.slow
 def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder: Path) -> None:
     with duckdb.connect("registry.db") as connection:
         connection.execute("CREATE TABLE People AS SELECT 1 AS person, 30 AS age")
@@ -388,7 +365,6 @@ def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder:
     assert names == ["People", "People"]
 
 
-@pytest.mark.slow
 def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger, folder: Path) -> None:
     """Each of these was a second budget for the same people."""
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
@@ -409,7 +385,6 @@ def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger
     assert ledger.datasets() == ["people", "people.parquet"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "account"),
     [
@@ -446,7 +421,6 @@ def test_a_view_finds_its_files_or_is_refused(ledger: Ledger, folder: Path, sql:
     assert Study(rows(view), epsilon=1.0, ledger=ledger).accounts == ("people.parquet",)
 
 
-@pytest.mark.slow
 def test_a_pattern_in_a_view_keeps_the_files_that_come_later(ledger: Ledger, folder: Path) -> None:
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "march.parquet")
     tables = ibis.duckdb.connect()
@@ -457,7 +431,6 @@ def test_a_pattern_in_a_view_keeps_the_files_that_come_later(ledger: Ledger, fol
     assert Study(rows("april.parquet"), epsilon=1.0, ledger=ledger).accounts == ("patients",)
 
 
-@pytest.mark.slow
 def test_a_linked_folder_is_no_way_round_a_pattern(ledger: Ledger, folder: Path) -> None:
     """Each of these was a second budget for files of the pattern."""
     for name in ("all/2024/visits.csv", "far/2025/visits.csv", "far/m-1.csv"):
@@ -492,7 +465,6 @@ def test_another_working_folder_changes_no_table(folder: Path, monkeypatch: pyte
     assert made.exact({"n": Count()})["n"] == 2
 
 
-@pytest.mark.slow
 def test_a_frame_that_duckdb_was_handed_needs_a_name_and_pays_with_its_tables(ledger: Ledger, folder: Path) -> None:
     """A pyarrow dataset of a registered file was known by the name that DuckDB had for it: a second budget."""
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
@@ -512,7 +484,6 @@ def test_a_frame_that_duckdb_was_handed_needs_a_name_and_pays_with_its_tables(le
     assert ledger.datasets() == ["handed", "patients"]
 
 
-@pytest.mark.slow
 def test_a_table_of_duckdb_is_the_one_of_the_schema_in_use(folder: Path) -> None:
     tables = ibis.duckdb.connect("registry.db")
     tables.raw_sql("CREATE SCHEMA other")
