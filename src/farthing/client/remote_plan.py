@@ -62,6 +62,11 @@ class RemoteStatistic:
         return str(self.view["sentence"])
 
     @property
+    def counts(self) -> str:
+        """What its numbers count: rows or people, and how much of each unit."""
+        return str(self.view.get("counts") or "rows")
+
+    @property
     def shown_error(self) -> str:
         """The 95% error for a table, never rounded down: as a local plan shows it."""
         return str(self.view["shown_error"])
@@ -356,7 +361,7 @@ class RemotePlan:
                 "answers. release(fresh=True) draws new noise and is charged again."
             )
         lines = [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
-        lines += [*aligned(rows, right=range(2, len(rows[0]))), "", cost]
+        lines += [*aligned(rows, right=range(rows[0].index("95% error"), len(rows[0]))), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]
         lines += [f"at once: {text}" for text in [self.at_once().sentence] if text]
         lines += [f"required: {one.name} {one.required}" for one in self.statistics if one.required]

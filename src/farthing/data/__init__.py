@@ -9,6 +9,7 @@ engines       what differs between DuckDB, Postgres and Spark
 """
 
 from farthing.data.aggregates import (
+    Bounded,
     CellCounts,
     Count,
     CrossProducts,
@@ -17,6 +18,7 @@ from farthing.data.aggregates import (
     OrderCounts,
     SoftPartition,
     Sum,
+    UnitBound,
 )
 from farthing.data.dataset import Dataset, dataset
 from farthing.data.engines.duckdb import connection
@@ -29,6 +31,7 @@ from farthing.data.stability import LeftOut, Link, Sensitivity, Stability
 from farthing.data.steward_check import Check, check
 
 __all__ = [
+    "Bounded",
     "Categories",
     "CellCounts",
     "Check",
@@ -52,6 +55,7 @@ __all__ = [
     "Stability",
     "Sum",
     "TableFacts",
+    "UnitBound",
     "Unknown",
     "check",
     "connection",

@@ -21,6 +21,7 @@ from farthing.data.aggregates.aggregate import (
     names_of,
 )
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
+from farthing.data.aggregates.unit_bounds import Bounded, bounded_queries
 from farthing.data.engines.engine import Progress, columns_of
 from farthing.data.expressions import read
 from farthing.data.schema import (
@@ -35,7 +36,18 @@ from farthing.data.schema import (
 )
 from farthing.data.sources import Source
 from farthing.data.split_parts import Parts
-from farthing.data.stability import REPLACE, LeftOut, Link, Run, Sensitivity, Stability, Step, definition_of
+from farthing.data.stability import (
+    REPLACE,
+    UNBOUNDED,
+    LeftOut,
+    Link,
+    Run,
+    Sensitivity,
+    Stability,
+    Step,
+    definition_of,
+    refuse_unbounded,
+)
 from farthing.data.steps.per_unit import PerUnit, per_unit
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed, ranged
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
@@ -56,6 +68,7 @@ def dataset(
     neighbours: str = "add-remove",
     rows: int | None = None,
     name: str | None = None,
+    people: int | None = None,
 ) -> Dataset:
     """A table with its public facts: whose rows they are, how many each unit keeps, what the columns may hold.
 
@@ -65,13 +78,15 @@ def dataset(
         source: A path or glob of CSV or Parquet files (opened by DuckDB in this process), a list of such paths, a
             pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark.
         unit: The column, or columns, that name a person; None for one row.
-        max_rows: How many rows of each unit are kept, chosen uniformly at random; needed with a `unit`. "auto" where
-            nobody knows how many a unit has: `Study.discover` then finds a bound.
+        max_rows: How many rows of each unit are kept, chosen uniformly at random; needed with a `unit`, unless every
+            statistic brings a bound of its own, as those of people do. "auto" where nobody knows how many a unit has:
+            `Study.discover` then finds a bound.
         schema: For each column its public bounds, categories or kind; `farthing.unknown(...)` where nobody knows them.
         neighbours: "add-remove" or "replace".
         rows: The number of rows, where that is public.
         name: What a ledger calls the table, its file name by default. A frame that is joined to another table, or put
             below it, must be named, because everybody whose rows are read pays from the budget of that name.
+        people: The number of units, where that is public; errors of statistics about people are predicted with it.
 
     Returns:
         A frozen dataset that can be transformed and studied.
@@ -88,7 +103,7 @@ def dataset(
     V1  where age >= 18  x 1     2 rows     every row is kept or dropped by itself
     neighbours differ in at most 2 rows
     """
-    base = opened_base(source, unit, max_rows, schema, neighbours, rows, name)
+    base = opened_base(source, unit, max_rows, schema, neighbours, rows, name, people=people)
     return Dataset(base, (), base.schema)
 
 
@@ -158,9 +173,36 @@ class Dataset:
         return self._base.rows if fixed else None
 
     @property
+    def people(self) -> int | None:
+        """The number of units where it is public and all of them are here."""
+        changed = any((step.drops and not isinstance(step, PerUnit)) or isinstance(step, Union) for step in self._steps)
+        return None if changed or self._base.facts else self._base.people
+
+    @property
     def rows_per_unit(self) -> int:
-        """The most rows of one unit after all steps."""
+        """The most rows of one unit after all steps; refused where only statistics bound them."""
+        return refuse_unbounded(self.reach)
+
+    @property
+    def reach(self) -> int:
+        """The same, and a number beyond all tables where only statistics bound them."""
         return self._links()[-1].rows
+
+    @property
+    def bounds_rows(self) -> bool:
+        """Whether `max_rows` was given with a unit, so that rows of a unit may be left out."""
+        return bool(self.unit) and self._base.max_rows < UNBOUNDED
+
+    @property
+    def shows_all_rows(self) -> bool:
+        """Whether aggregates with a bound of their own look at all rows of a unit.
+
+        Not where rows were chosen for a reason (`earliest`), made into one (`per_unit`), or multiplied by a join: there
+        `max_rows` holds first.
+        """
+        others = [step.other for step in self._steps if isinstance(step, Union)]
+        own = self._base.earliest is None and not any(isinstance(step, PerUnit | JoinOnUnit) for step in self._steps)
+        return own and all(getattr(other, "shows_all_rows", False) for other in others)
 
     @property
     def unknown(self) -> Mapping[str, Unknown]:
@@ -204,7 +246,8 @@ class Dataset:
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         declared += sorted([name, repr(kind)] for name, kind in base.declared.unknown.items())
         facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
-        return [*facts, *self.steps_done]
+        people = [] if base.people is None else [["people", base.people]]
+        return [*facts, *self.steps_done, *people]
 
     @property
     def steps_done(self) -> list[Any]:
@@ -231,7 +274,7 @@ class Dataset:
         V1  where age >= 18  x 1  1 row      every row is kept or dropped by itself
         neighbours differ in at most 2 rows (1 a unit x 2 units)
         """
-        return Stability(self._links(), self.unit, self.neighbours, self.rows_per_unit, self._group, self._probability)
+        return Stability(self._links(), self.unit, self.neighbours, self.reach, self._group, self._probability)
 
     def sensitivity(self, aggregate: Aggregate) -> Sensitivity:
         """How far neighbours move an aggregate, in whole steps of its grid.
@@ -255,6 +298,9 @@ class Dataset:
         if self._counts_everybody(aggregate):
             return Sensitivity(0, 0, 0, 0)
         features_of(aggregate, self.schema)
+        if isinstance(aggregate, Bounded):
+            self._refuse_unit_bound()
+            return aggregate.sensitivity(self.schema, self._group, self.neighbours)
         return aggregate.sensitivity(self.schema, self.stability().rows, self.neighbours)
 
     # Transformations
@@ -874,13 +920,14 @@ class Dataset:
             needed.append(step.needs(needed[-1]))
         # The sample is that of the query, not of this dataset: a union or join opens other tables for the same units.
         limits = {step.column: step.limit for step in self._steps if isinstance(step, Explode)}
-        table = self._base.table(needed.pop(), run.probability, run.key, limits)
+        table = self._base.table(run, needed.pop(), limits)
         for step in self._steps:
             table = step.apply(table, run.with_columns(needed.pop()))
         return table
 
     def __repr__(self) -> str:
-        whose = "one row" if not self.unit else f"unit={', '.join(self.unit)}, at most {self.rows_per_unit} rows"
+        rows = "any number of" if self.reach >= UNBOUNDED else f"at most {self.reach}"
+        whose = "one row" if not self.unit else f"unit={', '.join(self.unit)}, {rows} rows"
         return f"Dataset({self.name}, {whose}, columns={', '.join(self.schema)})"
 
     def read_together(self, aggregates: Mapping[str, Aggregate]) -> list[set[str]]:
@@ -898,10 +945,19 @@ class Dataset:
 
     def _queries(self, aggregates: Mapping[str, Aggregate], *, apart: bool = True) -> list[AggregateQuery]:
         # Two aggregates on one sample would be one sampled event; priced as two, each needs a sample of its own.
-        return aggregate_queries(aggregates, self.schema, apart=apart and self._probability < 1)
+        own = {name: each for name, each in aggregates.items() if isinstance(each, Bounded)}
+        others = {name: each for name, each in aggregates.items() if name not in own}
+        if own:
+            self._refuse_unit_bound()
+        if others or not (own and self.shows_all_rows):
+            _ = self.rows_per_unit  # refused before anything is read
+        alone = apart and self._probability < 1
+        queries = aggregate_queries(others, self.schema, apart=alone)
+        return [*queries, *bounded_queries(own, self.schema, apart=alone)]
 
     def _sql(self, query: AggregateQuery, key: str, *, pretty: bool = False) -> str:
-        run = Run(key, self._probability, frozenset(query.columns))
+        all_rows = query.looks_at_all_rows and self.shows_all_rows
+        run = Run(key, self._probability, frozenset(query.columns), all_rows)
         return self._base.source.engine.sql(query.expression(self.table(run)), pretty=pretty)
 
     def _then(self, step: Step) -> Dataset:
@@ -939,6 +995,15 @@ class Dataset:
         # A malformed line of a text file is dropped, so there the number of rows may move after all.
         fixed = self.rows is not None and not self._base.source.text_file
         return plain and self.neighbours == REPLACE and not self.unit and fixed
+
+    def _refuse_unit_bound(self) -> None:
+        if not self.unit:
+            raise InvalidValue(
+                "unit",
+                None,
+                "must be a column to count people, or to bound what each adds to a statistic",
+                "name whose rows they are; where the unit is one row, rows are people: leave of= and the bounds out",
+            )
 
     def _refuse_unlike(self, other: Dataset, what: str) -> None:
         if not isinstance(other, Dataset):

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from farthing.data.engines.engine import Engine
 from farthing.data.schema import Schema, refuse_alike
 from farthing.data.sources import Source
-from farthing.data.stability import Link
+from farthing.data.stability import Link, Run
 from farthing.data.unit_rows import Base, bounded, unit_columns
 from farthing.errors import InvalidValue
 
@@ -180,9 +179,9 @@ class LinkedBase(Base):
         self._refuse_unknown(name)
         return self.tables.base(name)
 
-    def table(self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]) -> Any:
+    def table(self, run: Run, columns: Collection[str], limits: Mapping[str, int]) -> Any:
         """The rows, with those of the table that names the units beside them: after the bound, because then fewer."""
-        rows = super().table(columns, probability, key, limits)
+        rows = super().table(run, columns, limits)
         for name, keep in self.joins:
             if not self._by_unit(name):
                 continue
@@ -191,7 +190,7 @@ class LinkedBase(Base):
                 continue
             above = self.tables.members[name]
             people = above.source.table.select(**{UNIT: above.key(self.tables.unit_column)}, **cells)
-            one = bounded(people.filter(people[UNIT].notnull()), 1, 1)
+            one = bounded(people.filter(people[UNIT].notnull()), [UNIT], 1)
             one = one.select(**{_MATCH: one[UNIT]}, **{cell: one[cell] for cell in cells})
             rows = rows.join(one, rows[UNIT] == one[_MATCH], how="left" if keep else "inner").drop(_MATCH)
         return rows

@@ -9,6 +9,7 @@ from typing import Any
 from farthing.data.dataset import Dataset
 from farthing.data.linked_rows import Key, Tables
 from farthing.data.schema import Schema
+from farthing.data.stability import refuse_unbounded
 from farthing.data.unit_rows import Base, checked_max_rows, opened_base
 from farthing.errors import InvalidValue
 
@@ -217,7 +218,8 @@ def _bounds(max_rows: Mapping[str, int], tables: Mapping[str, TableFacts], unit_
     bounds = {}
     for name in tables:
         try:
-            bounds[name] = checked_max_rows(max_rows.get(name, 1 if name == unit_table else None), ("unit",))
+            most = checked_max_rows(max_rows.get(name, 1 if name == unit_table else None), ("unit",))
+            bounds[name] = refuse_unbounded(most)
         except InvalidValue as problem:
             raise InvalidValue(f"max_rows[{name!r}]", problem.value, problem.rule, problem.way_out) from None
     return bounds

@@ -14,11 +14,32 @@ from typing import Any, ClassVar, Protocol
 
 from farthing.data.expressions import Expression
 from farthing.data.schema import Schema
+from farthing.errors import InvalidValue
 from farthing.numerics.bounds import rounded_up
 
 ADD_REMOVE = "add-remove"
 REPLACE = "replace"
 NEIGHBOURS = (ADD_REMOVE, REPLACE)
+
+UNBOUNDED = 10**30
+"""How many rows a unit may have where nothing bounds them: whoever adds this up by mistake adds noise for it."""
+
+
+def refuse_unbounded(rows: int) -> int:
+    """The rows of one unit, where something bounds them; a refusal with both ways out where nothing does.
+
+    >>> refuse_unbounded(3)
+    3
+    """
+    if rows < UNBOUNDED:
+        return rows
+    raise InvalidValue(
+        "max_rows",
+        None,
+        "must be given with a unit where a statistic has no bound of its own",
+        "say max_rows= of the dataset, such as 3 or \"auto\" to have it found, or of every statistic: of='people' with max_cells=, rows_per_cell= "
+        "with max_cells=, or max_rows=",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +173,7 @@ class Stability:
     @property
     def rows(self) -> int:
         """How many rows come or go between neighbours; under replacement as many again come in their place."""
-        return self.rows_per_unit * self.group
+        return refuse_unbounded(self.rows_per_unit) * self.group
 
     @property
     def probability(self) -> float:
@@ -172,12 +193,14 @@ class Stability:
         wide = max(len(link.title) for link in self.links)
         owns = max(len(link.own) for link in self.links)
         for number, link in enumerate(self.links):
-            rows = f"{link.rows:,} row{'s' if link.rows != 1 else ''}"
+            rows = "any rows" if link.rows >= UNBOUNDED else f"{link.rows:,} row{'s' if link.rows != 1 else ''}"
             lines.append(f"V{number}  {link.title:<{wide}}  {link.own:<{owns}}  {rows:<9}  {link.why}")
         lines.append(self._total())
         return "\n".join(lines)
 
     def _total(self) -> str:
+        if self.rows_per_unit >= UNBOUNDED:
+            return "neighbours differ in any number of rows: every statistic must bring a bound of its own"
         parts = [f"{self.rows_per_unit:,} a unit"]
         if self.group > 1:
             parts.append(f"{self.group} units")
@@ -224,6 +247,7 @@ class Run:
     key: str
     probability: Fraction
     columns: frozenset[str]
+    all_rows: bool = False  # of each unit: what is computed from them has a bound of its own
 
     def with_columns(self, columns: Iterable[str]) -> Run:
         """The same query, of which other columns are wanted."""

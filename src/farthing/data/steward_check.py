@@ -17,6 +17,7 @@ from farthing.data.csv_files import Layout, ragged
 from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import rows_of
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
+from farthing.data.stability import UNBOUNDED
 from farthing.data.unit_rows import Base
 
 NOT_PRIVATE = (
@@ -74,7 +75,7 @@ class UnitCheck:
     units: int
     most_rows: int
     without: int
-    max_rows: int
+    max_rows: int | None
     kept: float
     keeps: tuple[tuple[float, int], ...]
 
@@ -314,7 +315,7 @@ def _unit(base: Base, rows: int) -> UnitCheck:
         sum(units for _, units in sizes_of_units),
         most,
         rows - total,
-        base.max_rows,
+        base.max_rows if base.max_rows < UNBOUNDED else None,
         kept(base.max_rows) / total if total else 1.0,
         keeps,
     )
@@ -335,10 +336,16 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     lines = [f"unit {named}: {unit.units:,} units, the largest has {unit.most_rows:,} row{plural}"]
     # The largest share of each.
     best = {bound: share for share, bound in unit.keeps if bound != unit.max_rows}
-    advice = "".join(f"; {bound:,} would keep {share:.0%}" for bound, share in best.items())
-    lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")
+    advice = "; ".join(f"{bound:,} would keep {share:.0%}" for bound, share in best.items())
+    if unit.max_rows is None:
+        said = f"; as a bound, {advice}" if advice else ""
+        lines.append(f"  without max_rows every statistic brings a bound of its own{said}")
+    else:
+        advice = f"; {advice}" if advice else ""
+        lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")
     if unit.kept < 0.9:
         lines.append("  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise")
+        lines.append('  counts with of="people" look at all rows, whatever max_rows is')
     if unit.without:
         lines.append(f"  {_part(unit.without, rows)} name no unit and are dropped")
     return lines

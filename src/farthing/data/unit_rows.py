@@ -44,7 +44,7 @@ from farthing.data.expressions import read_column
 from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import Domain, Schema, Unknown
 from farthing.data.sources import Source, open_source
-from farthing.data.stability import NEIGHBOURS, LeftOut, Link
+from farthing.data.stability import NEIGHBOURS, UNBOUNDED, LeftOut, Link, Run, refuse_unbounded
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 from farthing.privacy.periods import Periods
@@ -119,20 +119,20 @@ def _digits(unit: Any, engine: Engine) -> Any:
     return engine.hexadecimal(unit) if unit.type().is_binary() else unit.cast("string")
 
 
-def bounded(table: Any, units: int, max_rows: int, first: str | None = None) -> Any:
-    """At most `max_rows` rows of each unit, chosen uniformly at random; with `first`, those that are least in it.
+def bounded(table: Any, names: Sequence[str], max_rows: int, first: str | None = None) -> Any:
+    """At most `max_rows` rows of each group of `names`, which hold a unit's key; chosen uniformly at random.
 
-    Among rows that are equal in `first` the choice is random. Rows without a value there must have left.
+    With `first`, those that are least in it; among rows that are equal there the choice is random. Rows without a value
+    there must have left.
     """
     import ibis
 
-    names = unit_columns(units)
     if not names:
         return table
     # The draw is a column of its own first: DuckDB refuses random() inside the window.
     shuffled = table.mutate(**{_DRAW: ibis.random()})
     order = [_DRAW] if first is None else [first, _DRAW]
-    ranked = shuffled.mutate(**{_RANK: ibis.row_number().over(group_by=names, order_by=order)})
+    ranked = shuffled.mutate(**{_RANK: ibis.row_number().over(group_by=list(names), order_by=order)})
     return ranked.filter(ranked[_RANK] < max_rows).drop(_DRAW, _RANK)
 
 
@@ -150,7 +150,7 @@ class Base:
 
     source: Source
     unit: tuple[str, ...]
-    max_rows: int
+    max_rows: int  # UNBOUNDED where every statistic brings a bound of its own
     declared: Schema
     neighbours: str
     rows: int | None
@@ -161,6 +161,7 @@ class Base:
     during: tuple[str, Periods] | None = None  # rows of one period: see `Dataset.during`
     present: str | None = None  # rows without a value there leave before any is chosen: see `unknown_columns`
     is_auto: bool = False  # nobody knows how many rows of a unit to keep: `max_rows` is the most there can be
+    people: int | None = None  # how many units there are, where that is public
     left_out: LeftOut | None = None  # how many rows `max_rows` leaves out, where a study has found that
 
     @property
@@ -197,7 +198,9 @@ class Base:
     @property
     def links(self) -> tuple[Link, ...]:
         """How many rows of one unit there are, and why."""
-        if self.unit:
+        if self.unit and self.max_rows >= UNBOUNDED:
+            first = Link(self.source.name, "keep all", UNBOUNDED, "every statistic brings a bound of its own")
+        elif self.unit:
             rows = "1 row of a unit is" if self.max_rows == 1 else f"{self.max_rows} rows of a unit are"
             how, own = "chosen at random", f"keep {self.max_rows}"
             if self.earliest is not None:
@@ -234,8 +237,8 @@ class Base:
         """Another table of the same units, by its name among those that are linked."""
         raise InvalidValue("other", name, "must be a dataset or a public table")
 
-    def table(self, columns: Collection[str], probability: Fraction, key: str, limits: Mapping[str, int]) -> Any:
-        """Rows with a unit, sampled, bounded, and with the wanted cells read by their domains.
+    def table(self, run: Run, columns: Collection[str], limits: Mapping[str, int]) -> Any:
+        """Rows with a unit, sampled, bounded unless `run` wants all, and with the wanted cells read by their domains.
 
         Units become keys and cells are read first of all: what one row holds, however large it is, then weighs as
         much as any other in all that follows. Lists are cut to their `limits` and read after `explode`.
@@ -246,8 +249,10 @@ class Base:
             table = table.filter(table[column] >= literal(since))
         if self.present is not None:
             table = table.filter(table[self.present].notnull())
-        table = sampled(table, self.source.engine, len(names), probability, key)
-        return bounded(table, len(names), self.max_rows, *self._dated)
+        table = sampled(table, self.source.engine, len(names), run.probability, run.key)
+        if run.all_rows:
+            return table
+        return bounded(table, names, refuse_unbounded(self.max_rows), *self._dated)
 
     def rows_of_units(
         self, columns: Collection[str], limits: Mapping[str, int], more: Mapping[str, Any] | None = None
@@ -339,6 +344,7 @@ def opened_base(
     rows: int | None,
     name: str | None = None,
     keys: Sequence[str] = (),
+    people: int | None = None,
 ) -> Base:
     """Open and check everything that can be checked without reading a row; `keys` are columns that link tables."""
     declared = Schema.read(schema)
@@ -351,6 +357,7 @@ def opened_base(
     is_auto = max_rows == AUTO and bool(units)
     bound = MOST_ROWS_A_UNIT if is_auto else checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")
+    persons = _checked_people(people, units, size)
     opened_source = open_source(
         source, list(dict.fromkeys([*units, *keys, *declared, *declared.unknown])), _checked_name(name)
     )
@@ -364,7 +371,8 @@ def opened_base(
         opened_source, declared, {**dict.fromkeys(units, "unit"), **dict.fromkeys(keys, "keys")}
     )
     usable = Schema({name: declared[name] for name in declared if name not in lists}, declared.unknown)
-    return Base(opened_source, units, bound, declared, neighbours, size, padded, usable, lists, is_auto=is_auto)
+    more: Any = {"is_auto": is_auto, "people": persons}
+    return Base(opened_source, units, bound, declared, neighbours, size, padded, usable, lists, **more)
 
 
 def _checked_types(
@@ -412,19 +420,25 @@ def _checked_name(name: str | None) -> str | None:
     return name
 
 
+def _checked_people(people: int | None, units: tuple[str, ...], rows: int | None) -> int | None:
+    if people is None:
+        return None
+    number = checked_count(people, "people")
+    if not units:
+        raise InvalidValue("people", people, "must be left out when the unit is one row", "say rows= instead")
+    if rows is not None and not number <= rows:
+        raise InvalidValue("people", people, f"must be at most the number of rows, {rows:,}")
+    return number
+
+
 def checked_max_rows(max_rows: int | str | None, units: tuple[str, ...]) -> int:
-    """How many rows of a unit are kept, as it was declared."""
+    """How many rows of a unit are kept, as it was declared; UNBOUNDED where each statistic is to bound them."""
     if not units:
         if max_rows not in (None, 1):
             raise InvalidValue("max_rows", max_rows, "must be 1 when the unit is one row", "name the unit's column")
         return 1
     if max_rows is None:
-        raise InvalidValue(
-            "max_rows",
-            max_rows,
-            "must be given with a unit",
-            'say how many rows of one unit are kept, such as 3, or "auto" to have it found',
-        )
+        return UNBOUNDED
     bound = checked_count(max_rows, "max_rows")
     if not 1 <= bound <= MOST_ROWS_A_UNIT:
         raise InvalidValue("max_rows", max_rows, f"must be a whole number from 1 to {MOST_ROWS_A_UNIT:,}")

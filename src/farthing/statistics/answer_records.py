@@ -227,8 +227,11 @@ def restored(form: Mapping[str, Any]) -> Answer:
     )
 
 
-def records_of(answer: Answer, together: Answer | None = None) -> Iterator[dict[str, Any]]:
-    """One flat record for each cell; `together` is the same answer with intervals that hold for everything at once."""
+def records_of(answer: Answer, together: Answer | None = None, counts: str | None = None) -> Iterator[dict[str, Any]]:
+    """One flat record for each cell; `together` is the same answer with intervals that hold for everything at once.
+
+    `counts` says what its numbers count.
+    """
     wide = answer if together is None else together
     columns = [answer.values, answer.raw, answer.standard_errors, answer.lower, answer.upper, wide.lower, wide.upper]
     cells = zip(*(np.atleast_1d(column).tolist() for column in columns), strict=True)
@@ -237,6 +240,7 @@ def records_of(answer: Answer, together: Answer | None = None) -> Iterator[dict[
         yield {
             "statistic": answer.name,
             "cell": name,
+            **({} if counts is None else {"counts": counts}),
             "value": value,
             "raw": raw,
             "standard_error": error,

@@ -3,6 +3,10 @@
 All of them take `where=` (rows for which a predicate is true), `by=` (a column or several, whose public values cut the
 rows into groups), `name=` (what it is called in plans and releases), `for_population=` (the interval also accounts for
 the rows being a sample) and `rounded=` (whole numbers, where the statistic is one of whole numbers).
+
+Counts take `of="people"`, which counts each unit once where any of its rows is. Counts, sums and means may bound what
+one unit adds to them, `rows_per_cell=` in at most `max_cells=` cells or `max_rows=` in all: they then look at all rows
+of a unit, and the dataset's `max_rows` does not matter to them.
 """
 
 from __future__ import annotations
@@ -59,8 +63,12 @@ def count(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    of: str = "rows",
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
-    """The number of rows.
+    """The number of rows, or of people.
 
     Args:
         where: A condition on rows, as text or an Ibis expression; all rows by default.
@@ -68,6 +76,10 @@ def count(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        of: What is counted: "rows", or "people": then each unit counts once in a cell where any of its rows is.
+        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -77,8 +89,21 @@ def count(
 
     >>> count(where="bmi<25", by="sex").name
     'count where bmi < 25 by sex'
+    >>> count(by="ward", of="people", max_cells=2).name
+    'count of people by ward'
     """
-    return statistic("count", where=where, by=by, name=name, for_population=for_population, rounded=rounded)
+    return statistic(
+        "count",
+        where=where,
+        by=by,
+        name=name,
+        for_population=for_population,
+        rounded=rounded,
+        of=of,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
+    )
 
 
 def sum(
@@ -89,6 +114,9 @@ def sum(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The sum of a numeric column; missing values add nothing.
 
@@ -99,6 +127,9 @@ def sum(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -110,7 +141,16 @@ def sum(
     'sum of income'
     """
     return statistic(
-        "sum", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+        "sum",
+        _column(column),
+        where=where,
+        by=by,
+        name=name,
+        for_population=for_population,
+        rounded=rounded,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -122,6 +162,9 @@ def mean(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The mean of a numeric column over the rows that have it.
 
@@ -132,6 +175,9 @@ def mean(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -143,7 +189,16 @@ def mean(
     'mean of income by sex and smoker'
     """
     return statistic(
-        "mean", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+        "mean",
+        _column(column),
+        where=where,
+        by=by,
+        name=name,
+        for_population=for_population,
+        rounded=rounded,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -228,6 +283,10 @@ def histogram(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    of: str = "rows",
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The number of rows in every cell of a column.
 
@@ -243,6 +302,10 @@ def histogram(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        of: What is counted: "rows", or "people": then each unit counts once in a cell where any of its rows is.
+        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -262,6 +325,10 @@ def histogram(
         bins=bins,
         for_population=for_population,
         rounded=rounded,
+        of=of,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -275,6 +342,9 @@ def cdf(
     for_population: bool = False,
     rounded: bool = False,
     strategy: str = "auto",
+    of: str = "rows",
+    max_cells: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The share of rows below each edge of `bins`, among rows that have the column; the last is 1.
 
@@ -290,6 +360,9 @@ def cdf(
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
         strategy: What is measured: "auto" takes the best that needs no time, "optimised" may search for a while.
+        of: What is counted: "rows", or "people": then each unit counts once, by one of its rows, chosen at random.
+        max_cells: 1, or left out: a unit in two cells would count twice in their sum.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -310,6 +383,9 @@ def cdf(
         for_population=for_population,
         rounded=rounded,
         strategy=strategy,
+        of=of,
+        max_cells=max_cells,
+        max_rows=max_rows,
     )
 
 
@@ -322,6 +398,10 @@ def contingency(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    of: str = "rows",
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The number of rows in every cell of a table of two columns or more.
 
@@ -335,6 +415,10 @@ def contingency(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        of: What is counted: "rows", or "people": then each unit counts once in a cell where any of its rows is.
+        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -357,6 +441,10 @@ def contingency(
         bins=bins,
         for_population=for_population,
         rounded=rounded,
+        of=of,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -371,6 +459,9 @@ def ranges(
     for_population: bool = False,
     rounded: bool = False,
     strategy: str = "auto",
+    of: str = "rows",
+    max_cells: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The number of rows in every range of a column: cells from which any range can be added up with little noise.
 
@@ -389,6 +480,9 @@ def ranges(
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
         strategy: What is measured: "auto" takes the best that needs no time, "optimised" may search for a while.
+        of: What is counted: "rows", or "people": then each unit counts once, by one of its rows, chosen at random.
+        max_cells: 1, or left out: a unit in two cells would count twice in their sum.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -412,6 +506,9 @@ def ranges(
         rounded=rounded,
         ranges=ranges,
         strategy=strategy,
+        of=of,
+        max_cells=max_cells,
+        max_rows=max_rows,
     )
 
 
@@ -426,6 +523,9 @@ def marginals(
     for_population: bool = False,
     rounded: bool = False,
     nonnegative: bool = False,
+    of: str = "rows",
+    max_cells: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """All tables of `way` of the columns, consistent with each other, over the rows that have all of the columns.
 
@@ -444,6 +544,9 @@ def marginals(
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
         nonnegative: Whether tables are moved to the nearest ones without negative counts that still agree.
+        of: What is counted: "rows", or "people": then each unit counts once, by one of its rows, chosen at random.
+        max_cells: 1, or left out: a unit in two cells would count twice in their sum.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -465,6 +568,9 @@ def marginals(
         rounded=rounded,
         nonnegative=nonnegative,
         way=way,
+        of=of,
+        max_cells=max_cells,
+        max_rows=max_rows,
     )
 
 

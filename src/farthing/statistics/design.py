@@ -6,8 +6,8 @@ A statistic against a schema: every mistake is found before anything is planned,
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -151,10 +151,8 @@ def _refuse_unknown(name: str, schema: Schema, argument: str) -> None:
         raise InvalidValue(argument, name, "must be a column of the schema", nearest(name, schema))
 
 
-Family = Callable[
-    [Sequence[Statistic], Facts],
-    tuple[Sequence[Slot], Sequence[Output], Mapping[str, Any], Sequence[Assumption]],
-]
+Parts = tuple[Sequence[Slot], Sequence[Output], Mapping[str, Any], Sequence[Assumption]]
+Family = Callable[[Sequence[Statistic], Facts], Parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +168,7 @@ class Design:
             error depends on it.
         rows_public: Whether the number of rows is public.
         counted: A private count of the rows that is used.
+        expected: What the steward expects, by name.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -187,11 +186,12 @@ class Design:
     assumed_rows: int | None = None
     rows_public: bool = False
     counted: Counted | None = None
+    expected: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def sized(self) -> tuple[Output, ...]:
-        """The outputs whose errors depend on how many rows the table has."""
-        return tuple(output for output in self.outputs if output.sized)
+        """The outputs whose errors depend on how many rows the table has; those of people depend on theirs."""
+        return tuple(output for output in self.outputs if _sized_by_rows(output))
 
     def output(self, name: str) -> Output:
         """The output of a statistic by its name.
@@ -263,17 +263,23 @@ def design_of(
     outputs: dict[str, Output] = {}
     derived: dict[str, Any] = {}
     assumptions: list[Assumption] = []
-    has_cdf = any(statistic.kind == "cdf" for statistic in asked)
-    by_strategy = ranging.cdfs_by_strategy(asked, facts) if has_cdf else frozenset()
+    shared = [statistic for statistic in asked if statistic.bound is None]
+    has_cdf = any(statistic.kind == "cdf" for statistic in shared)
+    by_strategy = ranging.cdfs_by_strategy(shared, facts) if has_cdf else frozenset()
     for kinds, family in _families():
-        own = [statistic for statistic in asked if statistic.kind in kinds]
+        own = [statistic for statistic in shared if statistic.kind in kinds]
         if family is counting.outputs_of:
             own = [statistic for statistic in own if statistic.name not in by_strategy]
         elif family is ranging.outputs_of:
-            own += [statistic for statistic in asked if statistic.name in by_strategy]
+            own += [statistic for statistic in shared if statistic.name in by_strategy]
         if not own:
             continue
         parts = family(own, facts)
+        slots.extend(parts[0])
+        outputs.update((output.name, output) for output in parts[1])
+        derived.update(parts[2])
+        assumptions.extend(parts[3])
+    for parts in _bounded(asked, facts):
         slots.extend(parts[0])
         outputs.update((output.name, output) for output in parts[1])
         derived.update(parts[2])
@@ -285,10 +291,25 @@ def design_of(
         ordered,
         tuple(derived.items()),
         tuple(dict.fromkeys(assumptions)),
-        facts.assumed_rows if slots and any(output.sized for output in ordered) else None,
+        facts.assumed_rows if slots and any(_sized_by_rows(output) for output in ordered) else None,
         rows_public="rows" not in facts.expected and facts.rows_known,
         counted=None if facts.rows_known else counted,
+        expected=facts.expected,
     )
+
+
+def _bounded(asked: Sequence[Statistic], facts: Facts) -> Iterator[Parts]:
+    """Statistics with a bound of their own, each measured by itself: no two look at the same rows of a unit."""
+    for place, statistic in enumerate((each for each in asked if each.bound is not None), start=1):
+        if not facts.dataset.unit:
+            name, value = ("of", statistic.of) if statistic.counts_people else ("max_rows", str(statistic.bound))
+            rule = "needs a unit: where the unit is one row, rows are people, and each counts once"
+            raise InvalidValue(name, value, rule, f"leave {name} out, or declare the column that names a person")
+        own = replace(facts, asked=1, bound=statistic.bound, people=statistic.counts_people, place=place)
+        family: Family = next(family for kinds, family in _families() if statistic.kind in kinds)
+        if statistic.kind == "cdf" and ranging.cdfs_by_strategy([statistic], own):
+            family = ranging.outputs_of
+        yield family([statistic], own)
 
 
 def _of_the_same_rows(slots: Sequence[Slot], dataset: Dataset, derived: Mapping[str, Any]) -> list[Slot]:
@@ -299,6 +320,10 @@ def _of_the_same_rows(slots: Sequence[Slot], dataset: Dataset, derived: Mapping[
     prepared = dataset.derive(**derived) if derived else dataset
     sets = prepared.read_together({name: part for slot in slots for name, part in slot.aggregates.items()})
     return max(([slot for slot in counting_slots if own.issuperset(slot.aggregates)] for own in sets), key=len)
+
+
+def _sized_by_rows(output: Output) -> bool:
+    return output.sized and not output.statistic.counts_people
 
 
 def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:
@@ -319,14 +344,14 @@ def _checked_expected(
         return {}
     if not isinstance(expected, Mapping):
         raise InvalidValue("expected", expected, "must be a mapping", "for example {'rows': 100_000}")
-    known = ["rows", *(statistic.name for statistic in statistics), *dataset.schema]
+    known = ["rows", "people", *(statistic.name for statistic in statistics), *dataset.schema]
     for name in expected:
         # A count that is not asked for may still be known: "count by sex" tells how large the groups are.
         if name not in known and not str(name).startswith("count"):
             raise InvalidValue(
                 "expected",
                 name,
-                "must be rows, a column or a statistic of the plan",
+                "must be rows, people, a column or a statistic of the plan",
                 nearest(str(name), known),
             )
         if name in dataset.schema and isinstance(dataset.schema[name], Dates):

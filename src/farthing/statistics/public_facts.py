@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from farthing.data import Dataset, Integers, Reals, Schema, Sensitivity
 from farthing.data.aggregates.aggregate import Aggregate
+from farthing.data.aggregates.unit_bounds import Bounded, UnitBound
 from farthing.data.schema import folded
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_real
@@ -225,13 +226,13 @@ class Assumption(str):
         return f"{self.fact}; write {key} = {self.value} under [expected]"
 
 
-def assumed_size(rows: int) -> Assumption:
-    """What is assumed about the number of rows, with what to say instead.
+def assumed_size(rows: int, of: str = "rows") -> Assumption:
+    """What is assumed about the number of rows, or of people, with what to say instead.
 
     >>> print(assumed_size(10_000))
     the table is assumed to have 10,000 rows; pass expected={'rows': ...}
     """
-    return Assumption(f"the table is assumed to have {rows:,} rows", "rows")
+    return Assumption(f"the table is assumed to have {rows:,} {of}", of)
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,8 @@ def checked_expectation(name: str, given: Any, cells: int) -> NDArray[np.float64
 class Facts:
     """What may be known before anything is spent. `dataset` is asked for its public face only, never for rows.
 
-    `expected` maps "rows" to a number, the name of a statistic to its expected value (a number, or one for each cell),
+    `expected` maps "rows" and "people" to numbers, the name of a statistic to its expected value (a number, or one for
+    each cell),
     and the name of a column to (mean, standard deviation), to {"mean": ..., "sd": ..., "missing": share of the rows} or
     to a list of public values, None for a missing one. Categories have shares; that of None is of missing ones.
     """
@@ -280,6 +282,9 @@ class Facts:
     pure: bool = False  # delta = 0: only noise that is epsilon-DP by itself
     asked: int = 1  # how many statistics the plan has
     counted: Counted | None = None  # a private count, for where the number of rows is neither public nor expected
+    bound: UnitBound | None = None  # what statistics keep of each unit, in place of the dataset's `max_rows`
+    people: bool = False  # whether units are counted, and not rows
+    place: int = 0  # of a statistic with a bound of its own, from 1 on: it shares its measurements with no other
 
     @property
     def schema(self) -> Schema:
@@ -288,13 +293,32 @@ class Facts:
 
     @property
     def rows_known(self) -> bool:
-        """Whether the number of rows is public or expected, rather than counted or assumed."""
-        return "rows" in self.expected or self.dataset.rows is not None
+        """Whether the number of rows is public or expected, rather than counted or assumed; of people, theirs."""
+        public = self.dataset.people if self.people else self.dataset.rows
+        return self._size_name in self.expected or public is not None
+
+    @property
+    def _size_name(self) -> str:
+        return "people" if self.people else "rows"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """How many rows of one unit count in one cell at most."""
+        return self.dataset.rows_per_unit if self.bound is None else self.bound.most_in_cell
+
+    def bounded(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate with the bound of its statistic, where that has one."""
+        return aggregate if self.bound is None else Bounded(aggregate, self.bound)
+
+    def slot_name(self, name: str) -> str:
+        """A name for what is measured that no other statistic uses."""
+        return name if not self.place else f"{name}, {self.bound} of each unit [{self.place}]"
 
     @property
     def assumed_rows(self) -> int | None:
         """The number of rows that is assumed; None where it is public, expected or counted."""
-        return None if self.rows_known or self.counted is not None else ASSUMED_ROWS
+        counted = self.counted is not None and not self.people
+        return None if self.rows_known or counted else ASSUMED_ROWS
 
     @property
     def rows(self) -> float:
@@ -308,11 +332,14 @@ class Facts:
 
     @property
     def _table_rows(self) -> float:
-        if "rows" in self.expected:
-            number = checked_real(self.expected["rows"], "expected['rows']")
+        name = self._size_name
+        if name in self.expected:
+            number = checked_real(self.expected[name], f"expected[{name!r}]")
             if not 1 <= number < 1e15:
-                raise InvalidValue("expected['rows']", number, "must be a number of rows, at least 1")
+                raise InvalidValue(f"expected[{name!r}]", number, f"must be a number of {name}, at least 1")
             return number
+        if self.people:
+            return float(self.dataset.people or ASSUMED_ROWS)
         if self.counted is not None and self.dataset.rows is None:
             return float(self.counted.lower)
         return float(self.dataset.rows if self.dataset.rows else ASSUMED_ROWS)
@@ -320,22 +347,22 @@ class Facts:
     @property
     def whole_table(self) -> float:
         """The expected value of `count()`: what was said for that statistic, else the rows to predict with."""
-        given = self.expected.get("count")
+        given = None if self.people else self.expected.get("count")
         return self.rows if given is None else float(checked_expectation("count", given, 1)[0])
 
     @property
     def row_assumptions(self) -> tuple[Assumption, ...]:
         """What is assumed about the number of rows, in words; nothing where it is public or expected."""
         if self.assumed_rows is not None:
-            return (assumed_size(self.assumed_rows),)
-        if self.counted is not None and not self.rows_known:
+            return (assumed_size(self.assumed_rows, self._size_name),)
+        if self.counted is not None and not self.rows_known and not self.people:
             return (Assumption(f"the table is assumed to have {self.counted}", "rows"),)
         return ()
 
     @property
     def most_rows(self) -> float:
         """The same for what grows with the rows, such as the error of a count as one of a population."""
-        uncertain = self.counted is not None and not self.rows_known
+        uncertain = self.counted is not None and not self.rows_known and not self.people
         return float(self.counted.upper) if uncertain and self.counted is not None else self.rows
 
     def column(self, name: str) -> ColumnModel:

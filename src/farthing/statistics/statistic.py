@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from farthing.data.aggregates.aggregate import names_of
+from farthing.data.aggregates.unit_bounds import UnitBound
 from farthing.data.expressions.parser import parse
 from farthing.data.expressions.syntax_tree import written
 from farthing.errors import InvalidValue
@@ -38,6 +39,13 @@ MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
 QUANTILES: tuple[Kind, ...] = ("quantile", "quantiles")
 RANGES: tuple[Kind, ...] = ("ranges",)
 MARGINALS: tuple[Kind, ...] = ("marginals",)
+ADDED_CELLS: tuple[Kind, ...] = ("cdf", *RANGES, *MARGINALS)
+"""Statistics that are made of sums of cells: a unit must not be in two of them."""
+
+ROWS, PEOPLE = "rows", "people"
+BOUNDS = ("max_cells", "rows_per_cell", "max_rows")
+"""What one unit adds to one statistic, by the names of its arguments."""
+
 LONGEST_NAME = 200
 _COLUMNS_NAMED = 4  # of marginals, which may be of very many
 
@@ -60,6 +68,10 @@ class Statistic:
         way: How many columns a marginal has.
         strategy: How many queries are measured together.
         nonnegative: Whether estimates below 0 are put right.
+        of: What is counted: "rows" or "people".
+        max_cells: How many cells one unit counts in.
+        rows_per_cell: How many rows of one unit count in a cell.
+        max_rows: How many rows of one unit count in all.
 
     Raises:
         InvalidValue: If the name cannot be printed.
@@ -87,6 +99,10 @@ class Statistic:
     way: int = 0
     strategy: str = "auto"
     nonnegative: bool = False
+    of: str = ROWS
+    max_cells: int | None = None
+    rows_per_cell: int | None = None
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -135,9 +151,38 @@ class Statistic:
         return dict(self.bins).get(column)
 
     @property
+    def counts_people(self) -> bool:
+        """Whether a unit counts once, however many rows it has."""
+        return self.of == PEOPLE
+
+    @property
+    def bound(self) -> UnitBound | None:
+        """What it keeps of each unit, in place of the dataset's `max_rows`; None where that holds.
+
+        Of people, cells of which sums are made (a cdf, ranges, marginals) hold each unit once: by one of its rows.
+
+        >>> from farthing.statistics import cdf, count
+        >>> print(count(by="ward", of="people", max_cells=2).bound)
+        1 row in each of at most 2 cells
+        >>> print(cdf("age", of="people").bound)
+        at most 1 row
+        """
+        if self.max_rows is not None:
+            return UnitBound(max_rows=self.max_rows)
+        if self.counts_people and self.kind in ADDED_CELLS:
+            return UnitBound(max_rows=1)
+        if not self.counts_people and self.rows_per_cell is None:
+            return None
+        return UnitBound(
+            1 if self.counts_people else self.rows_per_cell, 1 if self.max_cells is None else self.max_cells
+        )
+
+    @property
     def default_name(self) -> str:
         """The name in plain words, without the one that was given."""
         text = self._subject()
+        if self.counts_people:
+            text = "count of people" if self.kind == "count" else f"{text} (people)"
         if self.where is not None:
             text += f" where {text_of(self.where)}"
         if self.by:
@@ -192,7 +237,10 @@ class Statistic:
             arguments["ranges"] = list(self.ranges)
         if self.strategy != "auto":
             arguments["strategy"] = self.strategy
-        return arguments
+        if self.counts_people:
+            arguments["of"] = self.of
+        bounds = {name: getattr(self, name) for name in BOUNDS}
+        return {**arguments, **{name: value for name, value in bounds.items() if value is not None}}
 
     def __repr__(self) -> str:
         by_place = ("column", "columns", "target", "features", "probability", "probabilities")
@@ -215,6 +263,10 @@ def statistic(
     way: Any = None,
     strategy: Any = "auto",
     nonnegative: bool = False,
+    of: Any = ROWS,
+    max_cells: Any = None,
+    rows_per_cell: Any = None,
+    max_rows: Any = None,
 ) -> Statistic:
     """A statistic with its arguments checked, as far as that can be done without a schema."""
     flags = {"for_population": for_population, "rounded": rounded, "nonnegative": nonnegative}
@@ -225,12 +277,14 @@ def statistic(
         raise InvalidValue(
             "bins", bins, "must be left out where ranges are listed", "cells begin and end where ranges do"
         )
-    named = names_of(columns, "columns")
+    named, groups = names_of(columns, "columns"), _read_by(by)
+    limits = {"max_cells": max_cells, "rows_per_cell": rows_per_cell, "max_rows": max_rows}
+    _refuse_bounds(kind, bool(groups) or (bool(named) and kind in COUNT_FAMILY), of, limits)
     return Statistic(
         kind=kind,
         columns=named,
         where=_read_where(where),
-        by=_read_by(by),
+        by=groups,
         name=_read_name(name),
         bins=_read_bins(kind, named, bins),
         probabilities=tuple(_read_probability(value) for value in probabilities),
@@ -240,7 +294,44 @@ def statistic(
         way=0 if way is None else _read_way(way, len(named)),
         strategy=_read_strategy(strategy),
         nonnegative=nonnegative,
+        of=of,
+        **limits,
     )
+
+
+def _refuse_bounds(kind: Kind, several: bool, of: Any, limits: Mapping[str, Any]) -> None:
+    """Refuse bounds that do not say what one unit adds; `several` cells must be bounded in their number."""
+    if of not in (ROWS, PEOPLE):
+        raise InvalidValue("of", of, "must be rows or people", "people counts each unit once")
+    cells, rows, total = (limits[name] for name in BOUNDS)
+    if of == PEOPLE:
+        for name, value in (("rows_per_cell", rows), ("max_rows", total)):
+            if value is not None:
+                raise InvalidValue(name, value, "must be left out for people, who count once", "say max_cells=")
+    elif total is not None and (cells is not None or rows is not None):
+        way_out = "leave rows_per_cell and max_cells out, or say both in its place"
+        raise InvalidValue("max_rows", total, "must be the only bound", way_out)
+    elif cells is not None and rows is None:
+        way_out = 'say rows_per_cell=, or of="people"' if kind in COUNT_FAMILY else "say rows_per_cell="
+        raise InvalidValue("max_cells", cells, "must come with the number of rows in each cell", way_out)
+    if kind in ADDED_CELLS and (rows is not None or cells not in (None, 1)):
+        raise InvalidValue(
+            "max_cells" if rows is None else "rows_per_cell",
+            cells if rows is None else rows,
+            f"must be left out for {kind}, which adds up cells: a unit in several would count several times",
+            'of="people" counts each unit in one cell, max_rows= bounds its rows, and a histogram has max_cells=',
+        )
+    wanted = of == PEOPLE and kind not in ADDED_CELLS
+    if several and cells is None and (wanted or rows is not None):
+        raise InvalidValue(
+            "max_cells",
+            None,
+            "must be given where one unit may be in several cells",
+            "say in how many of them one unit may count; further ones are left out at random",
+        )
+    UnitBound(1 if rows is None else rows, 1 if cells is None else cells)  # refuses numbers that are none
+    if total is not None:
+        UnitBound(max_rows=total)
 
 
 def text_of(where: Any) -> str:

@@ -264,8 +264,8 @@ class Plan:
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
         """Each statistic with its mechanism, its epsilon and its error, in the order they were asked for."""
-        rate = self.study.dataset.probability
-        return tuple(planned_statistic(output, self.allocation, rate) for output in self.design.outputs)
+        dataset = self.study.dataset
+        return tuple(planned_statistic(output, self.allocation, dataset) for output in self.design.outputs)
 
     def named(self, name: str) -> PlannedStatistic:
         """The statistic of this name; `plan[name]` is the same.
@@ -363,7 +363,7 @@ class Plan:
     @property
     def about(self) -> str | None:
         """Which rows the numbers are about, where that is not every row of the table."""
-        return about_rows(self.study.dataset)
+        return about_rows(self.study.dataset, [output.statistic for output in self.design.outputs])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -30,9 +30,10 @@ def contents_of(plan: PlanFacts, asked: Iterable[Statistic]) -> Contents:
     rows = dataset.rows
     if rows is None and plan.design.counted is not None:
         rows = plan.design.counted.lower
-    cell = None
-    if rows is not None and all(statistic.where is None for statistic in statistics):
+    cell, people = None, dataset.people
+    if people is None and rows is not None and (dataset.bounds_rows or not dataset.unit):
         people = rows // max(1, dataset.rows_per_unit if dataset.unit else 1)
+    if people is not None and all(statistic.where is None for statistic in statistics):
         cell = people // max(planned.cells for planned in plan.statistics)
     return Contents(kinds, columns, cell)
 

@@ -15,17 +15,20 @@ from farthing.inference import ErrorDistribution
 from farthing.inference.answers import level_at_once
 from farthing.numerics.bounds import ceiling, error_text, number_text
 from farthing.planner import Allocation, Problem, Requirement, own_epsilon
+from farthing.statistics.coverage import ALL_ROWS, Coverage
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import Noise, Output
-from farthing.statistics.public_facts import Assumption, Counted
+from farthing.statistics.public_facts import ASSUMED_ROWS, Assumption, Counted
 from farthing.statistics.statistic import Statistic, text_of
 from farthing.study.table_error import TableError, table_error
 
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "contingency", "sum")
 
 
-def about_rows(dataset: Dataset) -> str | None:
+def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | None:
     """Which rows are counted at all; None where it is every row. No margin of error speaks of the others.
+
+    Statistics with a bound of their own look at all rows of a unit.
 
     >>> import pyarrow, farthing as ft
     >>> visits = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45]})
@@ -47,7 +50,9 @@ def about_rows(dataset: Dataset) -> str | None:
     probability 0.25 (the rows that you expect are those of the table). For the table, divide counts, sums and their
     margins by 0.25; a count of n in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
-    parts = [part for part in (_about_period(dataset), _about_sample(dataset), _about_units(dataset)) if part]
+    own = [statistic for statistic in statistics if statistic.bound is not None and dataset.shows_all_rows]
+    said = (_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, len(statistics)))
+    parts = [part for part in said if part]
     return "; ".join(parts) or None
 
 
@@ -58,13 +63,15 @@ def _about_period(dataset: Dataset) -> str | None:
     return f"numbers are about {periods.names[0]}, by {column}"
 
 
-def _about_sample(dataset: Dataset) -> str | None:
+def _about_sample(dataset: Dataset, own: Sequence[Statistic]) -> str | None:
     """What a sample stands for. A unit of at most m rows is kept or not: n has a variance of at most m n (1 - p)."""
     rate = dataset.probability
     if rate == 1:
         return None
     whose = " and ".join(dataset.unit) if dataset.unit else "row"
-    spread = 1.96 * math.sqrt(dataset.rows_per_unit * (1 - rate)) / rate
+    most = max((each.bound.most_in_cell for each in own if each.bound is not None), default=1)
+    most = max(most, dataset.rows_per_unit) if dataset.bounds_rows or not dataset.unit else most
+    spread = 1.96 * math.sqrt(most * (1 - rate)) / rate
     return (
         f"numbers and their margins of error are about a secret sample, drawn for this release: each {whose} is in it "
         f"with probability {rate:.6g} (the rows that you expect are those of the table). For the table, divide counts, "
@@ -74,10 +81,16 @@ def _about_sample(dataset: Dataset) -> str | None:
     )
 
 
-def _about_units(dataset: Dataset) -> str | None:
+def _about_units(dataset: Dataset, own: Sequence[Statistic], asked: int) -> str | None:
     if not dataset.unit:
         return None
     unit, made_of = " and ".join(dataset.unit), dataset.rows_made_into_one
+    if own and len(own) == asked:
+        return f"numbers look at all rows of each {unit} and at none without {unit}, and count of them what they say"
+    if own:
+        names = " and ".join(each.name for each in own) if len(own) < 4 else f"{len(own)} of the statistics"
+        others = _about_units(dataset, (), 0)
+        return f"{others}; {names} look at all rows of each {unit} instead, and count of them what they say"
     most = dataset.rows_per_unit if made_of is None else made_of
     rows = "1 row" if most == 1 else f"{most:,} rows"
     if made_of is not None and dataset.rows_per_unit == 1:
@@ -164,6 +177,7 @@ class PlannedStatistic:
         others: The noises of the whole plan.
         even: How many times larger its error would be with an even share of the budget to itself.
         probability: With which every unit is in the sample that it is computed from; 1 for the whole table.
+        coverage: What its numbers count: rows or people, and how much of each unit.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -187,6 +201,12 @@ class PlannedStatistic:
     others: Mapping[str, Noise] = field(default_factory=dict, compare=False, repr=False)  # of the whole plan
     even: float = 1.0  # how many times larger its error would be with an even share of the budget to itself
     probability: float = 1.0  # with which every unit is in the sample that it is computed from
+    coverage: Coverage = ALL_ROWS  # what is counted
+
+    @property
+    def counts(self) -> str:
+        """What its numbers count, in words: rows or people, and how much of each unit."""
+        return self.coverage.text
 
     @property
     def name(self) -> str:
@@ -483,6 +503,7 @@ class PlannedStatistic:
         """
         return {
             "name": self.name,
+            "counts": self.counts,
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
             "noise": self.noise,
@@ -511,11 +532,11 @@ class PlannedStatistic:
 def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     """The predicted error as a sentence; it is never rounded down."""
     times = f"{100 * confidence:g} times in 100"
-    error = error_text(statistic.error(confidence))
+    error, value = error_text(statistic.error(confidence)), statistic.coverage.value
     if not statistic.noises:
         return "exact: its value is public"
     if statistic.error(confidence) == 0:
-        return f"{times} {'exactly the true value' if statistic.cells == 1 else 'a cell has exactly its true value'}"
+        return f"{times} exactly the {value}" if statistic.cells == 1 else f"{times} a cell has exactly its {value}"
     if statistic.depends_on and math.isinf(statistic.error(confidence)):
         best = error_text(statistic.at_best.error(confidence))
         return (
@@ -525,9 +546,9 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     condition = f", {statistic.output.condition}" if statistic.output.condition else ""
     if math.isinf(statistic.error(confidence)):
         return f"its interval is likely to be unbounded{condition}"
-    sentence = f"{times} within ±{error} of the true value{condition}"
+    sentence = f"{times} within ±{error} of the {value}{condition}"
     if statistic.cells > 1:
-        sentence = f"{times} a cell is within ±{error} of its true value{condition}"
+        sentence = f"{times} a cell is within ±{error} of its {value}{condition}"
     if statistic.depends_on:
         best = error_text(statistic.at_best.error(confidence))
         sentence += f"; at best within ±{best}, depending on {statistic.depends_on}"
@@ -556,10 +577,12 @@ def _asked(statistic: Statistic) -> dict[str, Any]:
         "by": list(statistic.by),
         "where": None if statistic.where is None else text_of(statistic.where),
         "cut": bool(statistic.bins),
+        **({"of": statistic.of} if statistic.counts_people else {}),
+        **({"bound": str(statistic.bound)} if statistic.bound is not None else {}),
     }
 
 
-def planned_statistic(output: Output, allocation: Allocation, probability: float = 1.0) -> PlannedStatistic:
+def planned_statistic(output: Output, allocation: Allocation, dataset: Dataset) -> PlannedStatistic:
     """The statistic of one output under an allocation."""
     noises = tuple((slot.name, allocation.noises[slot.name]) for slot in output.slots)
     distribution = allocation.distributions[output.name]
@@ -572,17 +595,22 @@ def planned_statistic(output: Output, allocation: Allocation, probability: float
         distribution,
         allocation.quick,
         requirement,
-        _size(problem),
+        _size(problem, output.statistic, dataset),
         allocation.noises,
         allocation.even_share[output.name],
-        probability,
+        dataset.probability,
+        Coverage.of(output.statistic, dataset, max(1, len(output.labels))),
     )
 
 
-def _size(problem: Problem) -> str:
-    """What the number of rows is assumed to be, as a clause after "if"; empty where it is public."""
+def _size(problem: Problem, statistic: Statistic, dataset: Dataset) -> str:
+    """What the number of rows, or of people, is assumed to be, as a clause after "if"; empty where it is public."""
     design = problem.design
     assert isinstance(design, Design)
+    if statistic.counts_people:
+        if "people" in design.expected:
+            return "the table has as many people as expected"
+        return "" if dataset.people is not None else f"the table has {ASSUMED_ROWS:,} people (assumed)"
     if design.assumed_rows is not None:
         return f"the table has {design.assumed_rows:,} rows (assumed)"
     if design.counted is not None:

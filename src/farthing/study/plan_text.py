@@ -20,7 +20,7 @@ from farthing.statistics.answer_records import label_texts
 from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements
 from farthing.statistics.public_facts import assumed_size
-from farthing.statistics.statistic import COUNT_FAMILY, MARGINALS, RANGES
+from farthing.statistics.statistic import COUNT_FAMILY, MARGINALS, RANGES, ROWS
 from farthing.study.plan_statistic import AtOnce, PlannedStatistic
 from farthing.study.release_request import Earlier, Request
 from farthing.study.study_account import Allowance, StudyAccount
@@ -143,7 +143,8 @@ class PlanFacts(Protocol):
 def study_lines(study: StudyAccount) -> tuple[str, ...]:
     """The dataset and the study, by what is public about them."""
     data = study.dataset
-    unit = f", unit={_unit_argument(data.unit)!r}, max_rows={data.rows_per_unit}" if data.unit else ""
+    unit = f", unit={_unit_argument(data.unit)!r}" if data.unit else ""
+    unit += f", max_rows={data.rows_per_unit}" if data.bounds_rows else ""
     named: dict[str, Any] = {"analyst": study.analyst, "sampling_rate": study.sampling_rate}
     account = study.name
     if data.period is not None and account.endswith(end := period_account("", data.period[1].names[0])):
@@ -288,7 +289,7 @@ def plan_table(plan: PlanFacts) -> str:
     """statistic | mechanism | 95% error | even share | epsilon; then the cost, notes and what was assumed."""
     rows = error_rows(plan.statistics)
     lines = [] if plan.opening is None else [*textwrap.wrap(plan.opening, 100, subsequent_indent="  "), ""]
-    lines += [*aligned(rows, right=range(2, len(rows[0]))), ""]
+    lines += [*aligned(rows, right=range(rows[0].index("95% error"), len(rows[0]))), ""]
     lines += textwrap.wrap(_cost(plan), 100, subsequent_indent="  ")
     lines.append(f"price: {plan.price.sentence}")
     if plan.at_once().sentence:
@@ -329,6 +330,12 @@ def table_notes(statistics: Sequence[PlannedStatistic]) -> list[str]:
         if each.output.statistic.kind in (*COUNT_FAMILY, *RANGES, *MARGINALS)
     ]
     cells = {(each.by, each.columns) for each in asked}
+    several = [each.name for each in asked if each.bound is not None and (each.bound.max_cells or 1) > 1]
+    if several:
+        notes.append(
+            f"one unit may count in several cells of {several[0] if not several[1:] else 'a statistic with max_cells'}:"
+            " the sum of its cells is no total"
+        )
     if len(cells) > 1:
         notes.append(
             "a row without a value in a column is in none of its cells: counts by different columns may have different "
@@ -343,6 +350,10 @@ class ErrorRow(Protocol):
     @property
     def name(self) -> str:
         """The name of the statistic."""
+
+    @property
+    def counts(self) -> str:
+        """What it counts: rows or people, and how much of each unit."""
 
     @property
     def mechanism(self) -> str:
@@ -362,12 +373,17 @@ class ErrorRow(Protocol):
 
 
 def error_rows(statistics: Sequence[ErrorRow]) -> list[tuple[str, ...]]:
-    """The rows of a plan's table; the even share is left out where there is one statistic, which has the whole."""
-    rows: list[tuple[str, ...]] = [("statistic", "mechanism", "95% error", "even share", "epsilon")]
+    """The rows of a plan's table; the even share is left out where there is one statistic, which has the whole.
+
+    What is counted stands there where it is not all rows.
+    """
+    rows: list[tuple[str, ...]] = [("statistic", "counts", "mechanism", "95% error", "even share", "epsilon")]
     rows += [
-        (one.name, one.mechanism, one.shown_error, one.shown_even_share, number_text(one.epsilon)) for one in statistics
+        (one.name, one.counts, one.mechanism, one.shown_error, one.shown_even_share, number_text(one.epsilon))
+        for one in statistics
     ]
-    return rows if len(statistics) > 1 else [(*row[:3], row[4]) for row in rows]
+    rows = rows if len(statistics) > 1 else [(*row[:4], row[5]) for row in rows]
+    return rows if any(one.counts != ROWS for one in statistics) else [(row[0], *row[2:]) for row in rows]
 
 
 def plan_data(plan: PlanFacts, confidence: float, *, promises: bool = True) -> dict[str, Any]:
@@ -439,13 +455,24 @@ def _limit(plan: PlanFacts) -> str:
     return f"the {number_text(limit, 6)} this plan may use (budget {number_text(budget, 6)})"
 
 
-def release_table(answers: Collection[Answer], warnings: Sequence[str] = (), about: str | None = None) -> str:
-    """statistic | cell | answer; of a statistic with very many cells the first few."""
+def release_table(
+    answers: Collection[Answer],
+    warnings: Sequence[str] = (),
+    about: str | None = None,
+    counts: Mapping[str, str] | None = None,
+) -> str:
+    """statistic | cell | answer; of a statistic with very many cells the first few.
+
+    `counts` says what the numbers of each statistic count; it is left out where all of them count rows.
+    """
     levels = {answer.confidence for answer in answers}
     level = f" ({100 * levels.pop():g}%)" if len(levels) == 1 else ""
-    rows = [("statistic", "cell", f"answer{level}")]
+    rows: list[tuple[str, ...]] = [("statistic", "counts", "cell", f"answer{level}")]
     for answer in answers:
-        rows += _answer_rows(answer)
+        first = (counts or {}).get(answer.name, ROWS)
+        rows += [(name, first if name else "", *rest) for name, *rest in _answer_rows(answer)]
+    if all(row[1] in ("", ROWS) for row in rows[1:]):
+        rows = [(row[0], *row[2:]) for row in rows]
     lines = aligned(rows)
     notes: dict[str, list[str]] = {}
     for answer in answers:

@@ -18,6 +18,7 @@ from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import partition_answer
 from farthing.ledger.table_versions import Version
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
+from farthing.statistics.statistic import ROWS
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_contents import contents_of
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
@@ -93,6 +94,11 @@ class Release(Mapping[str, Answer]):
         """Which rows the numbers are about, where that is not every row of the table."""
         return self.plan.get("about")
 
+    @property
+    def counts(self) -> dict[str, str]:
+        """What the numbers of each statistic count: rows or people, and how much of each unit."""
+        return {one["name"]: one.get("counts", ROWS) for one in self.plan["statistics"]}
+
     def at_once(self, name: str | None = None) -> Mapping[str, Answer]:
         """The same answers with intervals that hold all at once, at least 95 times in 100, instead of one by one.
 
@@ -148,10 +154,15 @@ class Release(Mapping[str, Answer]):
         count
         """
         together = self.at_once() if self.plan.get("at_once") is not None else {}
-        return [record for name, answer in self.answers.items() for record in records_of(answer, together.get(name))]
+        counts = self.counts
+        return [
+            record
+            for name, answer in self.answers.items()
+            for record in records_of(answer, together.get(name), counts.get(answer.name, ROWS))
+        ]
 
     def to_frame(self) -> Any:
-        """A tidy pandas table: statistic, cell, value, raw, standard_error, lower, upper, and both ends at once.
+        """A tidy pandas table: statistic, cell, counts, value, raw, standard_error, both ends, and those at once.
 
         Returns:
             One row for each cell of each statistic.
@@ -238,7 +249,7 @@ class Release(Mapping[str, Answer]):
         return saved_page(report_page(self, version), path)
 
     def __str__(self) -> str:
-        return release_table(self.answers.values(), self.warnings, self.about)
+        return release_table(self.answers.values(), self.warnings, self.about, self.counts)
 
     def __repr__(self) -> str:
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"

@@ -4,6 +4,7 @@ Count, CellCounts             rows, in all or in every cell of a cross product
 Sum, Moments, CrossProducts   sums on an integer grid
 Histogram, OrderCounts        counts over a public grid of a column
 SoftPartition                 sums of functions of a column that add up to one, for the price of one count
+Bounded, UnitBound            any of these with a bound of its own on what one unit adds; counts of people are such
 """
 
 from farthing.data.aggregates.aggregate import Aggregate
@@ -17,9 +18,11 @@ from farthing.data.aggregates.counts_and_sums import (
     Sum,
 )
 from farthing.data.aggregates.soft_partitions import SoftPartition
+from farthing.data.aggregates.unit_bounds import Bounded, UnitBound
 
 __all__ = [
     "Aggregate",
+    "Bounded",
     "CellCounts",
     "Count",
     "CrossProducts",
@@ -28,4 +31,5 @@ __all__ = [
     "OrderCounts",
     "SoftPartition",
     "Sum",
+    "UnitBound",
 ]

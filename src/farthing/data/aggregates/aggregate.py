@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -96,7 +96,11 @@ class Aggregate:
 
     def sensitivity(self, schema: Schema, rows: int, neighbours: str) -> Sensitivity:
         """How far neighbours differ when `rows` rows belong to what changes."""
-        return sensitivity_of_rows(self.cell_count(schema), self.ranges(schema), rows, neighbours)
+        return self.sensitivity_in(self.cell_count(schema), schema, rows, neighbours)
+
+    def sensitivity_in(self, cells: int, schema: Schema, rows: int, neighbours: str) -> Sensitivity:
+        """The same if there were so many cells."""
+        return sensitivity_of_rows(cells, self.ranges(schema), rows, neighbours)
 
 
 def names_of(names: Names, argument: str = "by") -> tuple[str, ...]:
@@ -161,6 +165,9 @@ class AggregateQuery:
     axes: tuple[Axis, ...]
     features: tuple[Feature, ...]
     schema: Schema
+
+    looks_at_all_rows: ClassVar[bool] = False
+    """Whether it bounds the rows of a unit itself, and must see all of them."""
 
     @property
     def columns(self) -> set[str]:

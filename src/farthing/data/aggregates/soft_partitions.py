@@ -142,9 +142,9 @@ class SoftPartition(Aggregate):
         finished[..., -1] = self.total * (rows - present)
         return finished
 
-    def sensitivity(self, schema: Schema, rows: int, neighbours: str) -> Sensitivity:
+    def sensitivity_in(self, cells: int, schema: Schema, rows: int, neighbours: str) -> Sensitivity:
         """That of `sensitivity_of_shares`: the numbers of a row are never below 0 and add up to `total`."""
-        return sensitivity_of_shares(self.cell_count(schema), self.parts, self.total, rows, neighbours)
+        return sensitivity_of_shares(cells, self.parts, self.total, rows, neighbours)
 
 
 def completed_shape(sizes: Sequence[int]) -> tuple[int, ...]:

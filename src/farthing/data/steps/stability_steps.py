@@ -29,7 +29,12 @@ class SecondTable(Protocol):
 
     @property
     def rows_per_unit(self) -> int:
-        """The most rows of one unit."""
+        """The most rows of one unit; refused where nothing bounds them."""
+        ...
+
+    @property
+    def reach(self) -> int:
+        """The same, and UNBOUNDED where nothing bounds them."""
         ...
 
     @property
@@ -116,7 +121,7 @@ class Union:
 
     def link(self, rows: int) -> Link:
         """Rows of one unit in both tables add up."""
-        more = self.other.rows_per_unit
+        more = self.other.reach
         return Link(
             f"union with {self.other.name}",
             f"+ {more}",

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from farthing.data import Count
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.cell_partitions import Group, RefinedQuestion, groups_of
-from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
+from farthing.statistics.counts.count_outputs import BoundedCountOutput, CountOutput, ExactOutput
 from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
 from farthing.statistics.counts.expected_shares import assumptions_of, completed_at_no_cost, shares_expected
+from farthing.statistics.counts.piece_counts import counts_of_axes
 from farthing.statistics.measurements import Output, RowCounts, Slot
 from farthing.statistics.public_facts import Assumption, Facts
-from farthing.statistics.statistic import Statistic
+from farthing.statistics.statistic import Statistic, text_of
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +28,8 @@ def outputs_of(
     statistics: Sequence[Statistic], facts: Facts
 ) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
     """Slots and outputs of counts, histograms, cdfs and contingency tables; nothing is derived for them."""
+    if facts.bound is not None:
+        return _bounded(statistics, facts)
     asked = [RefinedQuestion.of(facts, question_of(statistic, facts.schema)) for statistic in statistics]
     exact = [public for each in asked if (public := _public(facts, each)) is not None]
     known = {output.name for output in exact}
@@ -45,6 +48,34 @@ def outputs_of(
     )
     assumed = assumptions_of(facts, tuple(columns)) if groups else ()
     return tuple(slots), tuple(outputs[statistic.name] for statistic in statistics), {}, assumed
+
+
+def _bounded(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
+    """A slot for one statistic with a bound of its own: its cells as they are, next to no other's.
+
+    A unit may be in several cells, so that their sum is no total, and no count is moved for the sake of another.
+    """
+    (statistic,) = statistics
+    asked = RefinedQuestion.of(facts, question_of(statistic, facts.schema))
+    public = _public(facts, asked)
+    question = asked.question
+    columns = dict.fromkeys((*(axis.column for axis in question.axes), *question.plain_atoms))
+    if public is not None:
+        return (), (public,), {}, ()
+    where = None if statistic.where is None else text_of(statistic.where)
+    aggregate = facts.bounded(counts_of_axes(question.axes, facts.schema, where))
+    what = ", ".join(sorted(question.sources)) or "all rows"
+    slot = Slot(facts.slot_name(f"counts ({what})"), aggregate, facts.sensitivity(aggregate), question.cells)
+    members, units = np.arange(question.cells), facts.rows_per_unit
+    if statistic.kind == "cdf":
+        expected = shares_expected(facts, question)
+        output: Output = CdfOutput.of(question, asked.reference, slot, members, asked.expected, units, expected)
+    else:
+        known: Any = {"members": members, "expected": asked.expected, "rows_per_unit": units}
+        output = BoundedCountOutput(statistic, question.labels, (slot,), asked.reference, together=(), **known)
+    return (slot,), (output,), {}, assumptions_of(facts, tuple(columns))
 
 
 def _completed(facts: Facts, group: Group) -> Group:
@@ -71,7 +102,7 @@ def _outputs(facts: Facts, group: Group, slot: Slot) -> Iterator[Output]:
         for asked, places in zip(group.asked, group.refinement.members, strict=True)
         if asked.question.statistic.kind != "cdf"
     )
-    units = facts.dataset.rows_per_unit
+    units = facts.rows_per_unit
     for asked, members in zip(group.asked, group.refinement.members, strict=True):
         statistic = asked.question.statistic
         if statistic.kind == "cdf":
@@ -91,7 +122,7 @@ def _public(facts: Facts, asked: RefinedQuestion) -> Output | None:
     """The output of a question whose answer is public, or None."""
     question = asked.question
     values: Floats | None = None
-    everybody = not question.axes and question.formula is None
+    everybody = not question.axes and question.formula is None and facts.bound is None
     if everybody and facts.sensitivity(Count()).l1 == 0:
         assert facts.dataset.rows is not None
         values = np.array([float(facts.dataset.rows)])

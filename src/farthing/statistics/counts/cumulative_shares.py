@@ -39,7 +39,7 @@ class CdfAssumptions(Output):
 
     @property
     def _least_rows(self) -> str:
-        fewest = f"at least {math.floor(self.fewer * float(self.expected.sum(axis=1).min())):,} rows"
+        fewest = f"at least {math.floor(self.fewer * float(self.expected.sum(axis=1).min())):,} {self.statistic.of}"
         if self.statistic.by:
             return f"every group has {fewest} with {self.statistic.column}"
         meet = "meet the condition and " * (self.statistic.where is not None)
@@ -54,12 +54,16 @@ class CdfAssumptions(Output):
     def short_condition(self) -> str:
         """The same in few words."""
         fewest = math.floor(self.fewer * float(self.expected.sum(axis=1).min()))
-        return "" if self.is_expected else f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} rows or more"
+        return (
+            ""
+            if self.is_expected
+            else f"for {'groups of ' * bool(self.statistic.by)}{fewest:,} {self.statistic.of} or more"
+        )
 
     @property
     def depends_on(self) -> str:
         """How the rows lie, where nothing is expected."""
-        return "" if self.is_expected else "how the rows are distributed and on how many have a value"
+        return "" if self.is_expected else f"how the {self.statistic.of} are distributed and on how many have a value"
 
     @property
     def sized(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,8 @@ from farthing.data.aggregates.bin_edges import are_equal_reals, equal_width, int
 from farthing.data.aggregates.counts_and_sums import one
 from farthing.data.expressions import read
 from farthing.data.schema import Dates, Domain, Integers, Reals, Schema
-from farthing.statistics.cells.column_pieces import PieceAxis
+from farthing.statistics.cells.column_pieces import PieceAxis, pieces_of
+from farthing.statistics.cells.statistic_cells import CellAxis
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,17 @@ class PieceCounts(Aggregate):
         totals = np.zeros(self.cells, dtype=flat.dtype)
         np.add.at(totals, places[places >= 0], flat[places >= 0])
         return totals
+
+
+def counts_of_axes(axes: Sequence[CellAxis], schema: Schema, where: str | None) -> PieceCounts:
+    """The number of rows in every cell of a product of axes, among those that meet a condition."""
+    pieces = [pieces_of(axis.column, schema[axis.column], (), (axis,), missing=False) for axis in axes]
+    places = [piece.places[axis] for piece, axis in zip(pieces, axes, strict=True)]
+    shape = tuple(len(axis) for axis in axes)
+    merge = (
+        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), shape).reshape(-1) if axes else np.zeros(1, dtype=int)
+    )
+    return PieceCounts(tuple(piece.axis for piece in pieces), tuple(merge.tolist()), math.prod(shape), where)
 
 
 def _engine_axis(axis: PieceAxis, schema: Schema) -> Axis:

@@ -19,11 +19,11 @@ from farthing.inference.linked_counts import LinkedCounts
 from farthing.matrix.strategies.marginals import plan_marginals
 from farthing.statistics.cells.column_pieces import pieces_of
 from farthing.statistics.cells.common_cells import Partition
-from farthing.statistics.cells.statistic_cells import CellAxis, cut_of
+from farthing.statistics.cells.statistic_cells import cut_of
 from farthing.statistics.counts.count_outputs import counts_of_total
 from farthing.statistics.counts.count_queries import group_axes
 from farthing.statistics.counts.expected_shares import assumptions_of, expected_rows
-from farthing.statistics.counts.piece_counts import PieceCounts
+from farthing.statistics.counts.piece_counts import PieceCounts, counts_of_axes
 from farthing.statistics.counts.slot_combination import Combination, Crossed
 from farthing.statistics.marginals.marginal_queries import MarginalQueries
 from farthing.statistics.marginals.marginal_transforms import MarginalCells, MarginalTransform
@@ -209,7 +209,7 @@ def outputs_of(
                 np.full(cells.count, mean),
                 cells=cells,
                 rows=rows,
-                rows_per_unit=facts.dataset.rows_per_unit,
+                rows_per_unit=facts.rows_per_unit,
             )
         )
         slots.append(slot)
@@ -223,7 +223,8 @@ def _slot(facts: Facts, statistic: Statistic, cells: MarginalCells, number: int)
     transforms = {kind: replace(each, tables=tables, groups=cells.group_count) for kind, each in transforms.items()}
     where = _complete(statistic)
     aggregates = tuple(
-        _counts(facts, (*cells.groups, *(cells.axes[column] for column in table)), where) for table in tables
+        facts.bounded(counts_of_axes((*cells.groups, *(cells.axes[column] for column in table)), facts.schema, where))
+        for table in tables
     )
     moved = [facts.sensitivity(aggregate) for aggregate in aggregates]
     others = _others(facts, cells, where)
@@ -232,7 +233,7 @@ def _slot(facts: Facts, statistic: Statistic, cells: MarginalCells, number: int)
         if all(each.others for each in whole.values()):
             transforms, aggregates = whole, (*aggregates, *others)
     return StrategySlot.of(
-        f"marginals {number} ({', '.join(sorted(statistic.columns))})",
+        facts.slot_name(f"marginals {number} ({', '.join(sorted(statistic.columns))})"),
         aggregates,
         Sensitivity(*(max(getattr(each, norm) for each in moved) for norm in ("l0", "l1", "l2_squared", "linf"))),
         transforms,
@@ -318,17 +319,6 @@ def _complete(statistic: Statistic) -> str:
     names = (*statistic.by, *statistic.columns)
     parts += ['"' + name.replace('"', '""') + '" is not null' for name in names]
     return " and ".join(parts)
-
-
-def _counts(facts: Facts, axes: Sequence[CellAxis], where: str) -> PieceCounts:
-    """The number of rows in every cell of a product of axes."""
-    pieces = [pieces_of(axis.column, facts.schema[axis.column], (), (axis,), missing=False) for axis in axes]
-    places = [piece.places[axis] for piece, axis in zip(pieces, axes, strict=True)]
-    shape = tuple(len(axis) for axis in axes)
-    merge = (
-        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), shape).reshape(-1) if axes else np.zeros(1, dtype=int)
-    )
-    return PieceCounts(tuple(piece.axis for piece in pieces), tuple(merge.tolist()), math.prod(shape), where)
 
 
 def transform_of(slot: StrategySlot, kind: Kind) -> MarginalTransform:

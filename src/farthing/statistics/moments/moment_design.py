@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import MOST_CELLS
 from farthing.data.aggregates.soft_partitions import SoftPartition, completed_shape
+from farthing.data.aggregates.unit_bounds import Bounded
 from farthing.data.schema import Flags
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.cell_partitions import FEW
@@ -51,7 +52,7 @@ def outputs_of(
         conditions.setdefault(_condition(statistic), []).append(statistic)
     assumptions: dict[Assumption, None] = {}
     families: list[Family] = []
-    derived = DerivedColumns(facts.schema, "moment")
+    derived = DerivedColumns(facts.schema, "moment" if not facts.place else f"moment_{facts.place}")
     for (column, by), conditions in together.items():
         groups = math.prod(len(axis) for axis in group_axes(by, facts.schema)) if by else 1
         asked = list(conditions.values())
@@ -120,7 +121,7 @@ def _finest(outputs: Sequence[MomentOutput]) -> tuple[str, ...]:
 
 
 def _derived_columns(slot: Slot) -> tuple[str, ...]:
-    aggregate = slot.aggregate
+    aggregate = slot.aggregate.aggregate if isinstance(slot.aggregate, Bounded) else slot.aggregate
     own = aggregate.columns if isinstance(aggregate, SoftPartition) else (getattr(aggregate, "column", None),)
     return (*aggregate.by, *(name for name in own if name is not None))
 
@@ -161,8 +162,9 @@ def _ways(conditions: Family, facts: Facts) -> list[Way]:
     squares = kinds & {"variance", "std"} and not isinstance(facts.schema[first.column], Flags)
     whole: Way = "thirds" if squares else "halves"
     expected = {first.column, *(statistic.name for statistic in every)} & set(facts.expected)
-    # For the worst that a column can be, one partition is always better than measurements apart.
-    return [whole, "apart"] if expected and alike else [whole]
+    # For the worst that a column can be, one partition is always better than measurements apart. With a bound of its
+    # own each measurement chooses rows anew, and a mean must be of one choice.
+    return [whole, "apart"] if expected and alike and facts.bound is None else [whole]
 
 
 def _variances(outputs: Sequence[MomentOutput], laplace: bool) -> Floats:

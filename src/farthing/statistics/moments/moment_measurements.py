@@ -384,7 +384,7 @@ def shared_slots(
         mean=expected_mean(facts, column),
         variance=expected_variance(facts, column),
         known_rows=known,
-        rows_per_unit=facts.dataset.rows_per_unit,
+        rows_per_unit=facts.rows_per_unit,
         is_expected=column in facts.expected,
     )
     return [
@@ -440,12 +440,14 @@ class _Maker:
         """
         groups = ((self.cells.conditions,) if self.cells.conditions > 1 else ()) + self.shape
         whole = completed_shape(groups)
-        complete = math.prod(whole) <= MOST_CELLS
+        # Rows without a group have no cells of their own where a unit may reach some only.
+        complete = math.prod(whole) <= MOST_CELLS and self.facts.bound is None
         names = tuple(self.derived.named(derived) for derived in shares.derived)
-        aggregate = SoftPartition(names, shares.total, by=self.cells.by, where=self.cells.where, complete=complete)
-        width, step, half = aggregate.parts, 1 / shares.total, self.centred.half_width
+        plain = SoftPartition(names, shares.total, by=self.cells.by, where=self.cells.where, complete=complete)
+        aggregate = self.facts.bounded(plain)
+        width, step, half = plain.parts, 1 / shares.total, self.centred.half_width
         slot = PartitionSlot(
-            name=f"{'halves' if width == 3 else 'thirds'} of {self._subject}",
+            name=self.facts.slot_name(f"{'halves' if width == 3 else 'thirds'} of {self._subject}"),
             aggregate=aggregate,
             sensitivity=self.facts.sensitivity(
                 aggregate, {**dict(zip(names, shares.derived, strict=True)), **self.cells.derived}
@@ -489,12 +491,12 @@ class _Maker:
 
     def _sum(self, word: str, stepped: Stepped) -> Slot:
         name = self.derived.named(stepped.derived)
-        aggregate = Sum(name, grid=1.0, by=self.cells.by, where=self.cells.where)
+        aggregate = self.facts.bounded(Sum(name, grid=1.0, by=self.cells.by, where=self.cells.where))
         return self._slot(word, aggregate, stepped.step, {name: stepped.derived})
 
     def _slot(self, word: str, aggregate: Aggregate, step: float, derived: dict[str, Any]) -> Slot:
         return Slot(
-            name=f"{word} of {self._subject}",
+            name=self.facts.slot_name(f"{word} of {self._subject}"),
             aggregate=aggregate,
             sensitivity=self.facts.sensitivity(aggregate, {**derived, **self.cells.derived}),
             cells=self.cells.conditions * math.prod(self.shape),
@@ -543,6 +545,6 @@ def _expected_moments(facts: Facts, column: str) -> tuple[float, float] | None:
 
 def known_rows_of(facts: Facts, where: Any, by: tuple[str, ...]) -> float | None:
     """The number of rows, where replacing rows keeps it and it is public."""
-    if where is not None or by or facts.dataset.rows is None:
+    if where is not None or by or facts.dataset.rows is None or facts.bound is not None:
         return None
     return float(facts.dataset.rows) if facts.sensitivity(Count()).l1 == 0 else None

@@ -462,7 +462,7 @@ def _output(
         distributions=distributions,
         columns=columns,
         rows=rows,
-        rows_per_unit=facts.dataset.rows_per_unit,
+        rows_per_unit=facts.rows_per_unit,
         assumed=model.assumed,
         whole_numbers=isinstance(facts.schema[statistic.column], Integers),
         start=number * len(rows),

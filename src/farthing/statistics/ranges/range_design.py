@@ -29,6 +29,7 @@ from farthing.statistics.counts.expected_shares import (
     completed_at_no_cost,
     shares_expected,
 )
+from farthing.statistics.counts.piece_counts import counts_of_axes
 from farthing.statistics.measurements import Kind, Output, RowCounts, Slot
 from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.ranges.cdf_outputs import StrategyCdfOutput, cdf_loss
@@ -244,6 +245,8 @@ def outputs_of(
 
 def _slot(facts: Facts, members: Sequence[Member], number: int) -> StrategySlot:
     first = members[0].asked
+    if facts.bound is not None:
+        return _bounded_slot(facts, members, number)
     refinement = first.refinement if facts.asked == len(members) else completed_at_no_cost(facts, first.refinement)
     aggregate = refinement.aggregate()
     cells = facts.sensitivity(aggregate)
@@ -255,6 +258,17 @@ def _slot(facts: Facts, members: Sequence[Member], number: int) -> StrategySlot:
     what = ", ".join(sorted(first.question.sources))
     names = {kind: each.strategy.name for kind, each in transforms.items()}
     return StrategySlot.of(f"ranges {number} ({what})", (aggregate,), cells, transforms, names, row_counts)
+
+
+def _bounded_slot(facts: Facts, members: Sequence[Member], number: int) -> StrategySlot:
+    """The cells as they are, of rows that are kept of each unit: no other count is of the same rows."""
+    question = members[0].asked.question
+    where = None if question.statistic.where is None else text_of(question.statistic.where)
+    aggregate = facts.bounded(counts_of_axes(question.axes, facts.schema, where))
+    transforms = _transforms(members, facts, np.arange(question.cells))
+    name = facts.slot_name(f"ranges {number} ({', '.join(sorted(question.sources))})")
+    names = {kind: each.strategy.name for kind, each in transforms.items()}
+    return StrategySlot.of(name, (aggregate,), facts.sensitivity(aggregate), transforms, names)
 
 
 def _row_counts(refinement: Refinement, transform: StrategyTransform) -> RowCounts:
@@ -282,7 +296,7 @@ def _transforms(
 
 def _output(facts: Facts, member: Member, slot: StrategySlot) -> Output:
     statistic, question = member.statistic, member.asked.question
-    units = facts.dataset.rows_per_unit
+    units = facts.rows_per_unit
     if statistic.kind == "cdf":
         return StrategyCdfOutput(
             statistic,

@@ -416,7 +416,7 @@ def outputs_of(
                 equations=equations,
                 rows=rows,
                 expected=expected,
-                rows_per_unit=facts.dataset.rows_per_unit,
+                rows_per_unit=facts.rows_per_unit,
                 sizes_expected=sizes,
                 ways_out=tuple(way_out(one, facts) for one in expected.unsaid),
             )

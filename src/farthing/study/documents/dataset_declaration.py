@@ -25,7 +25,7 @@ _FEW = 6  # categories that are named in a sentence
 def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dataset:
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
-    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `sample`, `renews` (the period whose rows it is) and
+    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `people`, `sample`, `renews` (the period whose rows it is) and
     `columns`, each {"range": [0, 110]} (with "real": true for numbers with fractions, where the source does not say,
     and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower") or {"flags": true}.
     """
@@ -36,6 +36,7 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
         max_rows=facts.get("max_rows"),
         neighbours=facts.get("neighbours") or "add-remove",
         rows=facts.get("rows"),
+        people=facts.get("people"),
         schema={column: _domain(column, entry, source) for column, entry in columns.items()},
     )
     terms = facts.get("renews")
@@ -105,7 +106,7 @@ def checked_declaration(name: str, facts: Mapping[str, Any], source: Source) -> 
             unit = unit_sentence(declared_dataset(name, facts, source))
         except FarthingError as problem:
             where = problem.name if isinstance(problem, InvalidValue) else "columns"
-            known = where in ("unit", "max_rows", "neighbours", "rows", "sample")
+            known = where in ("unit", "max_rows", "neighbours", "rows", "people", "sample")
             problems.append((where if known else "columns", _sentence(problem)))
     return Checked(unit, sentences, tuple(problems))
 
@@ -144,10 +145,12 @@ def unit_sentence(dataset: Dataset) -> str:
         whether = f"whether one row was {change}"
         return f"Protects every row: the budget limits what anybody can learn about {whether}.{drawn}"
     named = " and ".join(dataset.unit)
-    kept = dataset.stability().rows_per_unit
-    rows = "one row" if kept == 1 else f"{kept:,} rows"
+    used = "every statistic says how much of each is used"
+    if dataset.bounds_rows:
+        rows = "one row" if dataset.rows_per_unit == 1 else f"{dataset.rows_per_unit:,} rows"
+        used = f"at most {rows} of each are used, chosen at random"
     return (
-        f"Protects everybody named by {named}: at most {rows} of each are used, chosen at random, and the budget "
+        f"Protects everybody named by {named}: {used}, and the budget "
         f"limits what anybody can learn about whether all of somebody's rows were {change}.{drawn}"
     )
 

@@ -270,11 +270,14 @@ def study_toml(asked: PlanDescription, dataset: Dataset, about: Mapping[str, Any
     table: dict[str, Any] = {"source": source}
     if dataset.unit:
         table["unit"] = dataset.unit[0] if len(dataset.unit) == 1 else list(dataset.unit)
+    if dataset.bounds_rows:
         table["max_rows"] = dataset.rows_per_unit
     if dataset.neighbours != "add-remove":
         table["neighbours"] = dataset.neighbours
     if dataset.rows is not None:
         table["rows"] = dataset.rows
+    if dataset.people is not None:
+        table["people"] = dataset.people
     if dataset.probability < 1:
         table["sample"] = dataset.probability
     plan = {
@@ -399,11 +402,13 @@ def local_code(asked: PlanDescription, dataset: Dataset, name: str, about: Mappi
     unit = ""
     if dataset.unit:
         named = dataset.unit[0] if len(dataset.unit) == 1 else list(dataset.unit)
-        unit = f"    unit={named!r}, max_rows={dataset.rows_per_unit},\n"
+        bound = f", max_rows={dataset.rows_per_unit}" if dataset.bounds_rows else ""
+        unit = f"    unit={named!r}{bound},\n"
     columns = "".join(f"        {column!r}: {_literal(dataset.schema[column])},\n" for column in dataset.schema)
     dates = "from datetime import date\n\n" if "date(" in columns else ""
     more = "" if dataset.neighbours == "add-remove" else f"    neighbours={dataset.neighbours!r},\n"
     more += "" if dataset.rows is None else f"    rows={dataset.rows},\n"
+    more += "" if dataset.people is None else f"    people={dataset.people},\n"
     sample = "" if dataset.probability == 1 else f".sample({dataset.probability!r})"
     options = ", ".join(f"{key}={value!r}" for key, value in about.items())
     return "\n".join(

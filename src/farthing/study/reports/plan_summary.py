@@ -127,6 +127,7 @@ class Outlook:
             "reference": expected,
             "whisker": None if expected is None or not math.isfinite(error) else [expected - error, expected + error],
             "sentence": statistic.sentence,
+            "counts": statistic.counts,
             "of_table": self._of_table(statistic),
             "weight": problem.weight_of(statistic.name),
             "within": None if required is None else required.within,
@@ -155,6 +156,8 @@ class Outlook:
         if expected.get(statistic.name) is not None:
             return "the expected value"
         sized = "rows" in expected or self.plan.study.dataset.rows is not None or design.counted is not None
+        if asked.counts_people:
+            sized = "people" in expected or self.plan.study.dataset.people is not None
         if asked.kind in _COUNTS:
             if asked.kind == "count" and not asked.by and asked.where is None:
                 return "the expected value" if sized else ""
@@ -221,7 +224,8 @@ def _expected_value(statistic: PlannedStatistic, expected: Mapping[str, Any], sh
     value = expected.get(statistic.name)
     if value is None and not asked.by and asked.where is None:
         if asked.kind == "count":
-            value = expected.get("rows") if share == 1 else None  # of a sample, rows are those of the table
+            # Of a sample, rows and people are those of the table.
+            value = expected.get(asked.of) if share == 1 and asked.rows_per_cell is asked.max_rows is None else None
         elif asked.kind in ("mean", "std") and isinstance(expected.get(asked.column), tuple):
             value = expected[asked.column][0 if asked.kind == "mean" else 1]
     if isinstance(value, list | tuple) and len(value) == 1:
@@ -235,9 +239,9 @@ def _unit(statistic: PlannedStatistic) -> str:
     """What its error counts, in a word or two."""
     asked = statistic.output.statistic
     if asked.kind in _COUNTS:
-        return "rows"
+        return asked.of
     if asked.kind == "cdf":
-        return "share of rows"
+        return f"share of {asked.of}"
     if asked.kind == "linear_regression":
         return f"coefficients of {asked.target}"
     return f"{asked.column} squared" if asked.kind == "variance" else asked.column

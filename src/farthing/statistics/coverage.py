@@ -1,0 +1,93 @@
+"""What the numbers of a statistic count: rows or people, and which of them are left out before any noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from farthing.data import Dataset
+from farthing.statistics.statistic import ADDED_CELLS, Statistic
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a statistic counts, in words.
+
+    Args:
+        text: What is counted, with what is kept of each unit where something may be left out.
+        value: What an error is a distance from, after "the" or "its": a true value only where nothing is left out.
+
+    >>> Coverage().value
+    'true value'
+    """
+
+    text: str = "rows"
+    value: str = "true value"
+
+    @classmethod
+    def of(cls, statistic: Statistic, dataset: Dataset, cells: int) -> Coverage:
+        """What a statistic of so many cells counts.
+
+        Args:
+            statistic: What is asked.
+            dataset: The table with its public facts.
+            cells: How many numbers it has.
+
+        Returns:
+            The words.
+
+        >>> import pyarrow
+        >>> from farthing.data import dataset
+        >>> from farthing.statistics import count
+        >>> flights = dataset(pyarrow.table({"plane": [1], "origin": ["EWR"]}), unit="plane", max_rows=20,
+        ...     schema={"origin": ["EWR", "JFK", "LGA"]})
+        >>> print(Coverage.of(count(by="origin"), flights, 3).text)
+        rows (at most 20 of each plane)
+        >>> print(Coverage.of(count(by="origin"), flights, 3).value)
+        value over at most 20 rows of each plane
+        >>> print(Coverage.of(count(by="origin", of="people", max_cells=3), flights, 3).text)
+        people (one per plane)
+        >>> print(Coverage.of(count(by="origin", of="people", max_cells=2), flights, 3).text)
+        people (one per plane, in at most 2 cells)
+        """
+        if not dataset.unit:
+            return cls()
+        unit = " and ".join(dataset.unit)
+        if statistic.counts_people:
+            return cls._of_people(statistic, dataset, unit, cells)
+        made_of, bound = dataset.rows_made_into_one, statistic.bound
+        if made_of is not None and bound is None and dataset.rows_per_unit == 1:
+            return cls(
+                f"people (one per {unit}, by {_at_most(made_of)})", f"value over {_at_most(made_of)} of each {unit}"
+            )
+        most, where = dataset.rows_per_unit if bound is None else bound.most_in_cell, ""
+        if bound is not None and bound.max_cells is not None:
+            few = bound.max_cells < cells
+            where = f" in each of at most {_many(bound.max_cells, 'cell')}" if few else " in each cell" * (cells > 1)
+        return cls(
+            f"rows (at most {most:,} of each {unit}{where})", f"value over {_at_most(most)} of each {unit}{where}"
+        )
+
+    @classmethod
+    def _of_people(cls, statistic: Statistic, dataset: Dataset, unit: str, cells: int) -> Coverage:
+        limits = []
+        if not dataset.shows_all_rows:
+            limits.append(f"by {_at_most(dataset.rows_made_into_one or dataset.rows_per_unit)}")
+        if statistic.kind in ADDED_CELLS:
+            limits.append("in one cell, chosen by one of its rows")
+        elif cells > (statistic.max_cells or 1):
+            limits.append(f"in at most {_many(statistic.max_cells or 1, 'cell')}")
+        text = f"people ({', '.join([f'one per {unit}', *limits])})"
+        number = "value over" if statistic.kind in ADDED_CELLS else "number of"
+        return cls(text, f"{number} {text}" if limits else f"true {number} {text}")
+
+
+def _at_most(rows: int) -> str:
+    return f"at most {_many(rows, 'row')}"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+ALL_ROWS = Coverage()
+"""Of a table whose unit is one row, every row counts."""
