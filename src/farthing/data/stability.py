@@ -37,8 +37,8 @@ def refuse_unbounded(rows: int) -> int:
         "max_rows",
         None,
         "must be given with a unit where a statistic has no bound of its own",
-        "say max_rows= of the dataset, such as 3 or \"auto\" to have it found, or of every statistic: of='people' with max_cells=, rows_per_cell= "
-        "with max_cells=, or max_rows=",
+        "say max_rows= of the dataset, such as 3 or 'auto' to have it found, or of every statistic: of='people' with "
+        "max_cells=, rows_per_cell= with max_cells=, or max_rows=",
     )
 
 
