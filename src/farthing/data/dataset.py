@@ -24,13 +24,13 @@ from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
 from farthing.data.aggregates.unit_bounds import Bounded, bounded_queries
 from farthing.data.engines.engine import Progress, columns_of
 from farthing.data.expressions import read
+from farthing.data.public_face import PublicFace
 from farthing.data.schema import (
     Categories,
     Dates,
     Domain,
     Flags,
     Schema,
-    Unknown,
     read_domain,
     refuse_alike,
 )
@@ -39,19 +39,16 @@ from farthing.data.split_parts import Parts
 from farthing.data.stability import (
     REPLACE,
     UNBOUNDED,
-    LeftOut,
-    Link,
     Run,
     Sensitivity,
     Stability,
     Step,
     definition_of,
-    refuse_unbounded,
 )
 from farthing.data.steps.per_unit import PerUnit, per_unit
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed, ranged
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
-from farthing.data.unit_rows import Base, fresh_key, opened_base
+from farthing.data.unit_rows import fresh_key, opened_base
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.privacy.periods import Periods
@@ -107,8 +104,8 @@ def dataset(
     return Dataset(base, (), base.schema)
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(PublicFace):
     """A frozen description of a table and of what was done to it; every transformation returns a new one.
 
     Make one with `farthing.dataset`.
@@ -125,140 +122,13 @@ class Dataset:
     Dataset(pyarrow.Table, one row, columns=cost, share)
     """
 
-    _base: Base
-    _steps: tuple[Step, ...]
-    schema: Schema
-    _group: int = 1
-    _probability: Fraction = Fraction(1)
-
-    # Public facts
-
-    @property
-    def name(self) -> str:
-        """What the source is called."""
-        return self._base.source.name
-
-    @property
-    def unit(self) -> tuple[str, ...]:
-        """The columns that name a unit; none when the unit is one row."""
-        return self._base.unit
+    # Public facts: see `PublicFace`
 
     @property
     def home(self) -> Dataset:
         """The table that names the units, with nothing done to it; this one's own unless several are linked."""
         base = self._base.home
         return Dataset(base, (), base.schema)
-
-    @property
-    def source_columns(self) -> tuple[str, ...]:
-        """The names of all columns of the table that names the units, declared or not."""
-        source = self._base.home.source
-        return (*source.columns, *source.left_out)
-
-    @property
-    def neighbours(self) -> str:
-        """Which tables are neighbours: "add-remove" or "replace" one unit."""
-        return self._base.neighbours
-
-    @property
-    def engine(self) -> str:
-        """The name of the engine that holds the table."""
-        return "duckdb" if self._base.source.text_file else self._base.source.engine.name
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows where it is public and no step changes it."""
-        fixed = all(not step.drops and not isinstance(step, Union) for step in self._steps)
-        fixed = fixed and not self._base.facts
-        return self._base.rows if fixed else None
-
-    @property
-    def people(self) -> int | None:
-        """The number of units where it is public and all of them are here."""
-        changed = any((step.drops and not isinstance(step, PerUnit)) or isinstance(step, Union) for step in self._steps)
-        return None if changed or self._base.facts else self._base.people
-
-    @property
-    def rows_per_unit(self) -> int:
-        """The most rows of one unit after all steps; refused where only statistics bound them."""
-        return refuse_unbounded(self.reach)
-
-    @property
-    def reach(self) -> int:
-        """The same, and a number beyond all tables where only statistics bound them."""
-        return self._links()[-1].rows
-
-    @property
-    def bounds_rows(self) -> bool:
-        """Whether `max_rows` was given with a unit, so that rows of a unit may be left out."""
-        return bool(self.unit) and self._base.max_rows < UNBOUNDED
-
-    @property
-    def shows_all_rows(self) -> bool:
-        """Whether aggregates with a bound of their own look at all rows of a unit.
-
-        Not where rows were chosen for a reason (`earliest`), made into one (`per_unit`), or multiplied by a join: there
-        `max_rows` holds first.
-        """
-        others = [step.other for step in self._steps if isinstance(step, Union)]
-        own = self._base.earliest is None and not any(isinstance(step, PerUnit | JoinOnUnit) for step in self._steps)
-        return own and all(getattr(other, "shows_all_rows", False) for other in others)
-
-    @property
-    def unknown(self) -> Mapping[str, Unknown]:
-        """The columns of the table whose range or values nobody knows yet."""
-        return self._base.declared.unknown
-
-    @property
-    def bound(self) -> int:
-        """How many rows of a unit the table itself keeps, before any step."""
-        return self._base.max_rows
-
-    @property
-    def is_auto(self) -> bool:
-        """Whether nobody knows yet how many rows of a unit to keep."""
-        return self._base.is_auto
-
-    @property
-    def left_out(self) -> LeftOut | None:
-        """The share of the table's rows that `max_rows` leaves out, where a study has found it."""
-        return self._base.left_out
-
-    @property
-    def rows_made_into_one(self) -> int | None:
-        """The most rows that `per_unit` made one row of; None where it was not asked for."""
-        links = self._links()
-        made = [links[place].rows for place, step in enumerate(self._steps) if isinstance(step, PerUnit)]
-        return made[0] if made else None
-
-    @property
-    def probability(self) -> float:
-        """The probability of `sample`, rounded up, for `Sampled`; 1 without one."""
-        return 1.0 if self._probability == 1 else self.stability().probability
-
-    @property
-    def definition(self) -> list[Any]:
-        """Everything that was declared about it, in any order, and done to it; neither its folder nor its rows.
-
-        Two tables under one name have two definitions.
-        """
-        base = self._base
-        declared = sorted([name, repr(base.declared[name])] for name in base.declared)
-        declared += sorted([name, repr(kind)] for name, kind in base.declared.unknown.items())
-        facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
-        people = [] if base.people is None else [["people", base.people]]
-        return [*facts, *self.steps_done, *people]
-
-    @property
-    def steps_done(self) -> list[Any]:
-        """What was done to the rows of the source, and which of them are read at all, as plain data."""
-        done = [definition_of(step) for step in self._steps]
-        return [done, self._group, str(self._probability), *self._base.facts]
-
-    @property
-    def is_untransformed(self) -> bool:
-        """Whether nothing was done to the rows of the source."""
-        return not self._steps and not self._base.facts
 
     def stability(self) -> Stability:
         """How far the rows of one unit can reach after every transformation.
@@ -980,12 +850,6 @@ class Dataset:
     def _lists(self) -> list[str]:
         exploded = {step.column for step in self._steps if isinstance(step, Explode)}
         return [name for name in self._base.lists if name not in exploded]
-
-    def _links(self) -> tuple[Link, ...]:
-        links = self._base.links
-        for step in self._steps:
-            links = (*links, step.link(links[-1].rows))
-        return links
 
     def _counts_everybody(self, aggregate: Aggregate) -> bool:
         """Replacing rows leaves their number as it is; `rows` says that it is public."""
