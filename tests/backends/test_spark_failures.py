@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +50,18 @@ def alone(spark_cluster: dict[str, Any]) -> Iterator[None]:
     with (Path(spark_cluster["directory"]) / "alone").open("a") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield
+
+
+def _once_it_runs(engine: Any, act: Callable[[], None]) -> None:
+    """Act a second after the next query of this engine was sent."""
+
+    def wait_and_act() -> None:
+        while engine._tag is None:
+            time.sleep(0.02)
+        time.sleep(1)
+        act()
+
+    threading.Thread(target=wait_and_act, daemon=True).start()
 
 
 def _slow_table(spark: SparkUnderTest) -> Any:
@@ -100,7 +113,7 @@ def test_cancel_stops_this_query_and_no_other_of_the_session(spark_engine: Spark
     session = spark_engine.engine.backend._session
     beside = threading.Thread(target=lambda: others.extend(session.sql(f"SELECT sum(age) FROM ({SLOW})").collect()))
     beside.start()
-    threading.Timer(1.0, engine.cancel).start()
+    _once_it_runs(engine, engine.cancel)
     with pytest.raises(EngineError, match="OPERATION_CANCELED"):
         engine.rows(f"SELECT sum(age) FROM ({ENDLESS})")
     beside.join()
@@ -109,7 +122,7 @@ def test_cancel_stops_this_query_and_no_other_of_the_session(spark_engine: Spark
 
 
 def test_control_c_stops_the_query_on_the_cluster(spark_engine: SparkUnderTest) -> None:
-    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    _once_it_runs(spark_engine.engine, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rows_of(spark_engine.engine, f"SELECT sum(age) FROM ({ENDLESS})")
     assert spark_engine.engine.rows("SELECT 1") == [(1,)]
@@ -212,7 +225,7 @@ def test_a_server_that_goes_away_during_a_query_is_a_clean_error(spark_engine: S
     with _cable(spark_engine.facts["url"]) as (url, cut):
         table = spark_table(url, spark_engine.opened)
         engine = SparkEngine.around(table.get_backend())
-        threading.Timer(1.0, cut).start()
+        _once_it_runs(engine, cut)
         with pytest.raises(EngineError, match="open the table again") as failure:
             engine.rows(f"SELECT sum(age) FROM ({ENDLESS})")
         _told(failure.value)
