@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_correction_of_what_was_changed_meanwhile_is_refused_and_leaves_no_ent
 ) -> None:
     stands, entries = declaration_of(served.state.store, "clinic"), len(corrections(served))
     assert stands is not None
-    older = type(stands)(stands.name, stands.text.replace('"max_rows": 3', '"max_rows": 1'), "ada", 0)
+    older = type(stands)(stands.name, re.sub(r'"max_rows": \d+', '"max_rows": 1', stands.text), "ada", 0)
     monkeypatch.setattr(dataset_corrections, "declaration_of", lambda store, name: older)
     assert code(curator.post(path, json={"max_rows": 5, "reason": "late"})) == (409, "conflict")
     assert len(corrections(served)) == entries
