@@ -37,9 +37,9 @@ Ask to release a plan, and decide about what was asked. Every step is an entry o
   farthing requests change study.toml 12 --reason "half will do"
   farthing requests policy study.db people bob --epsilon 0.1 --per quarter --statistics count,histogram
 
-Synthetic tables and sessions of questions are asked for with `farthing synth --purpose` and `farthing ask --purpose`.
-An approval allows exactly the plan that was asked for, once: `farthing release` of the same study.toml releases it. On
-a server, use the page or farthing.Client.
+Synthetic tables, sessions of questions and running series are asked for with --purpose of `farthing synth`, `ask` and
+`series`. An approval allows exactly the plan that was asked for, once: `farthing release` of the same study.toml
+releases it. On a server, use the page or farthing.Client.
 
 Exit code: 0 when it was done; 1 when the ledger refused; 2 when something is written wrongly.
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
+from farthing.cli.requests_command import asked_by_analyst
 from farthing.cli.session_plans import agree_to_open, show_session_plan, study_for_session
 from farthing.cli.terminal import declared_study, study_options
 
@@ -60,6 +61,7 @@ Exit code: 0 when it was shown; 1 when you declined; 2 when it was refused; 130 
     is_flag=True,
     help="One JSON object per step; asks on a terminal before spending, else needs --yes.",
 )
+@click.option("--purpose", metavar="TEXT", help="Ask a curator to allow it, for this purpose; spends nothing.")
 @study_options
 @click.option("--yes", is_flag=True, help="Do not ask before spending.")
 def series_command(
@@ -76,12 +78,19 @@ def series_command(
     until: str | None,
     session: str | None,
     plan_only: bool,
+    purpose: str | None,
     as_json: bool,
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, release what is over."""
     from farthing.numerics.bounds import rounded_down_text, rounded_up_text
-    from farthing.study.sessions.series_sessions import SeriesOptions, open_series, series_name, series_plan
+    from farthing.study.sessions.series_sessions import (
+        SeriesOptions,
+        open_series,
+        series_name,
+        series_plan,
+        submit_series,
+    )
 
     asked = SeriesOptions(
         condition,
@@ -95,6 +104,9 @@ def series_command(
         decimal_number(confidence, "confidence"),
     )
     declared = declared_study(file, statistics=False)
+    if purpose is not None:
+        asked_by_analyst(declared, as_json, lambda study: submit_series(study, asked, purpose))
+        return
     if plan_only:
         show_session_plan(declared, lambda study: series_plan(study, asked), as_json=as_json)
         return

@@ -399,6 +399,61 @@ class StudySessions(StudyAccount, Protocol):
         asked = series_sessions.SeriesOptions(count, date, every, steps, first, by, epsilon, append_only, confidence)
         return series_sessions.open_series(self, asked, request_id, timeout, progress)
 
+    def submit_series(
+        self,
+        purpose: str,
+        count: Statistic | str | None = None,
+        *,
+        date: str,
+        steps: int,
+        epsilon: float,
+        every: str = "month",
+        first: str | datetime.date | None = None,
+        by: str | Sequence[str] | None = None,
+        append_only: bool = False,
+        confidence: float = 0.95,
+        title: str = "",
+    ) -> PlanRequest:
+        """Ask a curator to allow a series; once approved, `series` with the same arguments opens it.
+
+        Args:
+            purpose: What the numbers are for; the curator reads it.
+            count: A count, or a condition as text; all rows by default.
+            date: The column of dates that says in which period a row lies.
+            steps: How many periods.
+            epsilon: What all steps together may cost.
+            every: "day", "week", "month", "quarter" or "year".
+            first: The first period, such as "2026-01"; by default the first within the bounds of the dates.
+            by: A column, or columns: one series for each public value.
+            append_only: States that rows are only added to the table; see `series`.
+            confidence: How often each error is kept.
+            title: A few words to call it by.
+
+        Returns:
+            The request; nothing is spent.
+
+        Raises:
+            InvalidValue: If nobody asks, an argument is wrong, or the series was opened before.
+            BudgetExceeded: If the account does not have so much.
+
+        >>> import datetime, pyarrow, tempfile, farthing as ft
+        >>> bounds = (datetime.date(2020, 1, 1), datetime.date(2029, 12, 31))
+        >>> visits = ft.dataset(pyarrow.table({"day": [bounds[0]] * 900}), schema={"day": bounds}, name="visits")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ada = ft.Study(visits, epsilon=1.0, ledger=folder.name + "/study.db")
+        >>> ada.register()
+        >>> _ = ada.ledger.grant("visits", "bob", 0.0)
+        >>> bob = ft.Study(visits, epsilon=1.0, ledger=ada.ledger.acting("bob", "analyst"))
+        >>> words = dict(date="day", every="quarter", steps=8, append_only=True, epsilon=0.5)
+        >>> asked = bob.submit_series("beds for the winter", **words)
+        >>> _ = ada.ledger.requests.approve(asked.id)
+        >>> len(bob.series(**words).update())
+        8
+        >>> ada.close(); folder.cleanup()
+        """
+        asked = series_sessions.SeriesOptions(count, date, every, steps, first, by, epsilon, append_only, confidence)
+        return series_sessions.submit_series(self, asked, purpose, title)
+
     def holdout(
         self,
         training: Dataset,

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,14 @@ from farthing.privacy.events import checked_real
 from farthing.privacy.periods import Periods
 from farthing.statistics import Statistic
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import answer_facts
 from farthing.study.release_request import own_name
 from farthing.study.sessions.monitor_sessions import private_counts, refuse_unlike
 from farthing.study.study_account import StudyAccount, refuse_sample
+
+if TYPE_CHECKING:
+    from farthing.ledger import PlanRequest
 
 __all__ = [
     "RunningSeries",
@@ -34,6 +38,7 @@ __all__ = [
     "open_series",
     "series_name",
     "series_plan",
+    "submit_series",
 ]
 
 _PRICE = ("epsilon", "delta", "strategy", "kind", "parameter")
@@ -181,7 +186,45 @@ def open_series(
     """Charge for all steps, once; a series that was opened before is resumed at the price it has paid."""
     _refuse_unfit(study, asked)
     name = request_id or series_name(study, asked)
+    study = as_approved(study, name)
     return opened_once(study.curator, name, lambda: _opened(study, asked, name, timeout, progress))
+
+
+def submit_series(study: StudyAccount, asked: SeriesOptions, purpose: str, title: str = "") -> PlanRequest:
+    """Ask a curator to allow a series; the same arguments open it then. Nothing is spent and no row is read."""
+    if asked.epsilon is None:
+        raise InvalidValue("epsilon", None, "must say what all steps together may cost", "pass epsilon=")
+    name = series_name(study, asked)
+    study = study.on_request()
+    if study.ledger.stored(name) is not None:
+        raise InvalidValue("request_id", name, "was opened before", "the same call resumes it, free of charge")
+    plan = asked.plan(study)
+    return submitted_offer(
+        study,
+        _journal(study, asked, plan, name).terms,
+        name=name,
+        delta=plan.delta,
+        cost=plan.epsilon,
+        offer=plan.to_dict(),
+        words=str(plan),
+        kind="a running series",
+        purpose=purpose,
+        title=title,
+    )
+
+
+def _journal(study: StudyAccount, asked: SeriesOptions, plan: RunningSeriesPlan, name: str) -> LedgerJournal:
+    """The journal of a series, which is not opened yet."""
+    session = Session(
+        plan.event,
+        _hashed([plan.digest, *asked.defined(study.dataset)]),
+        plan.periods.count,
+        lambda dataset: _refuse_further(dataset, asked, plan),
+        {_KEPT: True, _COUNTED: asked.counted(study.dataset), **{one: getattr(plan, one) for one in _PRICE}},
+    )
+    return LedgerJournal(
+        study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
+    )
 
 
 def _opened(
@@ -192,21 +235,8 @@ def _opened(
     progress: Callable[[float], None] | None,
 ) -> RunningSeries:
     plan = asked.plan(study, _price_of(study, name))
-
-    def check(dataset: Dataset) -> None:
-        _refuse_further(dataset, asked, plan)
-
     study.register()
-    session = Session(
-        plan.event,
-        _hashed([plan.digest, *asked.defined(study.dataset)]),
-        plan.periods.count,
-        check,
-        {_KEPT: True, _COUNTED: asked.counted(study.dataset), **{one: getattr(plan, one) for one in _PRICE}},
-    )
-    journal = LedgerJournal(
-        study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
-    )
+    journal = _journal(study, asked, plan, name)
 
     def read(table: Dataset | None, periods: int) -> NDArray[np.int64]:
         rows = study.dataset if table is None else refuse_unlike(table, study.dataset, "series")
@@ -218,7 +248,7 @@ def _opened(
                 "pass the whole table",
             )
         journal.refuse_unpaid(rows)  # also of the same table: a link or a folder may lead to other rows by now
-        check(rows)
+        _refuse_further(rows, asked, plan)
         return _counts(rows, asked, plan.periods, periods, timeout, progress)
 
     return RunningSeries(plan, read, journal)

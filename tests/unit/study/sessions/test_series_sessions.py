@@ -267,3 +267,24 @@ def test_a_link_that_leads_to_other_people_is_refused_in_the_same_process(tmp_pa
         with pytest.raises(InvalidValue, match="'theirs'"):
             read()
     assert ledger.budget("theirs").count == 0
+
+
+def test_an_approved_series_is_opened_once_with_exactly_the_words_that_were_asked(study: ft.Study) -> None:
+    study.register()
+    study.ledger.grant(study.name, "bob", 0.0)
+    bob = ft.Study(study.dataset, 2.0, 1e-9, ledger=study.ledger.acting("bob", "analyst"))
+    with pytest.raises(InvalidValue, match="must say what all steps together may cost"):
+        bob.submit_series("beds", **ASKED, epsilon=None)  # type: ignore[arg-type]
+    asked = bob.submit_series("beds", **ASKED, epsilon=0.5)
+    assert asked.document["kind"] == "a running series" and study.budget.count == 0
+    with pytest.raises(BudgetExceeded):
+        bob.series(**ASKED, epsilon=0.5)
+    study.ledger.requests.approve(asked.id)
+    with pytest.raises(BudgetExceeded):
+        bob.series(**ASKED, epsilon=0.25)
+    bob.series(**ASKED, epsilon=0.5).update(until="2025-01")
+    assert study.budget.spent_upper == pytest.approx(0.5, abs=1e-6)
+    assert len(bob.series(**ASKED, epsilon=0.5).steps) == 1  # resumed, and not charged again
+    with pytest.raises(BudgetExceeded):
+        bob.series(**ASKED, epsilon=0.5, request_id="again")
+    assert study.budget.spent_upper == pytest.approx(0.5, abs=1e-6)
