@@ -357,9 +357,9 @@ def _releases(releases: Sequence[ReleaseRecord], narrow: bool) -> Any:
         hidden.add("statistics")
     if narrow:
         hidden |= {"unit", "request"} | ({"statistics", "version"} if "account" in several else set())
-    shown = {name: cells for name, cells in columns.items() if name not in hidden}
-    words = tuple(name for name in shown if name != "epsilon")
-    return _table(shown, words=words, whole=("released (UTC)", "request"))
+    visible = {name: cells for name, cells in columns.items() if name not in hidden}
+    words = tuple(name for name in visible if name != "epsilon")
+    return _table(visible, words=words, whole=("released (UTC)", "request"))
 
 
 def _shortened(text: str) -> str:
