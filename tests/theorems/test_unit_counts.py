@@ -37,6 +37,7 @@ def test_an_empty_cell_is_an_end_with_at_most_the_stated_probability() -> None:
         counts = UnitCounts(cells(number), epsilon=0.5)
         seen, beside = at_least(counts.seen, counts.scale), at_least(counts.beside, counts.scale)
         assert 1 - (1 - seen) ** (number - 1) * (1 - beside) ** 2 <= 0.05
+        assert 1 - (1 - seen) ** (number - 1) <= 0.001
 
 
 def test_a_cell_of_sure_units_is_missed_with_at_most_the_stated_probability() -> None:

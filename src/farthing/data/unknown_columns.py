@@ -93,3 +93,20 @@ def rows_a_unit(dataset: Dataset) -> Dataset:
     """
     whole = replace(dataset._base, max_rows=MOST_ROWS_A_UNIT, is_auto=False)
     return Dataset(whole, (), whole.schema, dataset._group).per_unit(rows="count()")
+
+
+def table_itself(dataset: Dataset) -> Dataset:
+    """The table that a dataset starts from, as it was declared, without anything that was done to its rows.
+
+    Args:
+        dataset: The dataset.
+
+    Returns:
+        A dataset of the same units; those of other tables, which were joined or added, are not in it.
+
+    >>> import pyarrow, farthing as ft
+    >>> people = ft.dataset(pyarrow.table({"age": [30, 12]}), schema={"age": (0, 110)})
+    >>> table_itself(people.where("age >= 18")).is_untransformed
+    True
+    """
+    return Dataset(dataset._base, (), dataset._base.schema, dataset._group)

@@ -51,9 +51,9 @@ def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | 
     margins by 0.25; a count of n in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
     own = [statistic for statistic in statistics if statistic.bound is not None and dataset.shows_all_rows]
-    said = (_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, len(statistics)))
-    parts = [part for part in said if part]
-    return "; ".join(parts) or None
+    said = [_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, len(statistics))]
+    said += [None if dataset.left_out is None else f"{dataset.left_out} ({dataset.left_out.confidence:.0%} sure)"]
+    return "; ".join(part for part in said if part) or None
 
 
 def _about_period(dataset: Dataset) -> str | None:

@@ -476,6 +476,8 @@ def answer_subject(facts: Mapping[str, Any], request_id: str) -> str:
         return "a synthetic table"
     if "row_count" in facts:
         return "the number of rows"
+    if "finding" in facts:
+        return f"found: {facts['finding']['name']}"
     if "partition" in facts:
         return f"disjoint parts by {facts['partition']}: {', '.join(map(str, facts['parts']))}"
     return ""

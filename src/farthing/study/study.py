@@ -37,10 +37,13 @@ from farthing.privacy.units import Unit
 from farthing.statistics import Statistic
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.public_facts import Counted
+from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
+from farthing.study.findings import with_findings
 from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
 from farthing.study.release_request import checked_statistics, nothing_to_measure
 from farthing.study.renewal import open_account, period_of, studied_period
+from farthing.study.staged_plan import staged_plan
 from farthing.study.study_account import (
     SHARE,
     Allowance,
@@ -148,6 +151,8 @@ class Study(StudySessions):
         if self.is_registered:
             self._refuse_other_account()
         _ = self.accounts  # everybody whose rows are read must have a budget
+        self.declared = self.dataset
+        self.learn()
 
     def plan(
         self,
@@ -164,7 +169,8 @@ class Study(StudySessions):
                 deviation of a column (by name).
 
         Returns:
-            A plan with the predicted error of every statistic; `release()` spends.
+            A plan with the predicted error of every statistic; `release()` spends. Where a statistic needs something
+            that is declared as unknown, a `StagedPlan`, whose `discover()` finds that first.
 
         Raises:
             InvalidValue: If a statistic does not fit the schema.
@@ -179,7 +185,70 @@ class Study(StudySessions):
         ...     study.close()
         95 times in 100 within ±3 of the true value
         """
-        return Plan.of(self, checked_statistics(statistics), expected, epsilon)
+        asked = checked_statistics(statistics)
+        if self.dataset.unknown or self.dataset.is_auto:
+            self.learn()  # another process may have found it
+            staged = staged_plan(self, asked, expected, epsilon)
+            if staged is not None:
+                return staged
+        return Plan.of(self, asked, expected, epsilon)
+
+    def discover(
+        self,
+        *columns: str,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        share: float | None = None,
+        rows_per_unit: bool = False,
+        confidence: float = 0.95,
+        fresh: bool = False,
+    ) -> DiscoveryPlan:
+        """What would be found about columns that are declared as unknown, and at which price; nothing is spent.
+
+        `release()` of it charges. From then on plans, sessions and synthetic tables of this study, and of whoever opens
+        it again, use what was found. Each thing is found once: asking again returns it free of charge.
+
+        Args:
+            *columns: Columns that are declared with `farthing.unknown`; all of them by default.
+            epsilon: What all of it may cost together; by default 5% of the whole budget for each.
+            delta: The delta of each search that needs one; by default the same share of delta.
+            share: The share of the whole budget for all of it together, in place of `epsilon`.
+            rows_per_unit: Find how many rows units have, and with it which share of the rows `max_rows` leaves out: by
+                itself, or beside the columns that are named. With max_rows="auto" a bound is chosen, too, and that is
+                found by default.
+            confidence: How often what is found keeps its word.
+            fresh: Search again, and be charged again.
+
+        Returns:
+            A plan that says what will be known.
+
+        Raises:
+            InvalidValue: If a column is not declared as unknown, or an argument is wrong.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> ages = pyarrow.table({"age": list(range(18, 80)) * 100})
+        >>> people = ft.dataset(ages, schema={"age": ft.unknown("whole number")})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=100.0, ledger=folder + "/study.db", account="people")
+        ...     _ = study.discover("age", epsilon=50.0).release()  # far too much, so that no noise moves the answer
+        ...     print(study.dataset.schema["age"], study.discover("age").cost)
+        ...     study.close()
+        Integers(lower=10, upper=100) 0
+        """
+        return discovery_plan(
+            self,
+            columns,
+            epsilon=epsilon,
+            delta=delta,
+            share=share,
+            rows_per_unit=rows_per_unit,
+            confidence=confidence,
+            fresh=fresh,
+        )
+
+    def learn(self) -> None:
+        """Use what was found about the table, by this study or by another process; `discover` does it by itself."""
+        self.dataset = with_findings(self, self.declared)
 
     def problem(
         self,

@@ -54,6 +54,7 @@ class StudyAccount(Protocol):
     """What plans, requests and sessions need of a study: its rows, its ledger, and the account that pays."""
 
     dataset: Dataset
+    declared: Dataset
     ledger: Ledger
     name: str
     epsilon: float
@@ -87,6 +88,9 @@ class StudyAccount(Protocol):
 
     def register(self) -> None:
         """Write the budget to the ledger, unless it is there."""
+
+    def learn(self) -> None:
+        """Use what was found about the table."""
 
     @property
     def accounts(self) -> tuple[str, ...]:

@@ -231,7 +231,9 @@ def row_search(dataset: Dataset, epsilon: float, rest: float, confidence: float 
     moved = rows_a_unit(dataset).sensitivity(Histogram(_COLUMN, cells.edges)).l1
     counts = UnitCounts(cells, checked_price(epsilon, 0.0)[0], moved, checked_confidence(confidence))
     declared = None if dataset.is_auto else dataset.bound
-    return RowSearch(counts, declared, checked_price(rest, 0.0)[0], units_word(dataset))
+    if not (isinstance(rest, int | float) and rest > 0):
+        raise InvalidValue("rest", rest, "must be an epsilon > 0")
+    return RowSearch(counts, declared, float(rest), units_word(dataset))
 
 
 def row_finding(facts: Mapping[str, Any]) -> Finding:

@@ -4,10 +4,11 @@ Statement:
     A unit lies in one cell (in l1 = l of them if neighbours differ in more), so that discrete Laplace noise of scale
     l / epsilon on every count is epsilon-DP, and whatever is made of the noisy counts is. Let c be the number of cells
     and beta = 1 - confidence. A cell is *seen* if its noisy count is at least T, where noise alone reaches T with
-    probability at most beta / (2 c). The range reaches from the first seen cell to the last, and from each of them on
+    probability at most beta / (50 c). The range reaches from the first seen cell to the last, and from each of them on
     to its neighbours outside, one after the other, while their noisy count is at least t, which noise alone reaches
     with probability at most beta / 4. Then
-    1. with probability at least 1 - beta no empty cell is an end of the range, and
+    1. with probability at least 1 - beta no empty cell is an end of the range, and with 1 - beta / 50 none that is
+       not next to a cell with units (at 95%: 999 times in 1,000), because such a range would be far too wide;
     2. a cell with at least `sure` units is in the range with probability at least 1 - beta.
 Source: own derivation. 1: a union bound over the empty cells among those that are seen; and tests in a fixed order,
     which stop at the first that fails, need no correction for their number: beyond the seen cells the first empty cell
@@ -69,7 +70,7 @@ class UnitCounts:
     @property
     def seen(self) -> int:
         """T: the noisy count from which on a cell is taken to hold somebody."""
-        return least_reached(self.scale, (1 - self.confidence) / (2 * len(self.cells)))
+        return least_reached(self.scale, (1 - self.confidence) / (50 * len(self.cells)))
 
     @property
     def beside(self) -> int:

@@ -1,0 +1,189 @@
+"""`DiscoveryPlan`: what will be found about a table and what that costs, before anything is spent."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from farthing.adaptive.discovery import ROWS, Finding, Search, row_search, search_of
+from farthing.data.unknown_columns import table_itself
+from farthing.errors import InvalidValue
+from farthing.numerics.bounds import number_text
+from farthing.privacy.events import checked_epsilon, checked_real
+from farthing.study.findings import PaidFinding, find, paid_finding
+from farthing.study.release import warn_if_changed
+from farthing.study.study_account import StudyAccount, refuse_sample
+
+SHARE = 0.05
+"""Of the whole budget, for each thing that is searched, where nobody says."""
+
+_MOST = 0.2  # of the whole budget, for all of them
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveryPlan:
+    """What will be searched, at which price, and what will be known. Made by `Study.discover`.
+
+    Print it, then `release()`: each search is charged by itself, and what was found before costs nothing.
+
+    Args:
+        study: The study that made it.
+        searches: What is searched, each with its price.
+        paid: What was found before, by its name.
+        fresh: Whether that is searched again.
+
+    >>> import pyarrow, tempfile, farthing as ft
+    >>> people = pyarrow.table({"income": [30_000.0, 41_000.0, 52_000.0] * 1_000})
+    >>> people = ft.dataset(people, schema={"income": ft.unknown("number")})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db", account="people")
+    ...     plan = study.discover("income")
+    ...     print(plan.cost, study.left, plan.release()["income"].name, study.discover("income").cost)
+    ...     study.close()
+    0.05 1.0 income 0
+    """
+
+    study: StudyAccount
+    searches: tuple[Search, ...]
+    paid: Mapping[str, PaidFinding] = field(default_factory=dict)
+    fresh: bool = False
+
+    @property
+    def open(self) -> tuple[Search, ...]:
+        """What is to be paid for: all that was not found before."""
+        return tuple(search for search in self.searches if self.fresh or search.name not in self.paid)
+
+    @property
+    def cost(self) -> float:
+        """The sum of what the searches may cost."""
+        return sum(search.epsilon for search in self.open)
+
+    @property
+    def delta(self) -> float:
+        """The sum of their deltas."""
+        return sum(search.delta for search in self.open)
+
+    def release(self, progress: Callable[[float], None] | None = None) -> dict[str, Finding]:
+        """Charge for each search and run it; what was found before is returned as it is, and costs nothing.
+
+        Args:
+            progress: Called with a share between 0 and 1 while the engine runs.
+
+        Returns:
+            What was found, by name. Plans that the study makes from now on use it.
+
+        Raises:
+            BudgetExceeded: If the budget does not have what all of them cost; nothing is spent.
+            AnswerForfeited: If a run failed after its charge, which stays.
+        """
+        if self.open:
+            self.study.allowance(self.cost)
+        paid = {}
+        for search in self.searches:
+            paid[search.name] = find(self.study, search, fresh=self.fresh, progress=progress)
+            if paid[search.name].repeated:
+                again = f"discover({search.name!r}, fresh=True)"
+                warn_if_changed(self.study, paid[search.name].receipt, again, stacklevel=3)
+        self.study.learn()
+        return {name: each.finding for name, each in paid.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data.
+
+        Returns:
+            Dictionaries, lists, numbers and texts.
+        """
+        searches = [
+            {
+                "name": search.name,
+                "epsilon": 0.0 if search not in self.open else search.epsilon,
+                "delta": 0.0 if search not in self.open else search.delta,
+                "prediction": search.prediction,
+                "finding": None if search in self.open else dict(self.paid[search.name].finding.facts),
+                "sentence": None if search in self.open else self.paid[search.name].finding.sentence,
+                "paid": None if search in self.open else self.paid[search.name].receipt.epsilon,
+            }
+            for search in self.searches
+        ]
+        return {"searches": searches, "epsilon": self.cost, "delta": self.delta}
+
+    def __str__(self) -> str:
+        lines = []
+        for search in self.searches:
+            if search in self.open:
+                price = f"epsilon {number_text(search.epsilon)}" + (f", delta {search.delta:g}" if search.delta else "")
+                text = f"{search.name}: {price}, for {search.prediction}"
+            else:
+                paid = self.paid[search.name]
+                text = f"found before, for epsilon {number_text(paid.receipt.epsilon)}: {paid.finding.sentence}"
+            lines += textwrap.wrap(text, 110, initial_indent="  ", subsequent_indent="    ")
+        whole = self.study.budget.total.epsilon
+        if not self.open:
+            return "\n".join(["Everything was found before; nothing is charged.", *lines])
+        part = f"epsilon {number_text(self.cost)}" + (f" of {number_text(whole)}" if whole > 0 else "")
+        return "\n".join([f"To be found first, for {part}; nothing is spent yet:", *lines])
+
+
+def discovery_plan(
+    study: StudyAccount,
+    names: tuple[str, ...],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    share: float | None = None,
+    rows_per_unit: bool = False,
+    confidence: float = 0.95,
+    fresh: bool = False,
+) -> DiscoveryPlan:
+    """The plan to find what nobody knows about a table; see `Study.discover`."""
+    table = table_itself(study.declared)
+    wanted = list(names) if names or rows_per_unit else list(table.unknown)
+    if rows_per_unit or (table.is_auto and not names):
+        wanted.append(ROWS)
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise InvalidValue(
+            "columns", wanted, "must name columns that are declared as unknown, each once", _way_out(table)
+        )
+    refuse_search(study)
+    each, part = _price(study, len(wanted), epsilon, share)
+    spread = study.budget.total.delta * part if delta is None else checked_real(delta, "delta")
+    rest = max(study.budget.total.epsilon - each * len(wanted), each)
+    searches = tuple(
+        row_search(table, each, rest, confidence) if name == ROWS else search_of(table, name, each, spread, confidence)
+        for name in wanted
+    )
+    paid = {name: stored for name in wanted if (stored := paid_finding(study, name)) is not None}
+    return DiscoveryPlan(study, searches, paid, fresh)
+
+
+def refuse_search(study: StudyAccount) -> None:
+    """Refuse to search what is a sample: one release is all that a secret sample pays for."""
+    refuse_sample(study, "a search")
+    if study.sampling_rate is not None:
+        rule = "holds for one release, and a search would be it"
+        raise InvalidValue("sampling_rate", study.sampling_rate, rule, "declare ranges that are known in public")
+
+
+def _price(study: StudyAccount, count: int, epsilon: float | None, share: float | None) -> tuple[float, float]:
+    """The epsilon of each search, and the share of the whole budget that it is."""
+    whole = study.budget.total.epsilon
+    if epsilon is not None and share is not None:
+        raise InvalidValue("share", share, "must be left out where epsilon is given")
+    if epsilon is not None:
+        each = checked_epsilon(epsilon) / count
+        if not each > 0:
+            raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for a few percent of the budget")
+        return each, min(1.0, each / whole) if whole > 0 else 0.0
+    part = min(SHARE, _MOST / count) if share is None else checked_real(share, "share") / count
+    if not 0 < part < 1:
+        raise InvalidValue("share", share, "must be above 0 and below 1", "0.05 is a twentieth of the budget")
+    if not whole > 0:
+        raise InvalidValue("epsilon", None, "must be given: the grant is 0", "ask a curator to find it")
+    return part * whole, part
+
+
+def _way_out(table: Any) -> str:
+    there = ", ".join(table.unknown)
+    return f"there are: {there}" if there else "declare one with farthing.unknown(...), or say rows_per_unit=True"

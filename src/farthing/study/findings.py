@@ -1,0 +1,138 @@
+"""What a study has found out about its table: searches that were paid for, in the ledger, and what they change.
+
+A search is charged once for each thing that is searched, under a name that says what it is: "income found in people".
+Whoever opens the study again, with whichever budget is left, knows what was found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from farthing.adaptive.discovery import ROWS, Finding, Search, bound_of, finding_of
+from farthing.curator.session_records import PATIENCE
+from farthing.data import Dataset
+from farthing.data.unknown_columns import known, table_itself
+from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
+from farthing.study.study_account import StudyAccount
+
+if TYPE_CHECKING:
+    from farthing.ledger import Receipt, Stored
+
+_MOST_ATTEMPTS = 1_000
+_LONGEST = 80  # characters of a column's name in the name of a request
+
+
+@dataclass(frozen=True)
+class PaidFinding:
+    """A finding with the receipt of what was paid for it.
+
+    Args:
+        finding: What was found.
+        receipt: The receipt of its charge; its request id names it in the ledger.
+        repeated: Whether it was there before.
+    """
+
+    finding: Finding
+    receipt: Receipt
+    repeated: bool = True
+
+
+def paid_finding(study: StudyAccount, name: str, *, wait: bool = False) -> PaidFinding | None:
+    """The last finding about a column, or about "rows per unit", that this study may use; no row is read.
+
+    It is the study's own, or one that was paid from the budget itself: an analyst knows what the curator has found.
+    """
+    own = _latest(study, name, study.payer, wait)
+    return own if own is not None or not study.payer else _latest(study, name, "", wait)
+
+
+def with_findings(study: StudyAccount, dataset: Dataset) -> Dataset:
+    """A dataset in which everything is known that the study has found out about its table."""
+    domains = {}
+    for name in dataset.unknown:
+        paid = paid_finding(study, name)
+        if paid is not None and paid.finding.domain is not None:
+            domains[name] = paid.finding.domain
+    paid = paid_finding(study, ROWS) if dataset.unit else None
+    if paid is None or not paid.finding.is_usable:
+        return known(dataset, domains) if domains else dataset
+    bound, left_out = bound_of(paid.finding, None if dataset.is_auto else dataset.bound)
+    return known(dataset, domains, bound, left_out)
+
+
+def find(
+    study: StudyAccount,
+    search: Search,
+    *,
+    fresh: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> PaidFinding:
+    """Charge for a search and run it, unless it was; `fresh` searches again, and is charged again."""
+    earlier = paid_finding(study, search.name, wait=True)
+    if earlier is not None and not fresh:
+        return earlier
+    study.register()
+    *_, (request_id, _) = _attempts(study, search.name, study.payer)
+    study.curator.run(
+        table_itself(study.declared),
+        search,
+        ledger_name=study.name,
+        request_id=request_id,
+        world="adaptive",  # what is asked afterwards depends on it
+        delta=search.delta or None,
+        progress=progress,
+    )
+    paid = _read(study, request_id)
+    assert paid is not None
+    return PaidFinding(paid.finding, paid.receipt, repeated=False)
+
+
+def _latest(study: StudyAccount, name: str, payer: str, wait: bool) -> PaidFinding | None:
+    latest: PaidFinding | None = None
+    for request_id, stored in _attempts(study, name, payer):
+        if stored is None:
+            break
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, payer)
+        own = own and not study.curator.is_of_other_table(study.declared, request_id)
+        if own and (stored.state == "released" or (wait and stored.state == "reserved")):
+            try:
+                paid = _read(study, request_id)
+            except AnswerForfeited:
+                continue
+            if paid is not None and _fits(study.declared, name, paid.finding):
+                latest = paid
+    return latest
+
+
+def _fits(dataset: Dataset, name: str, finding: Finding) -> bool:
+    """Whether a finding is about what is declared now: a column may have been declared as another kind."""
+    return finding.kind == ("rows" if name == ROWS else dataset.unknown[name].kind)
+
+
+def _read(study: StudyAccount, request_id: str) -> PaidFinding | None:
+    answered = study.curator.recorded(request_id, PATIENCE)
+    facts = answered.finished.get("finding")
+    return PaidFinding(finding_of(facts), answered.receipt) if facts else None
+
+
+def _attempts(study: StudyAccount, name: str, payer: str) -> Iterator[tuple[str, Stored | None]]:
+    """The request ids of searches with what the ledger has of them; the last has nothing yet."""
+    for attempt in range(1, _MOST_ATTEMPTS):
+        request_id = _request_id(study.name, name, payer, attempt)
+        try:
+            stored = study.ledger.stored(request_id)
+        except NotAllowed:  # somebody else was quicker with the name
+            continue
+        yield request_id, stored
+        if stored is None:
+            return
+    raise InvalidValue("column", name, "was searched too often", "declare its range")
+
+
+def _request_id(account: str, name: str, payer: str, attempt: int) -> str:
+    if len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]} {hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name} found in {account}" + (f" for {payer}" if payer else "") + (f" {attempt}" if attempt > 1 else "")
