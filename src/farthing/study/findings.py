@@ -57,7 +57,7 @@ def with_findings(study: StudyAccount, dataset: Dataset) -> Dataset:
         if paid is not None and paid.finding.domain is not None:
             domains[name] = paid.finding.domain
     paid = paid_finding(study, ROWS) if dataset.unit else None
-    if paid is None or not paid.finding.is_usable:
+    if paid is None or not paid.finding.is_usable or not dataset.bounds_rows:
         return known(dataset, domains) if domains else dataset
     bound, left_out = bound_of(paid.finding, None if dataset.is_auto else dataset.bound)
     return known(dataset, domains, bound, left_out)

@@ -230,7 +230,7 @@ def row_search(dataset: Dataset, epsilon: float, rest: float, confidence: float 
     cells = row_cells(MOST_ROWS_A_UNIT)
     moved = rows_a_unit(dataset).sensitivity(Histogram(_COLUMN, cells.edges)).l1
     counts = UnitCounts(cells, checked_price(epsilon, 0.0)[0], moved, checked_confidence(confidence))
-    declared = None if dataset.is_auto else dataset.bound
+    declared = None if dataset.is_auto or not dataset.bounds_rows else dataset.bound
     if not (isinstance(rest, int | float) and rest > 0):
         raise InvalidValue("rest", rest, "must be an epsilon > 0")
     return RowSearch(counts, declared, float(rest), units_word(dataset))
