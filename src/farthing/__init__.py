@@ -5,7 +5,7 @@ linked, table several tables of the same people, linked by keys
 unknown       declares a column whose range or values nobody knows: a study finds them first
 Study         a dataset with a budget: plan, then release
 count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ranges, contingency, marginals,
-linear_regression
+linear_regression, count_distinct
               the statistics a study may ask for
 open_ledger   the account that nobody can overdraw
 Client        the same API, over a server (needs the extra `client`)
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         cdf,
         contingency,
         count,
+        count_distinct,
         histogram,
         linear_regression,
         marginals,
@@ -88,6 +89,7 @@ __all__ = [
     "compose",
     "contingency",
     "count",
+    "count_distinct",
     "data",
     "dataset",
     "errors",
@@ -124,8 +126,8 @@ _HOMES = {
     "ledger": ("open_ledger",),
     "numerics": ("Bounds",),
     "statistics": (
-        "cdf", "contingency", "count", "histogram", "linear_regression", "marginals", "mean", "median", "quantile",
-        "quantiles", "ranges", "std", "sum", "variance",
+        "cdf", "contingency", "count", "count_distinct", "histogram", "linear_regression", "marginals", "mean",
+        "median", "quantile", "quantiles", "ranges", "std", "sum", "variance",
     ),
     "study": ("Study",),
 }  # fmt: skip

@@ -63,7 +63,7 @@ RENEWS
 
 # One [[statistics]] for each statistic; `farthing plan` shows its error before anything is spent.
 # Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression,
-# and ranges and marginals, which can be asked further questions for free once they are released.
+# count_distinct, and ranges and marginals, which can be asked further questions for free once they are released.
 [[statistics]]
 kind = "count"
 

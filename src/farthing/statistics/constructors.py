@@ -40,6 +40,7 @@ __all__ = [
     "cdf",
     "contingency",
     "count",
+    "count_distinct",
     "histogram",
     "linear_regression",
     "marginals",
@@ -754,6 +755,30 @@ def linear_regression(
     )
 
 
+def count_distinct(column: str, *, where: Any = None, by: Groups = None, name: str | None = None) -> Statistic:
+    """How many different values of a column there are, among the rows that are kept of each unit.
+
+    A unit changes it by at most as many values as rows of it are kept (`max_rows`), so that it is good where values are
+    many and a unit has few rows. For the different values that each person has, see `Dataset.per_unit`.
+
+    Args:
+        column: A column with a finite list of values: categories, flags, whole numbers or dates.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        by: A column, or several, whose public values cut the rows into groups.
+        name: What it is called in plans and releases; by default a description such as 'mean of income'.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
+    >>> count_distinct("drug", where="age >= 65").name
+    'number of different values of drug where age >= 65'
+    """
+    return statistic("count_distinct", _column(column), where=where, by=by, name=name)
+
+
 CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
     "count": count,
     "sum": sum,
@@ -769,6 +794,7 @@ CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
     "ranges": ranges,
     "marginals": marginals,
     "linear_regression": linear_regression,
+    "count_distinct": count_distinct,
 }
 """Every statistic by its name."""
 

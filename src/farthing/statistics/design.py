@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from farthing.data import Dataset
+from farthing.data import Dataset, DistinctCount
+from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.expressions import read
 from farthing.data.schema import Categories, Dates, Domain, Flags, Integers, Reals, Schema, not_found_yet
 from farthing.errors import InvalidValue
 from farthing.statistics import moments
 from farthing.statistics.cells.statistic_cells import cut_of
 from farthing.statistics.counts import count_design as counting
+from farthing.statistics.counts import distinct_outputs
 from farthing.statistics.counts.count_queries import group_axes, refuse_too_many
 from farthing.statistics.counts.expected_shares import category_shares
 from farthing.statistics.counts.slot_combination import linked_outputs
@@ -30,7 +32,7 @@ from farthing.statistics.quantiles import quantile_outputs
 from farthing.statistics.ranges import range_design as ranging
 from farthing.statistics.ranges.cell_conditions import PAIRS, within_bound
 from farthing.statistics.regression import regression_outputs
-from farthing.statistics.statistic import COUNT_FAMILY, MARGINALS, MOMENTS, QUANTILES, RANGES, Statistic
+from farthing.statistics.statistic import COUNT_FAMILY, DISTINCT, MARGINALS, MOMENTS, QUANTILES, RANGES, Statistic
 
 _WHOLE = {"count", "histogram", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}
 
@@ -60,6 +62,8 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
         for chosen in combinations(statistic.columns, statistic.way):
             cut = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in chosen)
             refuse_too_many(f"marginal of {' and '.join(chosen)}", (*groups, *cut))
+    elif statistic.kind in DISTINCT:
+        _refuse_endless(statistic, schema)
     elif statistic.kind in (*COUNT_FAMILY, *RANGES):
         if statistic.ranges and isinstance(schema[statistic.column], Categories | Flags):
             raise InvalidValue(
@@ -92,6 +96,14 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
         if groups:
             refuse_too_many(statistic.name, groups)
     return replace(statistic, where=where)
+
+
+def _refuse_endless(statistic: Statistic, schema: Schema) -> None:
+    """Refuse different values of a column that has no list of them, or too many."""
+    if isinstance(schema[statistic.column], Reals):
+        way_out = f"cut it into bins first: dataset.bin({statistic.column}=10)"
+        raise InvalidValue("column", statistic.column, "must have a finite list of values to be counted", way_out)
+    aggregate_queries({statistic.name: DistinctCount(statistic.column, by=statistic.by)}, schema)
 
 
 def _within_bounds(statistic: Statistic, domain: Domain) -> tuple[tuple[Any, Any], ...]:
@@ -334,6 +346,7 @@ def _families() -> tuple[tuple[tuple[str, ...], Family], ...]:
         (RANGES, ranging.outputs_of),
         (MARGINALS, marginal_outputs.outputs_of),
         (("linear_regression",), regression_outputs.outputs_of),
+        (DISTINCT, distinct_outputs.outputs_of),
     )
 
 

@@ -31,6 +31,7 @@ Kind = Literal[
     "ranges",
     "marginals",
     "linear_regression",
+    "count_distinct",
 ]
 Bins = int | tuple[Any, ...]
 
@@ -39,6 +40,7 @@ MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
 QUANTILES: tuple[Kind, ...] = ("quantile", "quantiles")
 RANGES: tuple[Kind, ...] = ("ranges",)
 MARGINALS: tuple[Kind, ...] = ("marginals",)
+DISTINCT: tuple[Kind, ...] = ("count_distinct",)
 ADDED_CELLS: tuple[Kind, ...] = ("cdf", *RANGES, *MARGINALS)
 """Statistics that are made of sums of cells: a unit must not be in two of them."""
 
@@ -192,6 +194,8 @@ class Statistic:
     def _subject(self) -> str:
         if self.kind == "count":
             return "count"
+        if self.kind == "count_distinct":
+            return f"number of different values of {self.column}"
         if self.kind == "linear_regression":
             return f"regression of {self.target} on {_listed(self.features)}"
         if self.kind == "quantile":

@@ -1,6 +1,7 @@
 """Bounded aggregates: the only things that leave an engine, each with its exact integer sensitivities.
 
 Count, CellCounts             rows, in all or in every cell of a cross product
+DistinctCount                 values that at least one row has
 Sum, Moments, CrossProducts   sums on an integer grid
 Histogram, OrderCounts        counts over a public grid of a column
 SoftPartition                 sums of functions of a column that add up to one, for the price of one count
@@ -17,6 +18,7 @@ from farthing.data.aggregates.counts_and_sums import (
     OrderCounts,
     Sum,
 )
+from farthing.data.aggregates.distinct_counts import DistinctCount
 from farthing.data.aggregates.soft_partitions import SoftPartition
 from farthing.data.aggregates.unit_bounds import Bounded, UnitBound
 
@@ -26,6 +28,7 @@ __all__ = [
     "CellCounts",
     "Count",
     "CrossProducts",
+    "DistinctCount",
     "Histogram",
     "Moments",
     "OrderCounts",

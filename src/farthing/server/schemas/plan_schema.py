@@ -33,7 +33,7 @@ Expected = (
 )
 Kind = Literal[
     "count", "sum", "mean", "variance", "std", "histogram", "quantile", "quantiles", "median", "cdf", "contingency",
-    "ranges", "marginals", "linear_regression",
+    "ranges", "marginals", "linear_regression", "count_distinct",
 ]  # fmt: skip
 
 

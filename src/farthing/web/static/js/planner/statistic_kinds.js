@@ -65,6 +65,12 @@ export const KINDS = [
     help: "The coefficients of the least-squares line; each category is compared with the first.",
   },
   {
+    kind: "count_distinct",
+    words: "How many different values a column has",
+    column: ["categories", "flags", "integers", "dates"],
+    help: "For example how many of the listed drugs were given at all.",
+  },
+  {
     kind: "variance",
     words: "The variance of a column",
     column: NUMBERS,

@@ -1,0 +1,90 @@
+"""How many different values a column has: one measured number for each group, with the exact distribution of its noise.
+
+A unit changes it by at most as many values as rows of it are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.data.aggregates.aggregate import axis_of
+from farthing.data.aggregates.distinct_counts import DistinctCount
+from farthing.inference import Answer, ErrorDistribution, Term
+from farthing.statistics.counts.count_queries import group_axes, labels_of
+from farthing.statistics.measurements import Integers, Noise, Output, Slot
+from farthing.statistics.public_facts import Assumption, Facts, checked_expectation
+from farthing.statistics.statistic import Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DistinctOutput(Output):
+    """The number of different values, between 0 and all that the schema lists."""
+
+    values: int = field(kw_only=True)
+
+    @property
+    def independent(self) -> bool:
+        return True
+
+    @property
+    def coefficients(self) -> Mapping[str, Floats]:
+        return {self.slots[0].name: np.ones(len(self.reference))}
+
+    @property
+    def most(self) -> float:
+        return float(self.values)
+
+    def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The exact distribution of the noise, whatever the truth."""
+        (slot,) = self.slots
+        noise = noises[slot.name]
+        assert noise.kind != "exponential"
+        return ErrorDistribution([Term(noise.kind, slot.scale(noise), 1.0)], len(self.reference))
+
+    def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
+        return 0.0, float(self.values)
+
+    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
+        """The noisy number, moved to what the list of values allows; the interval is around it as it came."""
+        plain = np.asarray(measured[self.slots[0].name], dtype=np.float64).reshape(-1)
+        return Answer.around(
+            self.name,
+            np.clip(plain, 0.0, self.values),
+            self.predicted(noises),
+            self.labels,
+            confidence=confidence,
+            centre=plain,
+            least=0.0,
+            most=float(self.values),
+        )
+
+
+def outputs_of(
+    statistics: Sequence[Statistic], facts: Facts
+) -> tuple[list[Slot], list[Output], dict[str, Any], list[Assumption]]:
+    """A slot and an output for each statistic; nothing is assumed."""
+    slots: dict[str, Slot] = {}  # by what they count: it may be asked for under two names
+    outputs: list[Output] = []
+    for statistic in statistics:
+        aggregate = DistinctCount(statistic.column, by=statistic.by, where=statistic.where)
+        axes = group_axes(statistic.by, facts.schema) if statistic.by else ()
+        cells = math.prod(len(axis) for axis in axes)
+        values = len(axis_of(statistic.column, facts.schema))
+        sensitivity = facts.dataset.sensitivity(aggregate)
+        # No other slot begins with these words, and no two statistics of a plan have one name.
+        slot = slots.setdefault(
+            repr(aggregate), Slot(f"different values: {statistic.name}", aggregate, sensitivity, cells)
+        )
+        given = facts.expected.get(statistic.name)
+        expected = np.full(cells, float(values)) if given is None else checked_expectation(statistic.name, given, cells)
+        labels = labels_of(axes) if axes else ()
+        outputs.append(DistinctOutput(statistic, labels, (slot,), np.maximum(expected, 1.0), values=values))
+    return list(slots.values()), outputs, {}, []
