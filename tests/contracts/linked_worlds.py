@@ -66,8 +66,8 @@ def a_world(luck: random.Random, size: int, values: int) -> World:
         rows["visits"].append(
             {"visit_id": key(), "person_id": who, "code": code[who], "ward": ward[who], "cost": luck.randint(0, 9)}
         )
-    for row in rows["visits"]:  # of two visits with one number and one person
-        row["cost"] = 0 if row["visit_id"] is None else (7 * row["visit_id"]) % 10
+    for row in rows["visits"]:  # the same for all visits of one person: a dose may lead to any of them
+        row["cost"] = (7 * (row["code"] or 0)) % 10
         row["ward"] = ward[row["code"]]
     for _ in range(luck.randrange(2 * size + 1)):
         number = key()

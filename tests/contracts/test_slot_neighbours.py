@@ -70,7 +70,6 @@ def statistics(luck: random.Random) -> list[Any]:
                     lambda often=often, column=column: ft.std(column, **often),
                     lambda often=often, column=column: ft.quantiles(column, [0.25, 0.9], **often),
                     lambda often=often: ft.linear_regression("bmi", ["age"], **often),
-                    lambda often=often: _distinct("age", often),
                     lambda often=often: ranges("age", **often),
                     lambda often=often: ranges("bmi", ranges=[(-1.0, 1.5), (0.0, 3.5)], **often),
                     lambda often=often: ft.cdf("age", **often),
@@ -78,11 +77,7 @@ def statistics(luck: random.Random) -> list[Any]:
                 ]
             )()
         )
-    return asked
-
-
-def _distinct(column: str, often: dict[str, Any]) -> Any:
-    return ft.count_distinct(column, where=often.get("where"), by=often.get("by"))
+    return [*asked, ft.count_distinct("age", where=asked[0].where, by="sex", name="different ages")]
 
 
 def _without_smoker(often: dict[str, Any]) -> dict[str, Any]:
