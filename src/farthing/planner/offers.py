@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from farthing.errors import Infeasible
 from farthing.numerics.bounds import ceiling
 from farthing.planner.planning_problem import Problem, Requirement, outer_epsilon
@@ -146,8 +144,7 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
         )
     least = refused.error
     if lacks is not None:  # what the whole budget gives is a better guess than the narrowest noise
-        limits = np.full(len(problem.design.outputs), math.inf)
-        least = max(least, requirements.closest(name, limits) or least)
+        least = max(least, requirements.closest(name, requirements.limits_without(name)) or least)
 
     def tried(error: float) -> float:
         instead = {**problem.requirements, name: replace(requirement, within=error)}

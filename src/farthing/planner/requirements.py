@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -392,6 +393,15 @@ class Requirements:
             room = max(min(self.problem.requirements[name].within, _FAR) / error, 1.0) if error > 0 else 1.0
             limits[row] = square * room * room
         return limits
+
+    def limits_without(self, name: str) -> Floats:
+        """The limits that are about enough for what is required of all statistics but one."""
+        others = {other: asked for other, asked in self.problem.requirements.items() if other != name}
+        rest = Requirements(replace(self.problem, requirements=others), self.model, self.search)
+        with suppress(Unmet):
+            if others:
+                return rest.limits_of(rest._cheapest()[0])
+        return np.full(len(self.model.outputs), math.inf)
 
     def costs(self, limits: Floats) -> dict[str, float]:
         """What every requirement that binds costs alone."""
