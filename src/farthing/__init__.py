@@ -4,7 +4,7 @@ dataset       a table that stays in its engine, with its unit and its public fac
 linked, table several tables of the same people, linked by keys
 unknown       declares a column whose range or values nobody knows: a study finds them first
 Study         a dataset with a budget: plan, then release
-count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, ranges, contingency, marginals,
+count, sum, mean, variance, std, histogram, top, quantile, quantiles, median, cdf, ranges, contingency, marginals,
 linear_regression, count_distinct
               the statistics a study may ask for
 open_ledger   the account that nobody can overdraw
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         ranges,
         std,
         sum,
+        top,
         variance,
     )
     from farthing.study import Study
@@ -113,6 +114,7 @@ __all__ = [
     "study",
     "sum",
     "table",
+    "top",
     "unknown",
     "variance",
 ]
@@ -127,7 +129,7 @@ _HOMES = {
     "numerics": ("Bounds",),
     "statistics": (
         "cdf", "contingency", "count", "count_distinct", "histogram", "linear_regression", "marginals", "mean",
-        "median", "quantile", "quantiles", "ranges", "std", "sum", "variance",
+        "median", "quantile", "quantiles", "ranges", "std", "sum", "top", "variance",
     ),
     "study": ("Study",),
 }  # fmt: skip

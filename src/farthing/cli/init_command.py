@@ -62,8 +62,9 @@ RENEWS
 # sex = { F = 0.5, M = 0.5 }    # shares of its categories; of flags, those of true and false
 
 # One [[statistics]] for each statistic; `farthing plan` shows its error before anything is spent.
-# Kinds: count, sum, mean, variance, std, histogram, quantile, quantiles, median, cdf, contingency, linear_regression,
-# count_distinct, and ranges and marginals, which can be asked further questions for free once they are released.
+# Kinds: count, sum, mean, variance, std, histogram, top, quantile, quantiles, median, cdf, contingency,
+# linear_regression, count_distinct, and ranges and marginals, which can be asked further questions for free once they
+# are released.
 [[statistics]]
 kind = "count"
 

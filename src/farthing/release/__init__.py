@@ -25,6 +25,7 @@ from farthing.statistics import (
     ranges,
     std,
     sum,
+    top,
     variance,
 )
 
@@ -49,6 +50,7 @@ __all__ = [
     "ranges",
     "std",
     "sum",
+    "top",
     "variance",
     "workloads",
 ]

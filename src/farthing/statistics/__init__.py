@@ -29,6 +29,7 @@ from farthing.statistics.constructors import (  # isort: skip
     ranges,
     std,
     sum,
+    top,
     variance,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "ranges",
     "std",
     "sum",
+    "top",
     "variance",
 ]

@@ -20,6 +20,7 @@ from farthing.data import Integers, Reals
 from farthing.data.schema import Dates, Schema
 from farthing.inference import Answer
 from farthing.inference.error_distributions import KeptInterval
+from farthing.statistics.counts.top_values import ranked
 from farthing.statistics.marginals.marginal_queries import restored_queries
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.ranges.cell_conditions import Between
@@ -300,10 +301,12 @@ def answers_from(
     outputs: Sequence[Output], noises: Mapping[str, Noise], schema: Schema, measured: Mapping[str, Any]
 ) -> list[Answer]:
     """The answers of a plan from its noisy numbers, in the order of its outputs: post-processing only."""
-    return [
-        with_bounds(output.answer(measured, noises), output.statistic, schema, output.limits(measured))
-        for output in outputs
-    ]
+    answers = []
+    for output in outputs:
+        asked, answer = output.statistic, output.answer(measured, noises)
+        answer = with_bounds(answer, asked, schema, output.limits(measured))
+        answers.append(ranked(answer, asked.most, independent=output.independent) if asked.kind == "top" else answer)
+    return answers
 
 
 @dataclass(frozen=True)

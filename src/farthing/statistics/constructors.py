@@ -51,6 +51,7 @@ __all__ = [
     "ranges",
     "std",
     "sum",
+    "top",
     "variance",
 ]
 
@@ -326,6 +327,59 @@ def histogram(
         bins=bins,
         for_population=for_population,
         rounded=rounded,
+        of=of,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
+    )
+
+
+def top(
+    column: str,
+    most: int = 10,
+    *,
+    where: Any = None,
+    name: str | None = None,
+    rounded: bool = False,
+    of: str = "rows",
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
+) -> Statistic:
+    """The most frequent values of a column, in order, each with its number of rows or people.
+
+    All values are counted with noise, and those with the largest noisy counts are shown. Their intervals hold for all
+    values together, so that they hold for those that came out on top.
+
+    Args:
+        column: A column of categories, flags, or few whole numbers or days; or of text whose values nobody listed.
+        most: How many values are shown.
+        where: A condition on rows, as text or an Ibis expression; all rows by default.
+        name: What it is called in plans and releases; by default a description such as 'top 10 of diagnosis'.
+        rounded: Whether answers are rounded to whole numbers.
+        of: What is counted: "rows", or "people": then each unit counts once for a value that any of its rows has.
+        max_cells: For how many values one unit may count; of further ones, some are left out at random.
+        rows_per_cell: How many rows of one unit count for a value, beside `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
+
+    Returns:
+        A frozen statistic for `Study.plan`; nothing is read or spent.
+
+    Raises:
+        InvalidValue: If an argument has the wrong form; columns are checked against the schema by a plan.
+
+    >>> top("diagnosis", 5, where="age >= 18", of="people", max_cells=3)
+    top('diagnosis', 5, where='age >= 18', of='people', max_cells=3)
+    >>> top("diagnosis").name
+    'top 10 of diagnosis'
+    """
+    return statistic(
+        "top",
+        _column(column),
+        where=where,
+        name=name,
+        rounded=rounded,
+        most=most,
         of=of,
         max_cells=max_cells,
         rows_per_cell=rows_per_cell,
@@ -786,6 +840,7 @@ CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
     "variance": variance,
     "std": std,
     "histogram": histogram,
+    "top": top,
     "quantile": quantile,
     "quantiles": quantiles,
     "median": median,

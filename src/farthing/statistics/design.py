@@ -34,7 +34,7 @@ from farthing.statistics.ranges.cell_conditions import PAIRS, within_bound
 from farthing.statistics.regression import regression_outputs
 from farthing.statistics.statistic import COUNT_FAMILY, DISTINCT, MARGINALS, MOMENTS, QUANTILES, RANGES, Statistic
 
-_WHOLE = {"count", "histogram", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}
+_WHOLE = {"count", "histogram", "top", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}
 
 
 def checked(statistic: Statistic, schema: Schema) -> Statistic:

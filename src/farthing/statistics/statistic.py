@@ -14,6 +14,7 @@ from farthing.data.aggregates.aggregate import names_of
 from farthing.data.aggregates.unit_bounds import UnitBound
 from farthing.data.expressions.parser import parse
 from farthing.data.expressions.syntax_tree import written
+from farthing.data.schema import MOST_CATEGORIES
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_real
 
@@ -24,6 +25,7 @@ Kind = Literal[
     "variance",
     "std",
     "histogram",
+    "top",
     "quantile",
     "quantiles",
     "cdf",
@@ -35,7 +37,7 @@ Kind = Literal[
 ]
 Bins = int | tuple[Any, ...]
 
-COUNT_FAMILY: tuple[Kind, ...] = ("count", "histogram", "cdf", "contingency")
+COUNT_FAMILY: tuple[Kind, ...] = ("count", "histogram", "top", "cdf", "contingency")
 MOMENTS: tuple[Kind, ...] = ("sum", "mean", "variance", "std")
 QUANTILES: tuple[Kind, ...] = ("quantile", "quantiles")
 RANGES: tuple[Kind, ...] = ("ranges",)
@@ -74,6 +76,7 @@ class Statistic:
         max_cells: How many cells one unit counts in.
         rows_per_cell: How many rows of one unit count in a cell.
         max_rows: How many rows of one unit count in all.
+        most: How many of the most frequent values are shown.
 
     Raises:
         InvalidValue: If the name cannot be printed.
@@ -105,6 +108,7 @@ class Statistic:
     max_cells: int | None = None
     rows_per_cell: int | None = None
     max_rows: int | None = None
+    most: int = 0
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -196,6 +200,8 @@ class Statistic:
             return "count"
         if self.kind == "count_distinct":
             return f"number of different values of {self.column}"
+        if self.kind == "top":
+            return f"top {self.most:,} of {self.column}"
         if self.kind == "linear_regression":
             return f"regression of {self.target} on {_listed(self.features)}"
         if self.kind == "quantile":
@@ -224,6 +230,8 @@ class Statistic:
             arguments["column"] = self.column
             if self.bins:
                 arguments["bins"] = _plain(self.bins[0][1])
+        if self.most:
+            arguments["most"] = self.most
         if self.kind == "quantile":
             arguments["probability"] = self.probabilities[0]
         elif self.kind == "quantiles":
@@ -247,7 +255,7 @@ class Statistic:
         return {**arguments, **{name: value for name, value in bounds.items() if value is not None}}
 
     def __repr__(self) -> str:
-        by_place = ("column", "columns", "target", "features", "probability", "probabilities")
+        by_place = ("column", "columns", "target", "features", "probability", "probabilities", "most")
         words = (repr(value) if name in by_place else f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.kind}({', '.join(words)})"
 
@@ -271,6 +279,7 @@ def statistic(
     max_cells: Any = None,
     rows_per_cell: Any = None,
     max_rows: Any = None,
+    most: Any = None,
 ) -> Statistic:
     """A statistic with its arguments checked, as far as that can be done without a schema."""
     flags = {"for_population": for_population, "rounded": rounded, "nonnegative": nonnegative}
@@ -300,6 +309,7 @@ def statistic(
         nonnegative=nonnegative,
         of=of,
         **limits,
+        most=0 if most is None else _read_most(most),
     )
 
 
@@ -457,6 +467,14 @@ def _read_way(way: Any, columns: int) -> int:
             "2 for all pairs of columns",
         )
     return int(way)
+
+
+def _read_most(most: Any) -> int:
+    whole = isinstance(most, int) and not isinstance(most, bool)
+    if not (whole and 1 <= most <= MOST_CATEGORIES):
+        rule = f"must be a whole number from 1 to {MOST_CATEGORIES:,}"
+        raise InvalidValue("most", most, rule, "10 for the ten most frequent values")
+    return int(most)
 
 
 def _read_strategy(strategy: Any) -> str:

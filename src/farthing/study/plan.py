@@ -617,6 +617,7 @@ class Plan:
 
     def _controlled(self, control: Control, start: Plan | None = None) -> Plan:
         """With one more control: as it was released before, or as the budget allows it now."""
+        self._refuse_ranked(control)
         request = self.request.then(*control)
         earlier = earlier_release(self.study, request)
         if earlier is None and self._leads_to_earlier(request):
@@ -628,6 +629,15 @@ class Plan:
             return plan._divided(control, start)
         except (BudgetExceeded, Infeasible, InvalidValue) as refusal:
             return self._again(request, earlier_or_raise(self.study, request, refusal), control)
+
+    def _refuse_ranked(self, control: Control) -> None:
+        """Refuse an error that is required of the most frequent values: theirs hold for all values together."""
+        word, *details = control
+        names = details[:1] if word == "require" else [each[0] for each in details] if word == "fit" else []
+        for statistic in self.asked:
+            if statistic.kind == "top" and statistic.name in names:
+                way_out = f"require it of histogram({statistic.column!r}), or give it a weight"
+                raise InvalidValue("require", statistic.name, "must not be the most frequent values", way_out)
 
     def _leads_to_earlier(self, request: Request) -> bool:
         """Whether the budget was refused to this plan already, and further controls make of it what was released."""

@@ -22,7 +22,7 @@ from farthing.statistics.public_facts import ASSUMED_ROWS, Assumption, Counted
 from farthing.statistics.statistic import Statistic, text_of
 from farthing.study.table_error import TableError, table_error
 
-_ERRORS_OF_NOISE_ALONE = ("count", "histogram", "contingency", "sum")
+_ERRORS_OF_NOISE_ALONE = ("count", "histogram", "top", "contingency", "sum")
 
 
 def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | None:
@@ -214,6 +214,11 @@ class PlannedStatistic:
         return self.output.name
 
     @property
+    def is_ranked(self) -> bool:
+        """Whether the largest of its numbers are shown: then errors are those that hold for all of them together."""
+        return self.output.statistic.kind == "top"
+
+    @property
     def law(self) -> ErrorDistribution:
         """`distribution` under its name before 0.1; deprecated, there until 1.0."""
         return self.distribution
@@ -263,7 +268,7 @@ class PlannedStatistic:
         ...     study.close()
         1.0
         """
-        if at_once:
+        if at_once or self.is_ranked:
             return float(np.max(self.distribution.errors(self.level_at_once(confidence)), initial=0.0))
         if confidence not in self._errors:  # a root of a sum of tails: a page shows it in four places
             self._errors[confidence] = float(self.distribution.error(confidence))
@@ -358,6 +363,8 @@ class PlannedStatistic:
         ...     study.close()
         3.0
         """
+        if self.is_ranked:
+            confidence = self.level_at_once(confidence)
         if not self.noises:
             return float(self.distribution.worst(confidence))
         return float(self.output.promised(self._all).worst(confidence))
@@ -409,13 +416,14 @@ class PlannedStatistic:
         ...     study.close()
         [3.0]
         """
-        return [float(error) for error in self.distribution.errors(confidence)]
+        level = self.level_at_once(confidence) if self.is_ranked else confidence
+        return [float(error) for error in self.distribution.errors(level)]
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
         """The 95% errors of the best and the worst cell."""
         deviations = self.distribution.standard_errors
-        if self.cells == 1 or np.all(deviations == deviations[0]):
+        if self.cells == 1 or self.is_ranked or np.all(deviations == deviations[0]):
             return self.error(), self.error()
         best, worst = (
             float(self.distribution.cell(int(at)).error(0.95)) for at in (deviations.argmin(), deviations.argmax())
@@ -549,6 +557,8 @@ def sentence_of(statistic: PlannedStatistic, confidence: float = 0.95) -> str:
     sentence = f"{times} within ±{error} of the {value}{condition}"
     if statistic.cells > 1:
         sentence = f"{times} a cell is within ±{error} of its {value}{condition}"
+    if statistic.is_ranked:
+        return f"{times} all {statistic.cells:,} values, and so those shown, are within ±{error} of their {value}"
     if statistic.depends_on:
         best = error_text(statistic.at_best.error(confidence))
         sentence += f"; at best within ±{best}, depending on {statistic.depends_on}"

@@ -11,7 +11,7 @@ from typing import Any
 from farthing.numerics.bounds import error_text
 from farthing.statistics.measurements import Noise, Output
 
-_SCALED = ("count", "histogram", "contingency", "sum")  # which grow with the rows
+_SCALED = ("count", "histogram", "top", "contingency", "sum")  # which grow with the rows
 _NOT_PREDICTED = ("ranges", "marginals")  # of which nobody has worked out how they vary over samples
 
 

@@ -32,8 +32,8 @@ Expected = (
     | Annotated[dict[ColumnName, Number], Field(max_length=MOST_EDGES)]
 )
 Kind = Literal[
-    "count", "sum", "mean", "variance", "std", "histogram", "quantile", "quantiles", "median", "cdf", "contingency",
-    "ranges", "marginals", "linear_regression", "count_distinct",
+    "count", "sum", "mean", "variance", "std", "histogram", "top", "quantile", "quantiles", "median", "cdf",
+    "contingency", "ranges", "marginals", "linear_regression", "count_distinct",
 ]  # fmt: skip
 
 
@@ -60,6 +60,7 @@ class StatisticWords(Words):
     ) = None
     probability: Share | None = None
     probabilities: Annotated[list[Share], Field(min_length=1, max_length=100)] | None = None
+    most: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     way: Annotated[int, Field(strict=True, ge=1, le=10)] | None = None
     strategy: Annotated[str, StringConstraints(strict=True, max_length=40)] | None = None
     for_population: Annotated[bool, Field(strict=True)] | None = None

@@ -19,7 +19,7 @@ from farthing.study.plan_statistic import PlannedStatistic
 
 MOST_CELLS = 50  # of one statistic that are shown
 _HARDLY = 0.01  # a gain below one percent is called none
-_COUNTS = ("count", "histogram", "contingency", "ranges", "marginals")
+_COUNTS = ("count", "histogram", "top", "contingency", "ranges", "marginals")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,12 @@ export const KINDS = [
     bins: true,
     help: "For example how many rows of each age.",
   },
+  {
+    kind: "top",
+    words: "The most frequent values of a column",
+    column: ["categories"],
+    help: "The ten most frequent, each with its number of rows.",
+  },
   { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },
   { kind: "std", words: "How spread out a column is", column: NUMBERS, help: "Its standard deviation." },
   {
