@@ -175,7 +175,12 @@ def withdraw_command(
 @click.option("--expires", metavar="DAY", help="The last day, such as 2027-12-31 (default: a year from now).")
 @click.option("--statistics", metavar="KINDS", help="Only these kinds, such as count,histogram.")
 @click.option("--columns", metavar="NAMES", help="Only these columns, such as age,sex.")
-@click.option("--cell", metavar="N", default="0", help="Cells hold at least so many people on average.")
+@click.option(
+    "--cell",
+    metavar="N",
+    default="0",
+    help="Cells hold at least so many people on average, by the rows that the study declares.",
+)
 def policy_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, **options: Any) -> None:
     """Grant or end a policy."""
     place, (dataset, analyst) = _places(words, url, ("DATASET", "ANALYST"))
@@ -300,7 +305,7 @@ def _policy_line(policy: Policy) -> str:
     rules = [f"epsilon {policy.epsilon:.6g}{delta} per {policy.per}", f"{policy.left:.6g} left"]
     rules += [] if policy.statistics is None else [f"only {', '.join(policy.statistics)}"]
     rules += [] if policy.columns is None else [f"only columns {', '.join(policy.columns)}"]
-    rules += [f"cells of at least {policy.cell} people on average"] if policy.cell else []
+    rules += [f"cells of at least {policy.cell} people on average, by declared rows"] if policy.cell else []
     return f"{policy.dataset}: {policy.analyst} may spend {'; '.join(rules)}; until {policy.last_day}"
 
 
