@@ -562,7 +562,7 @@ class Dataset(PublicFace):
 
     def _join_linked(self, name: str, *, keep: bool) -> Dataset:
         """The columns of a table that this one's rows lead to; else each row beside each that its unit has there."""
-        base = self._base.joined(name, keep)
+        base = self._base.joined(name, keep, changed=bool(self._steps))
         if base is None:
             other = self._base.beside(name)
             return self.join(Dataset(other, (), other.schema), how="left" if keep else "inner")

@@ -151,11 +151,11 @@ class LinkedBase(Base):
             more.append(Link(f"join {name}", "x 1", first.rows, why))
         return (first, *more)
 
-    def joined(self, name: str, keep: bool) -> LinkedBase | None:
+    def joined(self, name: str, keep: bool, changed: bool) -> LinkedBase | None:
         self._refuse_unknown(name)
         if name == self.place or name in dict(self.joins):
             raise InvalidValue("other", name, "must be another table, which was not joined yet")
-        if name not in self.tables.above(self.place):
+        if name not in self.tables.above(self.place) or (changed and self._by_unit(name)):
             return None
         above = self.tables.members[name]
         taken, brought = {*self.declared}, {}
@@ -205,7 +205,7 @@ class LinkedBase(Base):
         return self.rows_with_unit((), {}, {}).select(UNIT)
 
     def _by_unit(self, name: str) -> bool:
-        """Whether a table is joined by the unit itself, which every row has."""
+        """Whether a table is joined by the unit itself, which every row has, whatever was done to it."""
         below = [each for each, key in self.tables.keys.items() if key.parent == name]
         path = [self.place, *self.tables.above(self.place)]
         return name == self.tables.unit_table and all(self.tables.names_unit(each) for each in below if each in path)

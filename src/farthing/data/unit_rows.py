@@ -227,8 +227,11 @@ class Base:
             if mine != theirs:  # an engine that casts one to the other may fail at a row
                 raise InvalidValue("unit", name, f"must be {mine} in both datasets, not {theirs}", "convert one")
 
-    def joined(self, name: str, keep: bool) -> Base | None:
-        """The same rows with the columns of another table that they are linked to; None if none of theirs is in it."""
+    def joined(self, name: str, keep: bool, changed: bool) -> Base | None:
+        """The same rows with the columns of another table that they lead to; None where the unit alone can join them.
+
+        `changed` says that steps were done to the rows, after which their keys are gone.
+        """
         raise InvalidValue(
             "other", name, "must be a dataset or a public table", "only tables of farthing.linked are joined by name"
         )

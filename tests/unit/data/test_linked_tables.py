@@ -65,6 +65,11 @@ def test_tables_below_are_joined_on_the_unit_and_multiply() -> None:
     assert "x 5" in str(both.stability())
 
 
+def test_the_table_of_the_unit_is_joined_after_any_step() -> None:
+    people = hospital()["visits"].per_unit(visits="count()").join("persons", how="left")
+    assert (people.rows_per_unit, number(people), number(people.where("sex = 'F' and visits = 2"))) == (1, 3, 1)
+
+
 def test_every_step_of_linked_tables_is_in_the_stability() -> None:
     text = str(hospital()["drugs"].join("visits").join("persons", how="left").where("sex = 'F'").stability())
     assert "visit_id says whose they are, through visits" in text
