@@ -18,6 +18,7 @@ from farthing.cli.audit_command import audit_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.count_command import count_command
 from farthing.cli.demo_command import demo_command
+from farthing.cli.discover_command import discover_command
 from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
@@ -118,6 +119,7 @@ main.add_command(check_command)
 main.add_command(compose_command)
 main.add_command(count_command)
 main.add_command(demo_command)
+main.add_command(discover_command)
 main.add_command(init_command)
 main.add_command(ledger_command)
 main.add_command(monitor_command)

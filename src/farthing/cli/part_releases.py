@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from farthing.study.documents.study_file import Split, StudyFile
 
 
+def is_staged(plan: Plan) -> bool:
+    """Whether something has to be found before the plan can be made."""
+    from farthing.study.staged_plan import StagedPlan
+
+    return isinstance(plan, StagedPlan)
+
+
 def planned(asked: StudyFile, study: Study) -> Plan:
     """The plan of a file for a study, with a word about it where that takes long."""
     from rich.console import Console

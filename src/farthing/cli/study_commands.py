@@ -14,6 +14,7 @@ import click
 from farthing.cli.charge_grammar import decimal_number
 from farthing.cli.count_command import CountFirst, count_first, share_option
 from farthing.cli.part_releases import (
+    is_staged,
     parts_to_release,
     planned,
     print_parts,
@@ -83,6 +84,9 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             _show_released(asked, study, as_json)
             return
         click.echo(text)
+        if is_staged(plan):
+            click.echo(f"\n{_FIND_FIRST.format(shlex.quote(file))}", err=as_json)
+            return
         if not as_json:
             click.echo(
                 f"\n{_ASK.format(file) if _must_ask(study, plan) else f'To release it: farthing release {file}'}"
@@ -98,6 +102,7 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             click.echo(f"Picture: {plot}", err=as_json)
 
 
+_FIND_FIRST = "To find what is unknown, and see the plan with exact errors: farthing discover {}"
 _ASK = 'To ask for it: farthing requests submit {} --purpose "what it is for"'
 
 
@@ -324,6 +329,10 @@ def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Re
     if not fresh and study.ledger.stored(known) is not None:
         return _with_warning(study, study.released(known), asked)
     plan = planned(asked, study)
+    if is_staged(plan):
+        names = ", ".join(study.dataset.unknown) or "max_rows"
+        way_out = f"find it first, then look at the plan: farthing discover {shlex.quote(str(asked.path))}"
+        raise InvalidValue("study", names, "is declared as unknown, and was not found yet", way_out)
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # refused before anybody is asked

@@ -3,13 +3,14 @@
 [dataset]
 source = "people.parquet"          # beside this file, a path, a glob or a folder
 unit = "person_id"                 # left out: one row
-max_rows = 3
+max_rows = 3                       # "auto": farthing discover finds it
 neighbours = "add-remove"
 
 [schema]
 sex = { categories = ["F", "M"] }
 age = { range = [0, 110] }         # whole numbers; [0.0, 110.0] for reals, [2000-01-01, 2025-12-31] for dates
 smoker = { flags = true }          # true/false, yes/no, 1/0
+income = { unknown = "number" }    # nobody knows its range: farthing discover; or "whole number", "date", "text"
 bmi = { range = [10.0, 60.0], decimal = "," }                        # text such as 23,5
 region = { categories = ["north", "south"], trim = true, lower = true }   # " North" is north
 
@@ -55,7 +56,7 @@ from farthing.data.dataset import Dataset, dataset
 from farthing.data.file_paths import beside, paths_of
 from farthing.data.linked_tables import TableFacts, linked
 from farthing.data.parquet_files import PARQUET, parquet_schema
-from farthing.data.schema import Categories, Flags, Reals, Schema, folded
+from farthing.data.schema import KINDS, Categories, Flags, Reals, Schema, Unknown, folded
 from farthing.errors import InvalidValue
 
 ZONED = "times with a time zone"
@@ -64,9 +65,19 @@ ZONED = "times with a time zone"
 DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows", "sample")
 LINKED_KEYS = ("table", "unit", "neighbours", "sample")
 TABLE_KEYS = ("source", "max_rows", "schema")
-_OPTIONS: dict[str, tuple[str, ...]] = {"range": ("decimal",), "categories": ("trim", "lower"), "flags": ()}
-_WAYS = "write { range = [lowest, highest] }, { categories = [...] } or { flags = true }"
-_RULES = {"range": "must be a list of two bounds", "categories": "must be a list of values", "flags": "must be true"}
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "range": ("decimal",),
+    "categories": ("trim", "lower"),
+    "flags": (),
+    "unknown": ("trim", "lower", "decimal"),
+}
+_WAYS = "write { range = [lowest, highest] }, { categories = [...] }, { flags = true } or { unknown = KIND }"
+_RULES = {
+    "range": "must be a list of two bounds",
+    "categories": "must be a list of values",
+    "flags": "must be true",
+    "unknown": f"must be one of {', '.join(KINDS)}",
+}
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
@@ -292,6 +303,8 @@ def domain_of_entry(name: str, entry: Any, place: str = "schema") -> Any:
             return Reals(*_real(value), **options) if options else tuple(value)
         if kind == "categories" and isinstance(value, list) and value:
             return Categories(value, **options)
+        if kind == "unknown" and isinstance(value, str) and value:
+            return Unknown(value, **options)
     except InvalidValue as problem:
         raise InvalidValue(where, entry, f"{problem.name} {problem.rule}", problem.way_out) from None
     rule = _RULES[kind] if value or value == 0 else "must be filled in"

@@ -135,7 +135,7 @@ class StagedPlan(Plan):
         rest = number_text(self.allocation.problem.epsilon)
         parts = [str(self.stage), "", f"Then, for epsilon {rest}: errors (95 times in 100) if this is found:"]
         parts += [f"  {line}".rstrip() for line in lines]
-        return "\n".join([*parts, "", _NEXT])
+        return "\n".join(parts if self.from_file else [*parts, "", _NEXT])
 
     def __repr__(self) -> str:
         assert self.stage is not None

@@ -284,6 +284,9 @@ class Study(StudySessions):
         ...     study.close()
         0.5
         """
+        if self.dataset.is_auto:
+            way_out = "find it first: study.discover().release(), or farthing discover; or declare a number"
+            raise InvalidValue("max_rows", "auto", "was not found yet", way_out)
         if allowance is None:
             self._refuse_second_plan()
             allowance = self.allowance(epsilon, plan=True)

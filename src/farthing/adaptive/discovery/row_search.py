@@ -28,7 +28,7 @@ from farthing.errors import InvalidValue
 from farthing.privacy import Event
 
 _COLUMN = "rows"  # of `rows_a_unit`
-_BESIDE = 3  # cells after the last that is seen: about twice as many rows
+_BESIDE = 2  # cells after the last that is seen: about one and a half times as many rows
 _TAIL = 2.12  # standard deviations that 95% of one Laplace noise lie within; of sums of several it is less
 
 

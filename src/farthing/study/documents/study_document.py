@@ -34,6 +34,7 @@ from farthing.study.release_request import (
     fit_control,
     with_controls,
 )
+from farthing.study.staged_plan import staged_plan
 from farthing.study.study import Study
 from farthing.study.study_account import counted_rows
 
@@ -205,6 +206,10 @@ def request_of(study: Study, asked: PlanDescription) -> Request:
 
 
 def _plan_now(study: Study, asked: PlanDescription, known: Plan | None, *, quick: bool, from_file: bool) -> Plan:
+    if from_file and (study.dataset.unknown or study.dataset.is_auto):
+        staged = staged_plan(study, asked.statistics, asked.expected, asked.epsilon)
+        if staged is not None:
+            return replace(staged, from_file=True)
     start = known if known is not None and _alike(study, asked, known) else None
     design = None if start is None else start.design
     problem = study.problem(asked.statistics, asked.epsilon, asked.expected, design)

@@ -1,0 +1,83 @@
+"""`farthing discover`: find ranges and bounds that nobody knows, for a small share of the budget, before planning."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import click
+
+from farthing.cli.charge_grammar import decimal_number
+from farthing.cli.terminal import confirm_spending, declared_study, say_if_changed, study_options, study_to_spend
+
+HELP = """\
+Find what the schema of a study (study.toml) declares as unknown, for a small share of its budget: the range of numbers
+and dates, the values of text, and with max_rows = "auto" how many rows of a unit to keep.
+
+It shows what will be found and what that costs, and asks before anything is spent. What was found is in the ledger from
+then on: plans use it free of charge, and running this again shows it. --rows-per-unit also finds how many rows units
+have, and so which share of the rows max_rows leaves out.
+
+Exit code: 0 when everything was found; 1 when you declined, or a search found nothing; 2 when it was refused; 130 when
+interrupted.
+"""
+
+
+@click.command("discover", help=HELP, short_help="Find ranges and values that nobody knows, for a share of the budget.")
+@click.argument("file", default="study.toml")
+@click.option("--column", "columns", metavar="NAME", multiple=True, help="Only this column; may be given again.")
+@click.option("--rows-per-unit", is_flag=True, help="Also find how many rows units have.")
+@click.option("--epsilon", metavar="E", help="What all of it may cost (default: 5% of the budget for each).")
+@click.option("--delta", metavar="D", help="The delta of each search for values of text (default: the same share).")
+@click.option("--fresh", is_flag=True, help="Search again and pay again, even for what was found before.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print what was found as JSON; asks on a terminal before spending, else needs --yes.",
+)
+@study_options
+@click.option("--yes", is_flag=True, help="Do not ask before spending.")
+def discover_command(
+    file: str,
+    columns: tuple[str, ...],
+    rows_per_unit: bool,
+    epsilon: str | None,
+    delta: str | None,
+    fresh: bool,
+    as_json: bool,
+    yes: bool,
+) -> None:
+    """Show the searches, confirm, run them, print what was found."""
+    from rich.console import Console
+
+    from farthing.cli.terminal import stages
+
+    study = study_to_spend(declared_study(file, statistics=False), yes)
+    names = columns or (() if not rows_per_unit else tuple(study.declared.unknown))
+    plan = study.discover(
+        *names,
+        epsilon=None if epsilon is None else decimal_number(epsilon, "epsilon"),
+        delta=None if delta is None else decimal_number(delta, "delta"),
+        rows_per_unit=rows_per_unit,
+        fresh=fresh,
+    )
+    if plan.open:
+        study.allowance(plan.cost)  # refused before anybody is asked
+        click.echo(str(plan), err=as_json)
+        if not yes:
+            confirm_spending(study, plan.cost, "Find it?", err=as_json)
+    for paid in () if fresh else plan.paid.values():
+        say_if_changed(study, paid.receipt, f"farthing discover {shlex.quote(file)} --fresh")
+    with stages(Console(stderr=True)) as work:
+        work.begin("searching", measured=True)
+        findings = plan.release(work.share)
+    spent = plan.cost
+    if as_json:
+        data = {"findings": [dict(finding.facts) for finding in findings.values()], "spent_now": spent}
+        click.echo(json.dumps(data, indent=2))
+    else:
+        click.echo("\n".join(["", *(finding.sentence for finding in findings.values())]))
+        click.echo(f"\nSpent now: epsilon {spent:.6g}. To see the plan: farthing plan {shlex.quote(file)}")
+    if not all(finding.is_usable for finding in findings.values()):
+        raise SystemExit(1)

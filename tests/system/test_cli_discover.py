@@ -1,0 +1,71 @@
+"""`farthing discover`, and what plan and release say before it. So much epsilon that no noise moves what is found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from farthing.cli.commands import main
+
+STUDY = """
+[dataset]
+source = "visits.csv"
+unit = "who"
+max_rows = "auto"
+
+[schema]
+cost = { unknown = "whole number" }
+
+[study]
+epsilon = 400.0
+ledger = "study.db"
+
+[[statistics]]
+kind = "sum"
+column = "cost"
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = "\n".join(f"{n // 2},{n + 1}" for n in range(40))
+    (tmp_path / "visits.csv").write_text(f"who,cost\n{rows}\n", encoding="utf-8")
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_study_is_planned_after_what_is_unknown_was_found(study: Path) -> None:
+    text = run("plan")
+    assert "To be found first" in text and "if this is found" in text and "farthing discover study.toml" in text
+    assert "farthing discover study.toml" in run("release", "--yes", code=2)
+    assert "cost" in json.loads(run("plan", "--json").partition("\n\n")[0])["discover"]["searches"][0]["name"]
+    text = run("discover", "--epsilon", "100", "--yes")
+    assert "cost: 1 to 50 (" in text and "max_rows=2 fits" in text and "Spent now: epsilon 100" in text
+    again = json.loads(run("discover", "--json"))
+    assert again["spent_now"] == 0
+    assert [(each["name"], each.get("upper")) for each in again["findings"]] == [("cost", 50), ("rows per unit", None)]
+    assert "left out by max_rows=2" in run("release", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('cost = { unknown = "money" }', "schema.cost"),
+        ("cost = { unknown = true }", "schema.cost"),
+        ('cost = { unknown = "number", lower = 3 }', "schema.cost.lower"),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_refused(study: Path, line: str, words: str) -> None:
+    text = STUDY.replace('cost = { unknown = "whole number" }', line)
+    (study / "study.toml").write_text(text, encoding="utf-8")
+    assert words in run("discover", "--yes", code=2)
