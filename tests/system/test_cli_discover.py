@@ -31,7 +31,7 @@ column = "cost"
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    rows = "\n".join(f"{n // 2},{n + 1}" for n in range(40))
+    rows = "\n".join(f"{n // 2},{n // 2 + 1}" for n in range(80))
     (tmp_path / "visits.csv").write_text(f"who,cost\n{rows}\n", encoding="utf-8")
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from farthing.adaptive.discovery import UnitCounts
+from farthing.adaptive.discovery.search_cells import SearchCells
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer
 from farthing.adaptive.query_session import Answer, Axis, QuerySession, QuerySessionPlan, plan_query_session
 from farthing.adaptive.session_journal import MemoryJournal
@@ -200,7 +202,24 @@ def _keys() -> list[BuiltIn]:
     return [
         BuiltIn(f"key selection, {rule}", KeySelection(1.0, 0.01, rule=rule), pairs, _EXACT)
         for rule in ("optimal", "truncated_geometric", "laplace")
-    ] + [_discovery(1), _discovery(3)]
+    ] + [_discovery(1), _discovery(3), _range_search()]
+
+
+def _range_search() -> BuiltIn:
+    """From rows of (unit, cell) to the ends of a range: each unit adds one of its rows, as in `unknown_columns`."""
+    cells = SearchCells(tuple(range(7)), tuple(range(6)), tuple(range(1, 7)))
+    counts, generator = UnitCounts(cells, 1.0), random.SystemRandom()
+
+    def run(rows: Sequence[tuple[str, int]]) -> Any:
+        own: dict[str, list[int]] = {}
+        for unit, cell in rows:
+            own.setdefault(unit, []).append(cell)
+        exact = np.bincount([generator.choice(each) for each in own.values()], minlength=6)
+        return str(counts.range_of(counts.mechanism.release(exact)))
+
+    some = [(f"unit {number}", 1 + number % 2) for number in range(2 * counts.seen)]
+    pairs = [(some, [*some, *(("new", 4) for _ in range(8))]), (some, [*some, ("new", 2)])]
+    return BuiltIn("range search, one row a unit", WholeSession(counts.mechanism.event, run), pairs, _EXACT)
 
 
 def _discovery(max_keys: int) -> BuiltIn:

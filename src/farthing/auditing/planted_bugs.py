@@ -39,7 +39,8 @@ class PlantedBug:
 def planted_bugs() -> list[PlantedBug]:
     """Every planted bug, those of the sparse vector and of adaptive sessions included."""
 
-    return [*_bugs_of_noise(), *sparse_vector_bugs(), *adaptive_bugs(), *_bugs_of_data(), *_bugs_of_discovery()]
+    discovery = [*_bugs_of_discovery(), *_bugs_of_ranges()]
+    return [*_bugs_of_noise(), *sparse_vector_bugs(), *adaptive_bugs(), *_bugs_of_data(), *discovery]
 
 
 def _generator() -> np.random.Generator:
@@ -203,6 +204,60 @@ def _bugs_of_discovery() -> list[PlantedBug]:
             _discovery(threshold=6.0, capped=False),
             (1.0, 0.01),
             (many, [*many, *several]),
+            12_000,
+        ),
+    ]
+
+
+Cells = list[tuple[str, int]]  # each a unit and the cell of its value
+
+
+def _range_search(
+    threshold: float, capped: bool = True, every_cell: bool = True, exact: bool = False
+) -> Callable[[Cells, int], list[str]]:
+    """The ends of a range of cells that reach a threshold: epsilon 1 with one row a unit and noise on every cell."""
+
+    def batch(rows: Cells, count: int) -> list[str]:
+        own: dict[str, list[int]] = {}
+        for unit, cell in rows:
+            own.setdefault(unit, []).append(cell)
+        kept = [cell for cells in own.values() for cell in (cells[:1] if capped else cells)]
+        totals = np.bincount(kept, minlength=6)
+        noisy = totals + _integer_laplace(1.0, count * 6).reshape(count, 6)
+        seen = (noisy >= threshold) & (every_cell | (totals > 0))
+        ends = (np.flatnonzero(row) for row in seen)
+        most = max(kept)
+        return [f"{each[0]} to {most if exact else each[-1]}" if len(each) else "none" for each in ends]
+
+    return batch
+
+
+def _bugs_of_ranges() -> list[PlantedBug]:
+    some = [(f"unit {number}", 1) for number in range(20)]
+    pair = (some, [*some, ("new", 4)])
+    return [
+        PlantedBug(
+            "range search, threshold too low",
+            "cells without rows get no noise, and the threshold is too low for that: one value is an end too often",
+            _range_search(threshold=3.0, every_cell=False),
+            (1.0, 0.01),
+            pair,
+            12_000,
+        ),
+        PlantedBug(
+            "range search, cap not applied",
+            "a unit counts with each of its eight rows, and one is paid for",
+            _range_search(threshold=6.0, capped=False),
+            (1.0, 0.0),
+            (some, [*some, *(("new", 4) for _ in range(8))]),
+            12_000,
+        ),
+        PlantedBug(
+            "range search, bound taken from the data",
+            "the upper end is the greatest value itself, once a range is seen",
+            _range_search(threshold=6.0, exact=True),
+            (1.0, 0.0),
+            pair,
             12_000,
         ),
     ]
