@@ -7,7 +7,7 @@ Whoever opens the study again, with whichever budget is left, knows what was fou
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,10 +49,12 @@ def paid_finding(study: StudyAccount, name: str, *, wait: bool = False) -> PaidF
     return own if own is not None or not study.payer else _latest(study, name, "", wait)
 
 
-def with_findings(study: StudyAccount, dataset: Dataset) -> Dataset:
-    """A dataset in which everything is known that the study has found out about its table."""
+def with_findings(study: StudyAccount, dataset: Dataset, only: Container[str] | None = None) -> Dataset:
+    """A dataset in which everything is known that the study has found out about its table; of columns, `only` these."""
     domains = {}
     for name in dataset.unknown:
+        if only is not None and name not in only:
+            continue
         paid = paid_finding(study, name)
         if paid is not None and paid.finding.domain is not None:
             domains[name] = paid.finding.domain
@@ -109,7 +111,11 @@ def _latest(study: StudyAccount, name: str, payer: str, wait: bool) -> PaidFindi
 
 def _fits(dataset: Dataset, name: str, finding: Finding) -> bool:
     """Whether a finding is about what is declared now: a column may have been declared as another kind."""
-    return finding.kind == ("rows" if name == ROWS else dataset.unknown[name].kind)
+    if name == ROWS:
+        return finding.kind == "rows"
+    rules = dataset.unknown[name]
+    folded = all(finding.facts.get(rule, False) == getattr(rules, rule) for rule in ("trim", "lower"))
+    return finding.kind == rules.kind and folded
 
 
 def _read(study: StudyAccount, request_id: str) -> PaidFinding | None:

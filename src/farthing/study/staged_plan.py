@@ -22,7 +22,9 @@ from farthing.ledger import PlanRequest
 from farthing.numerics.bounds import number_text
 from farthing.statistics import Statistic
 from farthing.statistics.design import design_of
+from farthing.statistics.statistic import text_of
 from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
+from farthing.study.findings import with_findings
 from farthing.study.plan import Plan
 from farthing.study.release import Release
 from farthing.study.study_account import StudyAccount
@@ -75,7 +77,7 @@ class StagedPlan(Plan):
         """
         assert self.stage is not None and self.whole is not None
         self.stage.release(progress)
-        plan = Plan.of(self.whole, self.asked, self.expected, self.epsilon)
+        plan = Plan.of(in_use(self.whole, self.asked, self.expected), self.asked, self.expected, self.epsilon)
         for control in self.request.controls:
             plan = plan._controlled(control)
         return plan
@@ -153,6 +155,21 @@ class StagedPlan(Plan):
         assert self.stage is not None
         cases = [{"if": words, **plan.to_dict(confidence)} for words, plan in self.cases]
         return {"discover": self.stage.to_dict(), "cases": cases}
+
+
+def in_use(study: StudyAccount, asked: tuple[Statistic, ...], expected: Mapping[str, Any] | None) -> StudyAccount:
+    """The study with the findings that some statistics need, and no others.
+
+    What was asked before something else was found is then still the same request, and costs nothing.
+    """
+    if not study.declared.unknown:
+        return study
+    words = [*(expected or ()), *(text_of(each.where) for each in asked if each.where is not None)]
+    named = {name for each in asked for name in (*each.columns, *each.by)}
+    used = {name for name in study.declared.unknown if name in named or any(name in text for text in words)}
+    own = copy(study)
+    own.dataset = with_findings(study, study.declared, used)
+    return study if unknown_columns(own.dataset, asked, expected) else own
 
 
 def staged_plan(

@@ -43,7 +43,7 @@ from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
 from farthing.study.release_request import checked_statistics, nothing_to_measure
 from farthing.study.renewal import open_account, period_of, studied_period
-from farthing.study.staged_plan import staged_plan
+from farthing.study.staged_plan import in_use, staged_plan
 from farthing.study.study_account import (
     SHARE,
     Allowance,
@@ -191,7 +191,7 @@ class Study(StudySessions):
             staged = staged_plan(self, asked, expected, epsilon)
             if staged is not None:
                 return staged
-        return Plan.of(self, asked, expected, epsilon)
+        return Plan.of(in_use(self, asked, expected), asked, expected, epsilon)
 
     def discover(
         self,

@@ -1,0 +1,73 @@
+"""Values that a study has found: used by later plans for nothing, and no reason to pay again for earlier ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import farthing as ft
+from farthing.errors import BudgetExceeded, InvalidValue
+
+CELLS = [" Flu", "flu", "COLD"] * 400 + ["a rarity"]
+
+
+def study(folder: Path, delta: float = 1e-6, cells: list[Any] = CELLS, epsilon: float = 40.0) -> ft.Study:
+    """At epsilon 40, values of 400 people are found but for a chance below 1e-9, and one person's with 5e-8 at most."""
+    table = pa.table({"who": list(range(len(cells))), "diagnosis": cells, "age": [40] * len(cells)})
+    schema = {"diagnosis": ft.unknown("text", trim=True, lower=True), "age": (0, 110)}
+    people = ft.dataset(table, unit="who", max_rows=1, schema=schema, name="people")
+    return ft.Study(people, epsilon=epsilon, delta=delta, ledger=folder / "study.db")
+
+
+def test_found_values_are_categories_of_later_plans_and_are_paid_for_once(tmp_path: Path) -> None:
+    own = study(tmp_path)
+    first = own.plan(ft.count(), epsilon=1.0).release()
+    plan = own.plan(ft.top("diagnosis", 1), ft.count(by="diagnosis"), epsilon=4.0)
+    assert "appears 95 times in 100" in " ".join(str(plan).split())
+    assert own.budget.spent.upper == pytest.approx(1.0, abs=1e-3)
+    exact = plan.discover()
+    paid = own.budget.spent.upper
+    assert exact["count by diagnosis"].cells == 2
+    release = exact.release()
+    assert release["top 1 of diagnosis"].labels == ("flu",)
+    # Asked again, nothing is paid: neither for the search, nor for what was released before it.
+    assert own.discover("diagnosis").cost == 0
+    assert own.plan(ft.count(), epsilon=1.0).release().repeated
+    assert own.plan(ft.count(), epsilon=1.0).release().request_id == first.request_id
+    rest = own.plan(ft.top("diagnosis", 1), ft.count(by="diagnosis"), epsilon=exact.epsilon)
+    assert rest.release().request_id == release.request_id
+    assert own.budget.spent.upper < paid + 4.0
+    own.close()
+    again = study(tmp_path)
+    assert list(again.plan(ft.histogram("diagnosis"), epsilon=1.0)["histogram of diagnosis"].output.labels) == [
+        "cold",
+        "flu",
+    ]
+    again.close()
+
+
+def test_free_text_is_paid_for_and_the_plan_says_why_it_cannot_be_made(tmp_path: Path) -> None:
+    own = study(tmp_path, cells=[f"note {number}" for number in range(500)])
+    with pytest.raises(InvalidValue, match="diagnosis"):
+        own.plan(ft.count(by="diagnosis"), epsilon=4.0).discover()
+    finding = own.discover("diagnosis").release()["diagnosis"]
+    assert not finding.is_usable
+    own.close()
+
+
+def test_no_delta_and_no_budget_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    own = study(tmp_path, delta=0.0)
+    with pytest.raises(InvalidValue, match="must be > 0 to find the values of 'diagnosis'"):
+        own.plan(ft.count(by="diagnosis"))
+    own.close()
+    (tmp_path / "poor").mkdir()
+    poor = study(tmp_path / "poor")
+    with pytest.raises(BudgetExceeded):
+        poor.discover("diagnosis", epsilon=41.0).release()
+    with pytest.raises(InvalidValue, match="is too small"):
+        poor.discover("diagnosis", epsilon=1e-9)
+    assert poor.budget.spent.upper == 0
+    poor.close()
