@@ -23,7 +23,7 @@ interrupted.
 """
 
 
-@click.command("discover", help=HELP, short_help="Find ranges and values that nobody knows, for a share of the budget.")
+@click.command("discover", help=HELP, short_help="Find ranges and values that nobody knows.")
 @click.argument("file", default="study.toml")
 @click.option("--column", "columns", metavar="NAME", multiple=True, help="Only this column; may be given again.")
 @click.option("--rows-per-unit", is_flag=True, help="Also find how many rows units have.")
