@@ -98,12 +98,17 @@ def test_a_postgres_view_that_may_read_unseen_tables_is_refused(postgres_server:
         owner.execute(f"CREATE TABLE {name} (age integer)")
         owner.execute(f"CREATE FUNCTION {name}(x int) RETURNS int LANGUAGE sql STABLE AS 'SELECT max(age) FROM {name}'")
         owner.execute(f"CREATE FUNCTION {name}_next(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x + 1'")
+        owner.execute(f"CREATE FUNCTION {name}_2(x int, y int) RETURNS int LANGUAGE sql STABLE AS 'SELECT {name}(x)'")
+        owner.execute(f"CREATE AGGREGATE {name}_sum(int) (SFUNC = {name}_2, STYPE = int)")
+        owner.execute(f"CREATE OPERATOR public.<~~> (FUNCTION = {name}_2, LEFTARG = int, RIGHTARG = int)")
         owner.execute("CREATE EXTENSION IF NOT EXISTS postgres_fdw")
         owner.execute(f"CREATE SERVER {name} FOREIGN DATA WRAPPER postgres_fdw")
         owner.execute(f"CREATE FOREIGN TABLE {name}_far (age integer) SERVER {name}")
         for view, text in (
             ("called", f"SELECT {name}(3) AS age"),
             ("above", f"SELECT * FROM {name}_called"),
+            ("aggregate", f"SELECT {name}_sum(3) AS age"),
+            ("operator", "SELECT 3 <~~> 4 AS age"),
             ("xml", f"SELECT length(query_to_xml('FROM {name}', true, false, '')::text) AS age"),
             ("over", f"SELECT * FROM {name}_far"),
             ("next", f"SELECT {name}_next(age) AS age FROM {name}"),
@@ -113,6 +118,8 @@ def test_a_postgres_view_that_may_read_unseen_tables_is_refused(postgres_server:
     for view, words in (
         ("called", f"calls {name}"),
         ("above", "calls"),
+        ("aggregate", f"calls {name}_sum"),
+        ("operator", f"calls {name}_2"),
         ("xml", "calls query_to_xml"),
         ("far", "table of another Postgres"),
         ("over", "table of another Postgres"),

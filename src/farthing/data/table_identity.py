@@ -284,9 +284,10 @@ ORDER BY b.part = pg_catalog.to_regclass({name}) DESC, b.part, c.oid = b.part DE
 _POSTGRES_FUNCTIONS = """
 SELECT p.proname::text FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d
     ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
-    AND d.refclassid = 'pg_catalog.pg_proc'::regclass
-JOIN pg_catalog.pg_proc p ON p.oid = d.refobjid
-WHERE p.provolatile <> 'i' AND r.ev_class IN ({numbers})
+LEFT JOIN pg_catalog.pg_operator o ON d.refclassid = 'pg_catalog.pg_operator'::regclass AND o.oid = d.refobjid
+JOIN pg_catalog.pg_proc p
+    ON p.oid = CASE WHEN d.refclassid = 'pg_catalog.pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
+WHERE (p.provolatile <> 'i' OR p.prokind IN ('a', 'w')) AND r.ev_class IN ({numbers})
 UNION ALL SELECT 'query_to_xml' FROM pg_catalog.pg_class c
 WHERE c.oid IN ({numbers}) AND c.relkind IN ('v', 'm')
     AND pg_catalog.pg_get_viewdef(c.oid) ~* '\\m(query|table|cursor|schema|database)_to_xml'
