@@ -54,7 +54,7 @@ every-test: $(STAMPS)/all compiled
 compiled: $(STAMPS)/all
 	@$(BIN)/python -m compileall -qq -j 0 src
 
-test-fast: $(STAMPS)/all compiled  ## every test but those marked slow: 4.5 minutes of processor time
+test-fast: $(STAMPS)/all compiled  ## every test but those marked slow: 2.5 minutes of processor time
 	$(PYTEST) -m "not slow"
 
 test-repeat: $(STAMPS)/all  ## that the tests say the same every time: DRAWS=100 and WHOLE=5 rounds beside busy loops
