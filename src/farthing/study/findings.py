@@ -114,8 +114,9 @@ def _fits(dataset: Dataset, name: str, finding: Finding) -> bool:
     if name == ROWS:
         return finding.kind == "rows"
     rules = dataset.unknown[name]
-    folded = all(finding.facts.get(rule, False) == getattr(rules, rule) for rule in ("trim", "lower"))
-    return finding.kind == rules.kind and folded
+    if finding.kind != rules.kind or rules.kind != "text":  # of a range, "lower" is where it begins
+        return finding.kind == rules.kind
+    return all(finding.facts.get(rule, False) == getattr(rules, rule) for rule in ("trim", "lower"))
 
 
 def _read(study: StudyAccount, request_id: str) -> PaidFinding | None:
