@@ -9,6 +9,7 @@ A path never leads out of the folder, whatever it is spelled like or linked to.
 
 from __future__ import annotations
 
+import glob
 import os
 import threading
 import tomllib
@@ -147,7 +148,10 @@ class DataFolder:
     def _path(self, name: str) -> Path:
         path = self._inside(name) if 0 < len(name) <= LONGEST_NAME else None
         if path is None or not name.lower().endswith(CSV + PARQUET):
-            raise InvalidValue("source", name, "must name a table of the data folder", "choose one of the list")
+            way_out = "choose one of the list"
+            if glob.has_magic(name):
+                way_out = "a server takes no patterns: declare each file as a dataset, all of them in one account"
+            raise InvalidValue("source", name, "must name a table of the data folder", way_out)
         return path
 
     def _inside(self, name: str) -> Path | None:

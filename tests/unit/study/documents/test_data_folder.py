@@ -158,3 +158,9 @@ def test_a_check_names_what_is_wrong_and_keeps_what_is_right(root: Path) -> None
     assert set(found.columns) == {"weight", "born", "sex", "smoker"} and not found.unit
     unit = checked_declaration("people", {**WORDS, "max_rows": None}, source)
     assert [where for where, _ in unit.problems] == ["max_rows"]
+
+
+def test_a_pattern_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    (tmp_path / "visits-1.csv").write_text("age\n30\n")
+    with pytest.raises(InvalidValue, match="declare each file as a dataset, all of them in one account"):
+        DataFolder(tmp_path).opened("visits-*.csv")
