@@ -18,8 +18,9 @@ from farthing.adaptive.discovery.row_search import RowTally
 from farthing.data import Dates, Integers, Reals
 from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue
 from farthing.ledger import open_ledger
-from farthing.study import Plan, StagedPlan
+from farthing.study import Plan
 from farthing.study.release_list import release_list
+from farthing.study.staged_plan import StagedPlan
 
 SURE = 50.0
 SCHEMA: dict[str, Any] = {

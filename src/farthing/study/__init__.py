@@ -4,7 +4,6 @@ from farthing.study.discovery_plan import DiscoveryPlan
 from farthing.study.plan import Plan
 from farthing.study.plan_statistic import PlannedStatistic
 from farthing.study.release import Release
-from farthing.study.staged_plan import StagedPlan
 from farthing.study.study import Study
 from farthing.study.synthesis.synthetic_quality import MarginalQuality, Quality
 from farthing.study.synthesis.synthetic_query import SyntheticAnswer
@@ -17,7 +16,6 @@ __all__ = [
     "PlannedStatistic",
     "Quality",
     "Release",
-    "StagedPlan",
     "Study",
     "SynthesisOffer",
     "Synthetic",

@@ -4,15 +4,17 @@ Statement:
     A unit lies in one cell (in l1 = l of them if neighbours differ in more), so that discrete Laplace noise of scale
     l / epsilon on every count is epsilon-DP, and whatever is made of the noisy counts is. Let c be the number of cells
     and beta = 1 - confidence. A cell is *seen* if its noisy count is at least T, where noise alone reaches T with
-    probability at most beta / (50 c). The range reaches from the first seen cell to the last, and from each of them on
-    to its neighbours outside, one after the other, while their noisy count is at least t, which noise alone reaches
-    with probability at most beta / 4. Then
-    1. with probability at least 1 - beta no empty cell is an end of the range, and with 1 - beta / 50 none that is
-       not next to a cell with units (at 95%: 999 times in 1,000), because such a range would be far too wide;
+    probability at most beta / (5000 c). The range reaches from the first seen cell to the last, and from each of them
+    on to its neighbours outside, one after the other, while their noisy count is at least t, which noise alone reaches
+    with probability at most p = 0.05. Then
+    1. with probability at least 1 - beta / 5000 - 2 p^2 (0.995) no end of the range is more than one cell beyond every
+       cell with units, and with 1 - beta / 5000 - 2 p^k none more than k - 1;
     2. a cell with at least `sure` units is in the range with probability at least 1 - beta.
-Source: own derivation. 1: a union bound over the empty cells among those that are seen; and tests in a fixed order,
-    which stop at the first that fails, need no correction for their number: beyond the seen cells the first empty cell
-    on either side must pass t. 2: noise is below T - `sure` with probability at most beta.
+Source: own derivation. 1: a union bound over the empty cells among those that are seen; and beyond the cells with
+    units k empty ones in a row must reach t on one of the two sides. 2: noise is below T - `sure` with probability at
+    most beta.
+    A step too many makes a range two or two and a half times as wide, and later noise with it; a step too few clips
+    a tail that may hold dozens of units. So p is large, and T high: a range that is far too wide costs most.
     The idea of a threshold over a grid of powers is that of Google's approximate bounds (Wilson et al.,
     arXiv:1909.01917); the second threshold is what lets a tail in, cell by cell, that no single test would find.
 Assumes: cells fixed without looking at rows; noise independent of everything.
@@ -33,6 +35,9 @@ from numpy.typing import NDArray
 from farthing.adaptive.discovery.search_cells import SearchCells
 from farthing.mechanisms import DiscreteLaplace
 
+STEP_TOO_MANY = 0.05
+"""p: the chance that a range is one step wider than its values, on each side."""
+
 
 @dataclass(frozen=True)
 class UnitCounts:
@@ -47,8 +52,8 @@ class UnitCounts:
     >>> from farthing.adaptive.discovery.search_cells import row_cells
     >>> counts = UnitCounts(row_cells(10**6), epsilon=0.1)
     >>> counts.seen, counts.beside, counts.sure
-    (72, 38, 95)
-    >>> counts.range_of(np.array([300, 80, 50, 36, 40, *[0] * 55]))
+    (150, 24, 173)
+    >>> counts.range_of(np.array([300, 80, 50, 23, 40, *[0] * 55]))
     (0, 2)
     """
 
@@ -70,12 +75,12 @@ class UnitCounts:
     @property
     def seen(self) -> int:
         """T: the noisy count from which on a cell is taken to hold somebody."""
-        return least_reached(self.scale, (1 - self.confidence) / (50 * len(self.cells)))
+        return least_reached(self.scale, (1 - self.confidence) / (5000 * len(self.cells)))
 
     @property
     def beside(self) -> int:
         """t: the same for the one cell that is next to the range."""
-        return least_reached(self.scale, (1 - self.confidence) / 4)
+        return least_reached(self.scale, STEP_TOO_MANY)
 
     @property
     def sure(self) -> int:
