@@ -215,8 +215,9 @@ class Client:
         epsilon: float | None = None,
         delta: float = 0.0,
         unit: str | Sequence[str] | None = None,
-        max_rows: int = 1,
+        max_rows: int | None = 1,
         rows: int | None = None,
+        people: int | None = None,
         neighbours: str = "add-remove",
         account: str | None = None,
         sample: float | None = None,
@@ -233,8 +234,9 @@ class Client:
             epsilon: The epsilon of a new account; an account that is open keeps its own.
             delta: The delta of a new account.
             unit: The column, or columns, that name a person; None for one row.
-            max_rows: How many rows of each unit are kept.
+            max_rows: How many rows of each unit are kept; None if every statistic brings a bound of its own.
             rows: The number of rows, where that is public.
+            people: The number of units, where that is public.
             neighbours: "add-remove" or "replace".
             account: The account that protects its people: by default that of the file, or a new one called `name`.
             sample: The probability with which each unit is in the secret sample that every release draws afresh; by
@@ -259,6 +261,7 @@ class Client:
         """
         about = {"name": name, "source": source, "epsilon": epsilon, "delta": delta, "neighbours": neighbours}
         facts = {"unit": [unit] if isinstance(unit, str) else unit, "max_rows": max_rows, "rows": rows}
+        facts |= {} if people is None else {"people": people}
         columns = {column: _column(column, values) for column, values in schema.items()}
         drawn: dict[str, Any] = {} if sample is None else {"sample": sample}
         if renews is not None or date is not None or period is not None:

@@ -62,7 +62,7 @@ from farthing.errors import InvalidValue
 ZONED = "times with a time zone"
 """What a column holds that no statistic can use: the zone decides which day a moment falls on."""
 
-DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows", "sample")
+DATASET_KEYS = ("source", "unit", "max_rows", "neighbours", "rows", "people", "sample")
 LINKED_KEYS = ("table", "unit", "neighbours", "sample")
 TABLE_KEYS = ("source", "max_rows", "schema")
 _OPTIONS: dict[str, tuple[str, ...]] = {

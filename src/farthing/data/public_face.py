@@ -131,7 +131,8 @@ class PublicFace:
         base = self._base
         declared = sorted([name, repr(base.declared[name])] for name in base.declared)
         declared += sorted([name, repr(kind)] for name, kind in base.declared.unknown.items())
-        facts = [base.source.declared, sorted(base.unit), base.max_rows, base.neighbours, base.rows, declared]
+        most = base.max_rows if base.max_rows < UNBOUNDED else None
+        facts = [base.source.declared, sorted(base.unit), most, base.neighbours, base.rows, declared]
         people = [] if base.people is None else [["people", base.people]]
         return [*facts, *self.steps_done, *people]
 

@@ -60,10 +60,15 @@ class CheckedDeclaration(Words):
     unit: ColumnName | Annotated[list[ColumnName], Field(max_length=10)] | None = Field(
         None, description="the column that names a person; null: every row is protected by itself"
     )
-    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = None
+    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = Field(
+        None, description="how many rows of each unit are kept; null: every statistic brings a bound of its own"
+    )
     neighbours: Literal["add-remove", "replace"] = "add-remove"
     rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
         None, description="the number of rows, where it is public"
+    )
+    people: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
+        None, description="the number of units, where it is public"
     )
     sample: Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)] | None = Field(
         None, description="the probability with which each unit is in the secret sample that every release draws afresh"
@@ -236,6 +241,7 @@ class DatasetView(View):
     schema_: list[ColumnView] = Field(serialization_alias="schema")
     stability: str
     rows: int | None
+    people: int | None = None
     renews: RenewalWords | None = Field(description="which period it is, where its account has a budget for each")
     budget: BudgetView
     grants: list[BudgetView] | None

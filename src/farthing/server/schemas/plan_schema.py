@@ -37,6 +37,9 @@ Kind = Literal[
 ]  # fmt: skip
 
 
+UnitLimit = Annotated[int, Field(strict=True, ge=1, le=10**6)]
+
+
 class Words(BaseModel):
     """A model of what is sent: unknown keys are refused, and what is left out stays out."""
 
@@ -66,6 +69,12 @@ class StatisticWords(Words):
     for_population: Annotated[bool, Field(strict=True)] | None = None
     rounded: Annotated[bool, Field(strict=True)] | None = None
     nonnegative: Annotated[bool, Field(strict=True)] | None = None
+    of: Literal["rows", "people"] | None = Field(None, description="what is counted; people count once in a cell")
+    max_cells: UnitLimit | None = Field(None, description="in how many cells one unit counts")
+    rows_per_cell: UnitLimit | None = Field(None, description="how many rows of one unit count in a cell")
+    max_rows: UnitLimit | None = Field(
+        None, description="how many rows of one unit count in all, in place of the dataset's max_rows"
+    )
     weight: Annotated[float, Field(strict=True, ge=1e-6, le=1e6, allow_inf_nan=False)] | None = None
     within: Annotated[float, Field(strict=True, gt=0, le=1e300, allow_inf_nan=False)] | None = None
     confidence: Share | None = None
@@ -166,6 +175,7 @@ class StatisticView(View):
     mechanism: str
     epsilon: float | None = Field(description="what it would cost alone")
     cells: int
+    counts: str = Field(default="rows", description="what its numbers count: rows or people, and how much of each unit")
     unit_of_error: str
     standard_error: float | None
     error: float | None = Field(description="within this of the truth in 95 cases out of 100")

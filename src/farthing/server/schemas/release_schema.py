@@ -46,6 +46,7 @@ class AnswerView(View):
     cells: list[CellView]
     total: int = Field(description="how many cells there are; downloads have all of them")
     note: str | None
+    counts: str = Field(default="rows", description="what its numbers count: rows or people, and how much of each unit")
 
 
 class ReleaseView(View):

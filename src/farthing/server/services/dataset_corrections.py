@@ -84,7 +84,7 @@ def _corrected(state: State, before: StoredDeclaration, body: CheckedCorrection)
     changes = declaration_changes(old, new)
     if not changes:
         raise InvalidValue("columns", sorted(body.columns), "must change something", "it is declared like this already")
-    return _Corrected(changed, changes, (old.stability().rows, new.stability().rows))
+    return _Corrected(changed, changes, (old.reach, new.reach))
 
 
 def _merged(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

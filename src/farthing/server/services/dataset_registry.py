@@ -360,6 +360,7 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
         "schema_": schema_of(dataset),
         "stability": str(dataset.stability()),
         "rows": dataset.rows,
+        "people": dataset.people,
         "renews": declaration.facts.get("renews"),
         "budget": standing,
         "grants": grants,

@@ -161,7 +161,8 @@ def _answers(release: Release) -> list[AnswerView]:
         rows = records[answer.name]
         ranks = quantile_ranks(release, answer.name) or [("", None)] * len(rows)
         cells = [_cell(row, *rank) for row, rank in zip(rows[:MOST_CELLS], ranks[:MOST_CELLS], strict=True)]
-        views.append(AnswerView(name=answer.name, cells=cells, total=len(rows), note=answer.note or None))
+        said = {"note": answer.note or None, "counts": rows[0].get("counts", "rows")}
+        views.append(AnswerView(name=answer.name, cells=cells, total=len(rows), **said))
     return views
 
 

@@ -21,6 +21,7 @@ from farthing.numerics.bounds import number_text
 from farthing.planner import COMPARED
 from farthing.privacy.units import Unit
 from farthing.statistics.answer_records import are_neighbours, records_of
+from farthing.statistics.statistic import ROWS
 from farthing.study.attacker_odds import Risk
 
 _ROW = 22
@@ -195,6 +196,10 @@ class ReleaseFacts(Protocol):
         """Which rows the numbers are about."""
 
     @property
+    def counts(self) -> Mapping[str, str]:
+        """What the numbers of each statistic count."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Why the budget protects little, where it does."""
 
@@ -242,7 +247,7 @@ def report_page(release: ReleaseFacts, version: Version | None = None) -> str:
 </header>
 <main>
 <section><h2>The statistics</h2>
-{"".join(_statistic(answer) for answer in release.answers.values())}
+{"".join(_statistic(answer, release.counts.get(answer.name, ROWS)) for answer in release.answers.values())}
 </section>
 {_cost_section(release)}
 {_risk_section(release)}
@@ -299,10 +304,11 @@ def _numbers(release: ReleaseFacts) -> str:
     return f'<ul class="numbers">{items}</ul>'
 
 
-def _statistic(answer: Answer) -> str:
+def _statistic(answer: Answer, counts: str) -> str:
     rows = list(records_of(answer))
     level = f"{100 * answer.confidence:g}%"
     head = f"<h3>{escape(answer.name)}</h3>"
+    head += f'<p class="soft">counts {escape(counts)}</p>' if counts != ROWS else ""
     note = f'<p class="soft">Note: {escape(answer.note)}.</p>' if answer.note else ""
     if not answer.labels:
         return f"{head}<p><b>{_interval_text(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"

@@ -40,7 +40,7 @@ export function ExpectedFields({ entry, planned, schema, expected, onExpect }) {
       ${
         isOneCount(entry, planned)
           ? html`
-        <${NumberField} label="About how many rows?" optional value=${expected[planned.name] ?? null}
+        <${NumberField} label=${`About how many ${entry.of === "people" ? "people" : "rows"}?`} optional value=${expected[planned.name] ?? null}
           onValue=${(number, text) =>
             settled(
               number,
@@ -121,6 +121,22 @@ function Together({ column, weights }) {
   const [first] = [...column.categories].sort((a, b) => (weights[String(b)] ?? 0) - (weights[String(a)] ?? 0));
   const read = percent((100 * (weights[String(first)] ?? 0)) / sum);
   return html`<p class="field-error" role="alert">These add up to ${percent(100 * sum)}, not 100%. Until they do, ${String(first)} counts as ${read}.</p>`;
+}
+
+/** The number of people, where it is not public and a statistic counts them. */
+export function ExpectedPeople({ people, entries, expected, onExpect }) {
+  if (Number.isFinite(people) || !entries.some((entry) => entry.of === "people")) return null;
+  return html`
+    <div class="expected-rows">
+      <${NumberField} label="About how many people are there?" optional value=${expected.people ?? null} placeholder="10000"
+        onValue=${(number, text) =>
+          settled(
+            number,
+            text,
+            (value) => value >= 1,
+            (value) => onExpect("people", value === null ? null : Math.round(value)),
+          )} />
+    </div>`;
 }
 
 /** The number of rows, where it is not public: the errors of averages and all percentages follow from it. */

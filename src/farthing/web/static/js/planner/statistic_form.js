@@ -7,6 +7,7 @@ import { conditionText, joined, operatorsFor } from "./conditions.js";
 import {
   bandsOf,
   columnsFor,
+  countsPeople,
   entryOf,
   featuresFor,
   groupsOf,
@@ -14,13 +15,14 @@ import {
   KINDS,
   kindOf,
   needsBands,
+  needsCells,
 } from "./statistic_kinds.js";
 
 /**
  * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by the component that shows it, so that
  * it is still there when the server refuses it with `error`.
  */
-export function StatisticForm({ schema, form, onForm, error = null, onAdd, onCancel }) {
+export function StatisticForm({ schema, unit = [], form, onForm, error = null, onAdd, onCancel }) {
   const [tried, setTried] = useState(false);
   const where = useRef(null);
   const set = (changes) => onForm((before) => ({ ...before, ...changes }));
@@ -44,6 +46,7 @@ export function StatisticForm({ schema, form, onForm, error = null, onAdd, onCan
         <${Columns} ...${{ form, set, kind, schema }} />
       </div>
       <${Groups} ...${{ form, set, schema, kind }} />
+      ${unit?.length && countsPeople(kind) ? html`<${Counted} ...${{ form, set, kind, unit }} />` : null}
       <${Rows} ...${{ form, set, schema, error, where }} />
       ${error && error.code !== "invalid_expression" ? html`<${ErrorBox} error=${error} title="This statistic was not added" />` : null}
       ${tried && problem ? html`<p class="field-error" role="alert">${problem}</p>` : null}
@@ -146,6 +149,28 @@ function Groups({ form, set, schema, kind }) {
       <${Several} legend="One answer for each value of" columns=${groups} chosen=${form.by} onChange=${(by) => set({ by })} />
       <p class="hint">Groups share no rows, so ten groups cost no more privacy than one; but each group has fewer rows.</p>
     </details>`;
+}
+
+function Counted({ form, set, kind, unit }) {
+  const who = unit.join(" and ");
+  return html`
+    <fieldset class="field">
+      <legend>Count</legend>
+      <div class="chips">
+        <label class="chip"><input type="radio" name="ask-of" checked=${!form.people} onChange=${() => set({ people: false })} /><span>rows</span></label>
+        <label class="chip"><input type="radio" name="ask-of" checked=${form.people} onChange=${() => set({ people: true })} /><span>people (one per ${who})</span></label>
+      </div>
+      ${form.people ? html`<p class="hint">Everybody counts once in a cell, however many rows they have there.</p>` : null}
+      ${
+        needsCells(kind, form)
+          ? html`
+        <label for="ask-cells">In how many cells may one person count?</label>
+        <input id="ask-cells" class="input short" type="number" inputmode="numeric" min="1" max="1000000" step="1" value=${form.cells ?? ""}
+          onInput=${(event) => set({ cells: event.target.valueAsNumber })} aria-describedby="ask-cells-hint" />
+        <p class="hint" id="ask-cells-hint">More cells need more noise. Of somebody who is in more of them, some are left out at random.</p>`
+          : null
+      }
+    </fieldset>`;
 }
 
 function Rows({ form, set, schema, error, where }) {

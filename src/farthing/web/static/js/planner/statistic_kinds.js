@@ -134,7 +134,19 @@ export const emptyForm = () => ({
   shares: "25, 50, 75",
   by: [],
   where: "",
+  people: false,
+  cells: null,
 });
+
+const COUNTED = ["count", "histogram", "ranges", "cdf", "contingency", "marginals"];
+const ONE_CELL = ["ranges", "cdf", "marginals"]; // which add up cells: each person is in one of them
+
+/** Whether people can be counted instead of rows. */
+export const countsPeople = (kind) => COUNTED.includes(kind.kind);
+
+/** Whether it must be said in how many cells one person may count. */
+export const needsCells = (kind, form) =>
+  form.people && countsPeople(kind) && !ONE_CELL.includes(kind.kind) && (kind.kind !== "count" || form.by.length > 0);
 
 /** The entry of study.toml that the form describes, or the sentence that says what is missing. */
 export function entryOf(form, schema) {
@@ -184,6 +196,12 @@ export function entryOf(form, schema) {
   }
   if (form.by.length) entry.by = form.by.length === 1 ? form.by[0] : form.by;
   if (form.where.trim()) entry.where = form.where.trim();
+  if (form.people && countsPeople(kind)) entry.of = "people";
+  if (needsCells(kind, form)) {
+    if (!(Number.isInteger(form.cells) && form.cells >= 1 && form.cells <= 1000000))
+      return { problem: "Say in how many cells one person may count: a whole number, at least 1." };
+    entry.max_cells = form.cells;
+  }
   return { entry };
 }
 
@@ -191,7 +209,14 @@ export function entryOf(form, schema) {
 export function askedWords(entry) {
   const of = entry.column ?? entry.target ?? (entry.columns ?? []).join(", ");
   const by = [entry.by ?? []].flat().join(" and ");
-  return [entry.kind.replaceAll("_", " "), of && `of ${of}`, entry.where && `where ${entry.where}`, by && `by ${by}`]
+  const people = entry.of === "people" && "(people)";
+  return [
+    entry.kind.replaceAll("_", " "),
+    of && `of ${of}`,
+    people,
+    entry.where && `where ${entry.where}`,
+    by && `by ${by}`,
+  ]
     .filter(Boolean)
     .join(" ");
 }

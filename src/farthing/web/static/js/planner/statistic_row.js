@@ -62,7 +62,7 @@ function PredictedError({ planned, entry, schema }) {
     return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
   }
   const unit = planned.unit_of_error;
-  const unitText = unit === "rows" ? "rows" : unit ? `in ${unit}` : "";
+  const unitText = ["rows", "people"].includes(unit) ? unit : unit ? `in ${unit}` : "";
   const known = Number.isFinite(planned.error);
   return html`
     <div class="statistic-error">
@@ -72,6 +72,7 @@ function PredictedError({ planned, entry, schema }) {
       </p>
       ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
       <${Expected} planned=${planned} entry=${entry} schema=${schema} />
+      ${planned.counts && planned.counts !== "rows" ? html`<p class="small statistic-counts">Counts ${planned.counts}.</p>` : null}
       <p class="statistic-sentence">${planned.sentence}</p>
       ${planned.of_table ? html`<p class="muted small">Of the table: ${planned.of_table.sentence}.</p>` : null}
       ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}

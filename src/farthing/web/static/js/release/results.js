@@ -15,9 +15,12 @@ const LISTED = 500; // rows of a table; downloads have all of them
 export function Results({ answers, numbers }) {
   const together = numbers > 1;
   return html`
-    ${together ? html`<p class="small">Each interval contains its true value 95 times in 100. Those "at once" are wider: 95 times in 100 they contain all ${count(numbers)} true values of this release together.</p>` : null}
+    ${together ? html`<p class="small">Each interval contains its value 95 times in 100${answers.some(isPartial) ? ", over the rows or people that it counts" : ""}. Those "at once" are wider: 95 times in 100 they contain all ${count(numbers)} values of this release together.</p>` : null}
     <div class="results">${answers.map((answer) => html`<${Answer} key=${answer.name} answer=${answer} together=${together} />`)}</div>`;
 }
+
+/** Whether an answer is about something else than all rows: people, or some rows of each unit. */
+const isPartial = (answer) => Boolean(answer.counts) && answer.counts !== "rows";
 
 /** Ranks as percent: the rank 0.25 of a quantile means that a quarter of the rows lies below. */
 const named = (cell) =>
@@ -30,7 +33,8 @@ function Answer({ answer, together }) {
   const total = answer.total ?? cells.length;
   return html`
     <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
-      ${cells.length === 1 ? html`<${Single} cell=${cells[0]} together=${together} />` : null}
+      ${isPartial(answer) ? html`<p class="small answer-counts">Counts ${answer.counts}.</p>` : null}
+      ${cells.length === 1 ? html`<${Single} cell=${cells[0]} together=${together} counts=${isPartial(answer) ? answer.counts : ""} />` : null}
       <${Picture} name=${answer.name} cells=${cells} total=${total} />
       ${
         cells.length > 1
@@ -72,8 +76,8 @@ const AT_ONCE = { key: "upper_at_once", title: "All at once", right: true, cell:
 const inWords = (cell) =>
   `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
 
-function Single({ cell, together }) {
+function Single({ cell, together, counts }) {
   return html`
     <p class="answer-number"><span class="number strong">${amount(cell.value, cell.error)}</span> <span class="number">${plusMinus(cell.error)}</span></p>
-    <p class="small muted">95 times in 100 the true value lies between ${amount(cell.lower, cell.error)} and ${amount(cell.upper, cell.error)}.${together ? ` At once with the other numbers: ${atOnce(cell)}.` : ""}</p>`;
+    <p class="small muted">95 times in 100 the ${counts ? `value over ${counts}` : "true value"} lies between ${amount(cell.lower, cell.error)} and ${amount(cell.upper, cell.error)}.${together ? ` At once with the other numbers: ${atOnce(cell)}.` : ""}</p>`;
 }
