@@ -183,7 +183,7 @@ def test_a_budget_that_the_ledger_has_already_is_not_taken_over(curator: TestCli
         {"columns": {"age": {"range": [0, 1e308]}}},
         {"columns": {"nope": {"flags": True}}},
         {"unit": "nope", "max_rows": 1},
-        {"unit": "age"},
+        {"unit": "age", "max_rows": 0},
         {"extra": 1},
     ],
 )

@@ -156,8 +156,10 @@ def test_a_check_names_what_is_wrong_and_keeps_what_is_right(root: Path) -> None
     found = checked_declaration("people", wrong, source)
     assert [where for where, _ in found.problems] == ["columns.age", "columns.nope"]
     assert set(found.columns) == {"weight", "born", "sex", "smoker"} and not found.unit
-    unit = checked_declaration("people", {**WORDS, "max_rows": None}, source)
+    unit = checked_declaration("people", {**WORDS, "max_rows": 0}, source)
     assert [where for where, _ in unit.problems] == ["max_rows"]
+    whole = checked_declaration("people", {**WORDS, "max_rows": None}, source)
+    assert not whole.problems and "every statistic says how much of each is used" in whole.unit
 
 
 def test_a_pattern_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
