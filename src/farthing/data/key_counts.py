@@ -5,8 +5,8 @@ A cell is brought into a bounded domain before anything is grouped: text of at m
 `len(weights)` of its different values, chosen at random among its own, and adds to each of them a weight that depends
 on how many it keeps. So neighbours differ in the values of one unit, whatever the order of the rows.
 
-The values leave the engine in parts, each with its sum, and no part is larger than another: a million values need no
-more memory than a thousand.
+The values leave the engine in parts, each with its sum, so that a part can be decided before the next one comes: of a
+million values, those that are not kept are gone at once.
 """
 
 from __future__ import annotations
