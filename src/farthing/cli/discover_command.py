@@ -7,7 +7,7 @@ import shlex
 
 import click
 
-from farthing.cli.charge_grammar import decimal_number
+from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.cli.terminal import confirm_spending, declared_study, say_if_changed, study_options, study_to_spend
 
 HELP = """\
@@ -29,6 +29,7 @@ interrupted.
 @click.option("--rows-per-unit", is_flag=True, help="Also find how many rows units have.")
 @click.option("--epsilon", metavar="E", help="What all of it may cost (default: 5% of the budget for each).")
 @click.option("--delta", metavar="D", help="The delta of each search for values of text (default: the same share).")
+@click.option("--max-keys", metavar="N", help="How many values of text one unit counts for (default: 4).")
 @click.option("--fresh", is_flag=True, help="Search again and pay again, even for what was found before.")
 @click.option(
     "--json",
@@ -44,6 +45,7 @@ def discover_command(
     rows_per_unit: bool,
     epsilon: str | None,
     delta: str | None,
+    max_keys: str | None,
     fresh: bool,
     as_json: bool,
     yes: bool,
@@ -60,6 +62,7 @@ def discover_command(
         epsilon=None if epsilon is None else decimal_number(epsilon, "epsilon"),
         delta=None if delta is None else decimal_number(delta, "delta"),
         rows_per_unit=rows_per_unit,
+        max_keys=None if max_keys is None else whole_number(max_keys, "max_keys"),
         fresh=fresh,
     )
     if plan.open:

@@ -134,6 +134,7 @@ def discovery_plan(
     delta: float | None = None,
     share: float | None = None,
     rows_per_unit: bool = False,
+    max_keys: int | None = None,
     confidence: float = 0.95,
     fresh: bool = False,
 ) -> DiscoveryPlan:
@@ -151,7 +152,9 @@ def discovery_plan(
     spread = study.budget.total.delta * part if delta is None else checked_real(delta, "delta")
     rest = max(study.budget.total.epsilon - each * len(wanted), each)
     searches = tuple(
-        row_search(table, each, rest, confidence) if name == ROWS else search_of(table, name, each, spread, confidence)
+        row_search(table, each, rest, confidence)
+        if name == ROWS
+        else search_of(table, name, each, spread, confidence, max_keys)
         for name in wanted
     )
     paid = {name: stored for name in wanted if (stored := paid_finding(study, name)) is not None}

@@ -200,6 +200,7 @@ class Study(StudySessions):
         delta: float | None = None,
         share: float | None = None,
         rows_per_unit: bool = False,
+        max_keys: int | None = None,
         confidence: float = 0.95,
         fresh: bool = False,
     ) -> DiscoveryPlan:
@@ -216,6 +217,8 @@ class Study(StudySessions):
             rows_per_unit: Find how many rows units have, and with it which share of the rows `max_rows` leaves out: by
                 itself, or beside the columns that are named. With max_rows="auto" a bound is chosen, too, and that is
                 found by default.
+            max_keys: How many values of text one unit counts for, chosen at random; by default 4, or its rows where
+                these are fewer.
             confidence: How often what is found keeps its word.
             fresh: Search again, and be charged again.
 
@@ -242,6 +245,7 @@ class Study(StudySessions):
             delta=delta,
             share=share,
             rows_per_unit=rows_per_unit,
+            max_keys=max_keys,
             confidence=confidence,
             fresh=fresh,
         )

@@ -71,3 +71,10 @@ def test_no_delta_and_no_budget_are_refused_before_anything_is_spent(tmp_path: P
         poor.discover("diagnosis", epsilon=1e-9)
     assert poor.budget.spent.upper == 0
     poor.close()
+
+
+def test_how_many_values_a_unit_counts_for_can_be_said(tmp_path: Path) -> None:
+    own = study(tmp_path)
+    plan = own.discover("diagnosis", epsilon=1.0, max_keys=3)
+    assert "at most 3 values of each count, chosen at random" in " ".join(str(plan).split())
+    own.close()

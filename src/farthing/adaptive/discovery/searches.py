@@ -13,7 +13,14 @@ from farthing.data import Dataset
 from farthing.errors import InvalidValue
 
 
-def search_of(dataset: Dataset, name: str, epsilon: float, delta: float = 0.0, confidence: float = 0.95) -> Search:
+def search_of(
+    dataset: Dataset,
+    name: str,
+    epsilon: float,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    max_keys: int | None = None,
+) -> Search:
     """The search that a column needs, at a price.
 
     Args:
@@ -22,6 +29,7 @@ def search_of(dataset: Dataset, name: str, epsilon: float, delta: float = 0.0, c
         epsilon: What the search may cost.
         delta: The delta of that; a search for a range needs none.
         confidence: How often it keeps its word.
+        max_keys: How many values of text one unit counts for; by default 4, or its rows where these are fewer.
 
     Returns:
         The search.
@@ -38,7 +46,7 @@ def search_of(dataset: Dataset, name: str, epsilon: float, delta: float = 0.0, c
         there = ", ".join(dataset.unknown) or "none"
         raise InvalidValue("column", name, "must be declared as unknown", f"there are: {there}")
     if dataset.unknown[name].kind == "text":
-        return key_search(dataset, name, epsilon, delta)
+        return key_search(dataset, name, epsilon, delta, max_keys)
     return value_search(dataset, name, epsilon, confidence)
 
 
