@@ -85,7 +85,8 @@ def test_the_same_search_is_charged_once(study: ft.Study, tmp_path: Path) -> Non
     later.close()
 
 
-def test_a_plan_asks_again_before_the_rest_is_spent(study: ft.Study) -> None:
+def test_a_plan_asks_again_before_the_rest_is_spent(tmp_path: Path) -> None:
+    study = ft.Study(people(), epsilon=400.0, ledger=tmp_path / "study.db")  # with a delta, a search of many seconds
     plan = study.plan(ft.mean("income", where="age > 30"), ft.count())
     assert isinstance(plan, StagedPlan)
     assert plan.stage is not None and [search.name for search in plan.stage.searches] == ["income", "age"]
@@ -99,6 +100,7 @@ def test_a_plan_asks_again_before_the_rest_is_spent(study: ft.Study) -> None:
     assert type(second) is Plan and study.budget.count == 2
     assert second.problem.weights == {"count": 2.0}
     assert second.release().request_id != "" and study.budget.count == 3
+    study.close()
 
 
 def test_both_stages_only_where_you_say_so(study: ft.Study) -> None:
