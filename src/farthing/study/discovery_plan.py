@@ -14,7 +14,7 @@ from farthing.numerics.bounds import number_text
 from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.study.findings import PaidFinding, find, paid_finding
 from farthing.study.release import warn_if_changed
-from farthing.study.study_account import StudyAccount, refuse_sample
+from farthing.study.study_account import SEARCH, StudyAccount, refuse_sample
 
 SHARE = 0.05
 """Of the whole budget, for each thing that is searched, where nobody says."""
@@ -163,7 +163,7 @@ def discovery_plan(
 
 def refuse_search(study: StudyAccount) -> None:
     """Refuse to search what is a sample: one release is all that a secret sample pays for."""
-    refuse_sample(study, "a search")
+    refuse_sample(study, SEARCH)
     if study.sampling_rate is not None:
         rule = "holds for one release, and a search would be it"
         raise InvalidValue("sampling_rate", study.sampling_rate, rule, "declare ranges that are known in public")

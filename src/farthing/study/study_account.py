@@ -317,6 +317,9 @@ def usage_of(study: StudyAccount) -> Usage | None:
     return usage if names else None
 
 
+SEARCH = "a search"
+"""What finds out about a table; all else needs to know how many rows of a unit are kept."""
+
 SHARE = 0.02
 """Of a budget, for counting, where nobody says."""
 
@@ -386,6 +389,9 @@ def refuse_sample(study: StudyAccount, what: str) -> None:
     Sessions and syntheses read their rows once and keep them, so that one sample would serve many answers; a count of
     one sample says little about the size of the next.
     """
+    if study.dataset.is_auto and what != SEARCH:
+        way_out = "find it first: study.discover().release(), or farthing discover; or declare a number"
+        raise InvalidValue("max_rows", "auto", f"was not found yet, and must be for {what}", way_out)
     if study.dataset.probability < 1:
         raise InvalidValue(
             "dataset",
