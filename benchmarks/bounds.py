@@ -74,7 +74,8 @@ def rows(releases: int = 100, epsilon: float = 1.0) -> list[str]:
     draw = np.random.default_rng(7)
     for name, made in TABLES.items():
         values = made(draw)
-        truth, errors, none = values.mean(), ([], []), [0, 0]
+        truth, none = float(values.mean()), [0, 0]
+        errors: tuple[list[float], list[float]] = ([], [])
         for _ in range(releases):
             ours, theirs = farthing_bounds(values, SHARE * epsilon), google_bounds(values, epsilon / 2, draw)
             for place, (bounds, rest) in enumerate(((ours, (1 - SHARE) * epsilon), (theirs, epsilon / 2))):
