@@ -325,9 +325,11 @@ class Requirements:
         place, free = np.arange(len(self.model.names)), self.search.divider.free
         kinds = np.where(free, self._strongest_kinds(), self.search.divider.held.kinds)
         strongest = np.where(free, self.model.most[place, kinds], self.search.divider.held.strengths)
-        # Errors of very narrow noise take seconds to find, and what an ordinary epsilon gives is nearly always enough.
+        # Errors of very narrow noise take seconds to find, and what the whole budget or an ordinary epsilon gives to
+        # each measurement is nearly always enough.
         laplace = free & (kinds == LAPLACE)
-        ordinary = [np.where(laplace, np.minimum(strongest, epsilon), strongest) for epsilon in _ORDINARY]
+        epsilons = [epsilon for epsilon in (self.search.target, *_ORDINARY) if epsilon <= _ORDINARY[-1]]
+        ordinary = [np.where(laplace, np.minimum(strongest, epsilon), strongest) for epsilon in epsilons]
         for strengths in (*ordinary, strongest):
             errors = self.errors(Shares(kinds, strengths))
             missed = [name for name, error in errors.items() if not error <= self.problem.requirements[name].within]
