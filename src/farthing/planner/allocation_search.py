@@ -375,16 +375,14 @@ class Search:
         """Shares at this price with the weights of limited outputs raised until they are within their limits."""
         if not self.limited:
             return self.divider.shares(self.weights, saddle, price), self.weights
-        model, least = self.divider.model, self._least_choices
-        active = np.isfinite(self.limits)
+        model, active = self.divider.model, np.isfinite(self.limits)
+        least = np.where(self.divider.free, model.strengths_within(self.limits), 0.0)
         active[list(model.curves)] = False  # a choice is as strong as its limit says: no weight has to lead there
         weights = np.where(active, np.maximum(weights, self.weights), self.weights)
         power, last = np.full(int(active.sum()), 1.7), np.zeros(int(active.sum()))
-        close = _ROUGH if self.rough else 1e-7
-        before = np.zeros(len(self.divider.free))
+        close, before = _ROUGH if self.rough else 1e-7, np.zeros(len(self.divider.free))
         for _ in range(60):
-            shares = self.divider.shares(weights, saddle, price)
-            shares = Shares(shares.kinds, np.maximum(shares.strengths, least))
+            shares = self.divider.shares(weights, saddle, price).at_least(least)
             gap = np.log(model.errors(shares.kinds, shares.strengths)[active] / self.limits[active])
             raised = weights[active] > self.weights[active]
             # What others ask for leaves it well within its limit: its weight falls and falls, and moves nothing.
@@ -399,11 +397,6 @@ class Search:
             weights = weights.copy()
             weights[active] = np.clip(more, np.maximum(self.weights[active], 1e-280), 1e250)
         return shares, weights
-
-    @cached_property
-    def _least_choices(self) -> Floats:
-        """How strong free choices must be for their limits."""
-        return np.where(self.divider.free, self.divider.model.strengths_within(self.limits), 0.0)
 
     # --- the common scale ---------------------------------------------------------------------------------------
 

@@ -399,6 +399,10 @@ class Shares:
         wanted = np.clip(self.strengths * factor, model.least[place, self.kinds], model.most[place, self.kinds])
         return Shares(self.kinds, np.where(free, wanted, self.strengths))
 
+    def at_least(self, strengths: Floats) -> Shares:
+        """The same kinds, no slot weaker than this."""
+        return Shares(self.kinds, np.maximum(self.strengths, strengths))
+
 
 @dataclass(frozen=True, eq=False)
 class Divider:
