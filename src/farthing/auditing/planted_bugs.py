@@ -171,8 +171,8 @@ def _discovery(threshold: float, capped: bool = True, by_rows: bool = False) -> 
                 totals[:, places] += 1
         noisy = totals + _integer_laplace(1.0, count * len(keys)).reshape(totals.shape)
         kept = (noisy >= threshold) & (totals > 0)
-        found = [[keys[place] for place in np.flatnonzero(row)] for row in kept]
-        return found if by_rows else [sorted(each) for each in found]
+        lists = [[keys[place] for place in np.flatnonzero(row)] for row in kept]
+        return lists if by_rows else [sorted(each) for each in lists]
 
     return batch
 

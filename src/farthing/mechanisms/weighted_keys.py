@@ -221,8 +221,8 @@ class WeightedKeySelection(Mechanism):
         if not counts:
             return ()
         mask = self._kept(list(counts.values()), source)
-        found = [key for key, kept in zip(counts, mask.tolist(), strict=True) if kept]
-        return tuple(in_public_order(found, Bits(source)))
+        keys = [key for key, kept in zip(counts, mask.tolist(), strict=True) if kept]
+        return tuple(in_public_order(keys, Bits(source)))
 
 
 def selection_for(epsilon: float, delta: float, keys: int) -> KeySelection | WeightedKeySelection:
@@ -264,15 +264,15 @@ def _length(keys: int) -> int:
 @lru_cache(maxsize=64)
 def _noise_of(epsilon: float, delta: float, keys: int) -> _Noise:
     """Of a few divisions of delta, the one whose keys need the least weight to appear with 95%."""
-    found = []
+    candidates = []
     with precision(_BITS):
         for share in _SHARES:
             part = share * Fraction(delta)
             crossing = part / (1 + part)  # c / (1 - c) is the part
             variance = _variance_for(epsilon, Fraction(delta) - part, keys)
             threshold = _threshold_for(variance, crossing, keys)
-            found.append((threshold + 1.645 * math.sqrt(variance), _Noise(variance, threshold)))
-    return min(found)[1]
+            candidates.append((threshold + 1.645 * math.sqrt(variance), _Noise(variance, threshold)))
+    return min(candidates)[1]
 
 
 def _variance_for(epsilon: float, delta: Fraction, keys: int) -> int:

@@ -141,10 +141,10 @@ class KeySearch:
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values, as a list of categories can hold them."""
-        found = _read(answers)
-        values = _as_categories(found, self.rules)
+        items = _read(answers)
+        values = _as_categories(items, self.rules)
         facts: dict[str, Any] = {"name": self.name, "kind": "text", "found": bool(values), "values": values}
-        facts |= {"left_out": len(found) - len(values), "trim": self.rules.trim, "lower": self.rules.lower}
+        facts |= {"left_out": len(items) - len(values), "trim": self.rules.trim, "lower": self.rules.lower}
         facts |= {"epsilon": self.epsilon, "delta": self.delta, "max_keys": self.max_keys}
         return {"finding": facts | {"needed": self.needed, "units": self.units}}
 
@@ -226,17 +226,17 @@ def _written(keys: Sequence[Any]) -> dict[str, Any]:
 def _read(answers: Mapping[str, Any]) -> list[str | int]:
     if _NUMBERS in answers:
         return [int(number) for number in answers[_NUMBERS]]
-    data, found, start = bytes(int(byte) for byte in answers[_BYTES]), [], 0
+    data, items, start = bytes(int(byte) for byte in answers[_BYTES]), [], 0
     for length in answers[_LENGTHS]:
-        found.append(data[start : start + int(length)].decode())
+        items.append(data[start : start + int(length)].decode())
         start += int(length)
-    return list(found)
+    return list(items)
 
 
-def _as_categories(found: Sequence[str | int], rules: Unknown) -> list[str | int]:
+def _as_categories(items: Sequence[str | int], rules: Unknown) -> list[str | int]:
     """The values that a list of categories can hold: spelled one way, and not more than it may have."""
     values: dict[Any, str | int] = {}
-    for value in found:
+    for value in items:
         if isinstance(value, str):
             folded = (not rules.trim or value == value.strip(BLANKS)) and (not rules.lower or value == value.lower())
             if "\0" in value or not folded:
