@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.keys_peers import capped
+
 PEOPLE, KEYS, MOST, EPSILON, DELTA, RELEASES = 20_000, 2_000, 4, 1.0, 1e-6, 30
 SURE = 60  # the most frequent keys, which every tool finds
 
@@ -71,6 +73,15 @@ def ours(table: list[tuple[int, str]], share: float) -> list[dict[str, float]]:
     return found
 
 
+def one_step(table: list[tuple[int, str]]) -> list[dict[str, float]]:
+    """The mechanism whose noisy counts come with the keys; a study does not use it, because of its selected counts."""
+    from farthing.mechanisms import KeySelection
+
+    selection = KeySelection(EPSILON, DELTA, MOST, with_counts=True)
+    facts = {"table": table, "most": MOST}
+    return [{key: float(n) for key, n in selection.release(capped(facts)).items()} for _ in range(RELEASES)]
+
+
 def known(table: list[tuple[int, str]], keys: list[str]) -> list[dict[str, float]]:
     """Releases of the counts of keys that are public."""
     import pyarrow
@@ -111,6 +122,7 @@ def main() -> None:
     often = sorted(counts, key=lambda key: -counts[key])
     sure, public = often[:SURE], sorted(often[:200])
     lines = [summary(f"farthing, {share:.0%} for the keys", ours(table, share), counts, sure) for share in (0.5, 0.25)]
+    lines.append(summary("farthing, KeySelection with counts", one_step(table), counts, sure))
     lines.append(summary("known: farthing", known(table, public), counts, public))
     for name, releases in (peers(options.peers, table, public) if options.peers else {}).items():
         if isinstance(releases, str):
