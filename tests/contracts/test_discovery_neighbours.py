@@ -45,6 +45,7 @@ def counted(rows: Dataset, histogram: Histogram) -> np.ndarray[Any, Any]:
     return rows.exact({"n": histogram})["n"]
 
 
+@pytest.mark.slow
 @settings(max_examples=max(1, CHAINS // 10), deadline=None)
 @given(units, st.integers(0, 24))
 def test_a_unit_is_in_one_cell_of_every_search(rows: list[list[Any]], leaver: int) -> None:
@@ -60,6 +61,7 @@ def test_a_unit_is_in_one_cell_of_every_search(rows: list[list[Any]], leaver: in
         assert counted(one_row_a_unit(whole, name), histogram).sum() == sum(present)
 
 
+@pytest.mark.slow
 @settings(max_examples=max(1, CHAINS // 20), deadline=None)
 @given(st.lists(cells, min_size=1, max_size=40), st.integers(0, 39))
 def test_with_one_row_a_unit_neighbours_differ_by_one_in_one_cell(rows: list[Any], leaver: int) -> None:

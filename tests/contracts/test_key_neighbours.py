@@ -62,6 +62,7 @@ def counted(rows: list[Any], weights: tuple[int, ...], trim: bool = False, lower
     return found
 
 
+@pytest.mark.slow
 @given(ROWS, st.booleans(), st.booleans())
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_units_add_their_weights_to_their_own_keys_and_no_others(rows: list[Any], trim: bool, lower: bool) -> None:

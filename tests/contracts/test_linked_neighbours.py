@@ -74,6 +74,7 @@ def check(chain: Chain, luck: random.Random, size: int, values: int) -> None:
             refuse_beyond(before[name], after[name], claim, f"{name} of {chain}")
 
 
+@pytest.mark.slow
 @settings(max_examples=CHAINS)
 @given(st.integers(0, 2**40), st.integers(1, 5), st.integers(1, 5))
 def test_no_unit_moves_an_aggregate_of_linked_tables_beyond_its_sensitivity(seed: int, size: int, values: int) -> None:
@@ -112,6 +113,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, broken = FAULTS[fault]

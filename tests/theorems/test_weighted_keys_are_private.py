@@ -93,6 +93,7 @@ def test_noise_and_threshold_meet_what_the_proof_asks_for_and_hardly_more(
     assert stated(sigma, 0.97 * selection.threshold) > delta
 
 
+@pytest.mark.slow
 def test_weights_of_one_unit_have_at_most_the_length_that_is_priced() -> None:
     for keys in (1, 2, 3, 10, 1000):
         selection = WeightedKeySelection(1.0, 1e-6, keys)
@@ -135,6 +136,7 @@ def test_the_vector_of_coins_throws_every_coin_with_its_own_probability() -> Non
     assert selection._kept([0, 10**9, len(table) - 1], Words(0, last, last)).tolist() == [False, True, True]
 
 
+@pytest.mark.slow
 def test_the_selection_in_use_needs_the_fewest_units() -> None:
     for keys in (1, 2, 4, 40):
         chosen = selection_for(1.0, 1e-6, keys).needed(0.95)

@@ -38,6 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder: Path) -> None:
     with duckdb.connect("registry.db") as connection:
         connection.execute("CREATE TABLE People AS SELECT 1 AS person, 30 AS age")
@@ -52,6 +53,7 @@ def test_a_table_of_a_database_file_is_known_by_the_file(ledger: Ledger, folder:
     assert names == ["People", "People"]
 
 
+@pytest.mark.slow
 def test_a_view_is_paid_for_by_the_tables_and_files_that_it_reads(ledger: Ledger, folder: Path) -> None:
     """Each of these was a second budget for the same people."""
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")
@@ -108,6 +110,7 @@ def test_a_view_finds_its_files_or_is_refused(ledger: Ledger, folder: Path, sql:
     assert Study(rows(view), epsilon=1.0, ledger=ledger).accounts == ("people.parquet",)
 
 
+@pytest.mark.slow
 def test_a_pattern_in_a_view_keeps_the_files_that_come_later(ledger: Ledger, folder: Path) -> None:
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "march.parquet")
     tables = ibis.duckdb.connect()
@@ -118,6 +121,7 @@ def test_a_pattern_in_a_view_keeps_the_files_that_come_later(ledger: Ledger, fol
     assert Study(rows("april.parquet"), epsilon=1.0, ledger=ledger).accounts == ("patients",)
 
 
+@pytest.mark.slow
 def test_a_frame_that_duckdb_was_handed_needs_a_name_and_pays_with_its_tables(ledger: Ledger, folder: Path) -> None:
     """A pyarrow dataset of a registered file was known by the name that DuckDB had for it: a second budget."""
     pq.write_table(pa.table({"person": [1, 2], "age": [30, 41]}), "people.parquet")

@@ -63,6 +63,7 @@ def test_no_unit_moves_it_further_and_one_moves_it_as_far(groups: int, values: i
         assert worst == found
 
 
+@pytest.mark.slow
 def test_a_plan_answers_within_what_the_list_allows(tmp_path: Path) -> None:
     rows = dataset(pa.table(ROWS), unit="who", max_rows=2, schema=FACTS, name="drugs")
     study = ft.Study(rows, epsilon=200.0, ledger=ft.open_ledger(tmp_path / "ledger.sqlite"))

@@ -163,6 +163,7 @@ def files(folder: Path) -> LinkedTables:
     return hospital(**{name: ft.table(folder / f"{name}.parquet", schema=SCHEMAS[name]) for name in ROWS})
 
 
+@pytest.mark.slow
 def test_one_account_pays_for_tables_that_are_linked(tmp_path: Path) -> None:
     """That of the table which names the units; the others belong to it from then on, read or not."""
     tables = files(tmp_path)
@@ -188,6 +189,7 @@ def test_every_account_that_has_one_of_the_tables_pays(tmp_path: Path) -> None:
     assert ledger.budget("register").spent.upper == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_all_accounts_pay_or_none(tmp_path: Path) -> None:
     tables = files(tmp_path)
     ledger = ft.open_ledger(tmp_path / "ledger.sqlite")
