@@ -54,7 +54,7 @@ def test_a_study_is_planned_after_what_is_unknown_was_found(study: Path) -> None
     again = json.loads(run("discover", "--json"))
     assert again["spent_now"] == 0
     assert [(each["name"], each.get("upper")) for each in again["findings"]] == [("cost", 50), ("rows per unit", None)]
-    assert "left out by max_rows=2" in run("release", "--yes")
+    assert "left out by max_rows=2" in " ".join(run("release", "--yes").split())
 
 
 @pytest.mark.parametrize(

@@ -224,9 +224,10 @@ class LeftOut:
         upper: The high end.
         max_rows: The bound that it is about.
         confidence: How often the interval holds the share.
+        most: Only units with at most so many rows are in the estimate: of others there are too few to be seen.
 
-    >>> print(LeftOut(0.12, 0.081, 0.16, 20))
-    about 12% (8.1 to 16%) of the rows are left out by max_rows=20
+    >>> print(LeftOut(0.12, 0.081, 0.16, 20, most=500))
+    about 12% (8.1 to 16%) of the rows of units with at most 500 rows are left out by max_rows=20
     """
 
     share: float
@@ -234,10 +235,12 @@ class LeftOut:
     upper: float
     max_rows: int
     confidence: float = 0.95
+    most: int | None = None
 
     def __str__(self) -> str:
         share, lower, upper = (f"{100 * part:.2g}" for part in (self.share, self.lower, self.upper))
-        return f"about {share}% ({lower} to {upper}%) of the rows are left out by max_rows={self.max_rows:,}"
+        whose = "" if self.most is None else f" of units with at most {self.most:,} rows"
+        return f"about {share}% ({lower} to {upper}%) of the rows{whose} are left out by max_rows={self.max_rows:,}"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from farthing.privacy import Event
 _COLUMN = "rows"  # of `rows_a_unit`
 _BESIDE = 2  # cells after the last that is seen: about one and a half times as many rows
 _TAIL = 2.12  # standard deviations that 95% of one Laplace noise lie within; of sums of several it is less
+_TAIL_OF_ALL = 5.0  # the same for all ends of cells at once, of which there are 60: one that was chosen by the counts
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class RowSearch:
         noisy = [int(count) for count in answers[ROWS][: ends[1] + 1 + _BESIDE]]
         tally = RowTally(noisy, self.counts.scale, self.counts.l1)
         chosen = tally.best(self.rest, ends[1] + 1)
-        part = tally.left_out(self.max_rows or chosen)
+        part = tally.left_out(self.max_rows or chosen, is_chosen=self.max_rows is None)
         facts |= {"most": tally.highs[-1], "counts": noisy, "scale": self.counts.scale}
         facts |= {"max_rows": chosen, "left_out": asdict(part)}
         return {"finding": facts}
@@ -140,7 +141,7 @@ class RowTally:
 
     >>> tally = RowTally([400, 300, 200, 100], scale=1.0)
     >>> print(tally.left_out(2), tally.best(1.0))
-    about 20% (20 to 20%) of the rows are left out by max_rows=2 4
+    about 20% (20 to 20%) of the rows of units with at most 4 rows are left out by max_rows=2 4
     """
 
     counts: Sequence[int]
@@ -157,13 +158,14 @@ class RowTally:
         """The greatest number of rows in each cell."""
         return row_cells(MOST_ROWS_A_UNIT).highs[: len(self.counts)]
 
-    def left_out(self, max_rows: int) -> LeftOut:
+    def left_out(self, max_rows: int, *, is_chosen: bool = False) -> LeftOut:
         """The share of the rows that a bound leaves out.
 
         The interval has two parts: noise, and that a cell does not say where in it its units lie.
 
         Args:
             max_rows: The bound.
+            is_chosen: Whether these counts have chosen it: then the interval must hold for all that could have been.
 
         Returns:
             The estimate with its interval.
@@ -181,9 +183,10 @@ class RowTally:
         estimate = min(1.0, max(0.0, share(middles, middles)))
         whole = max(1.0, float(counts @ middles))
         weights = (np.maximum(middles - max_rows, 0) - estimate * middles) / whole
-        spread = _TAIL * math.sqrt(2) * self.scale * float(np.linalg.norm(weights))
+        spread = (_TAIL_OF_ALL if is_chosen else _TAIL) * math.sqrt(2) * self.scale * float(np.linalg.norm(weights))
         lower, upper = share(lows, highs) - spread, share(highs, lows) + spread
-        return LeftOut(estimate, max(0.0, min(lower, estimate)), min(1.0, max(upper, estimate)), max_rows)
+        ends = max(0.0, min(lower, estimate)), min(1.0, max(upper, estimate))
+        return LeftOut(estimate, *ends, max_rows, most=self.highs[-1])
 
     def best(self, epsilon: float, seen: int | None = None) -> int:
         """The bound with the least squared error of a count of all rows at this epsilon: rows left out, and noise.
@@ -239,11 +242,11 @@ def row_search(dataset: Dataset, epsilon: float, rest: float, confidence: float 
 def row_finding(facts: Mapping[str, Any]) -> Finding:
     """What a search for the rows of units has found, from what was recorded.
 
-    >>> part = asdict(LeftOut(0.1, 0.08, 0.12, 20))
+    >>> part = asdict(LeftOut(0.1, 0.08, 0.12, 20, most=50))
     >>> facts = {"found": True, "units": "units (plane)", "sure": 90, "most": 50, "left_out": part, "max_rows": 20}
     >>> print(row_finding({**facts, "declared": None}))
-    rows per unit: max_rows=20 fits: about 10% (8 to 12%) of the rows are left out by max_rows=20. Units with more than
-    50 rows, too few to be seen, are not in this estimate
+    rows per unit: max_rows=20 fits: about 10% (8 to 12%) of the rows of units with at most 50 rows are left out by
+    max_rows=20. Of units with more rows there are too few to be seen
     """
     if not facts["found"]:
         text = f"rows per unit: too few {facts['units']} to tell; a number of rows that {facts['sure']:,} have is seen"
@@ -251,7 +254,7 @@ def row_finding(facts: Mapping[str, Any]) -> Finding:
     part, chosen = LeftOut(**facts["left_out"]), int(facts["max_rows"])
     fits = f"max_rows={chosen:,} fits: " if facts["declared"] is None else ""
     better = "" if facts["declared"] in (None, chosen) else f"; max_rows={chosen:,} would fit a count of all rows"
-    rest = f"Units with more than {facts['most']:,} rows, too few to be seen, are not in this estimate"
+    rest = "Of units with more rows there are too few to be seen"
     return Finding(ROWS, "rows", True, f"rows per unit: {fits}{part}{better}. {rest}", None, facts)
 
 
@@ -260,8 +263,8 @@ def bound_of(finding: Finding, declared: int | None) -> tuple[int, LeftOut]:
 
     >>> facts = {"counts": [400, 300, 200, 100], "scale": 1.0, "max_rows": 4}
     >>> print(*bound_of(Finding("rows per unit", "rows", True, "", None, facts), 2))
-    2 about 20% (20 to 20%) of the rows are left out by max_rows=2
+    2 about 20% (20 to 20%) of the rows of units with at most 4 rows are left out by max_rows=2
     """
     tally = RowTally(finding.facts["counts"], float(finding.facts["scale"]))
     bound = int(finding.facts["max_rows"]) if declared is None else declared
-    return bound, tally.left_out(bound)
+    return bound, tally.left_out(bound, is_chosen=declared is None)
