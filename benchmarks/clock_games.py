@@ -53,6 +53,8 @@ class Question(NamedTuple):
 
     def chance(self, step: float) -> float:
         """The probability of the loss `up` under P, so that Q adds up to 1 as well."""
+        if not self.up and not self.down:
+            return 1.0  # nothing but its leak tells anything
         return math.expm1(self.down * step) / (math.exp(self.down * step) - math.exp(-self.up * step))
 
 

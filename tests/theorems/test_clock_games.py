@@ -1,6 +1,6 @@
 """The clock in games against analysts who see every loss, and filters with planted faults in the same games.
 
-`python -m benchmarks.clock_games` plays ten thousand of them; here are the first few.
+`python -m benchmarks.clock_games` and `benchmarks.account_games` play ten thousand of them; here are the first few.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import itertools
 import math
 
 import pytest
+from benchmarks import account_games
 from benchmarks.clock_games import FAULTS, Game, Question, drawn_games, played, questions_of, with_filter
 
 from adaptive_adversary import Adversary
@@ -40,6 +41,19 @@ def test_a_planted_fault_is_caught_in_the_same_games(fault: str) -> None:
     """Games are played one by one until one is lost, which takes at most a hundred."""
     games = (played([game], FAULTS[fault], 1) for game in itertools.islice(drawn_games(1), 100))
     assert any(not outcome.holds for outcome in games)
+
+
+@pytest.mark.slow
+def test_no_game_is_lost_by_an_account_whose_budget_is_raised() -> None:
+    outcome = played(account_games.both(1), account_games.kept(account_games.Kept), 12)
+    assert outcome.holds and outcome.worst > 0.7, outcome
+
+
+@pytest.mark.parametrize("fault", [account_games.AllOfDelta, account_games.StandingClock], ids=repr)
+def test_an_account_needs_shares_of_delta_and_a_clock_that_goes_on(fault: type[account_games.Kept]) -> None:
+    game = account_games.LUCKY_PATHS
+    assert game.reached(account_games.kept(account_games.Kept)(game)) <= game.delta
+    assert game.reached(account_games.kept(fault)(game)) > 1.3 * game.delta
 
 
 def test_the_game_finds_what_the_recursion_over_strategies_finds() -> None:

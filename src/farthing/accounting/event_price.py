@@ -243,12 +243,17 @@ def _sampled_integer_log_moment(event: Sampled, order: int) -> Any:
     """log sum_k C(order, k) (1-p)^(order-k) p^k M(k-1); the terms k = 0 and 1 and all the ones sum to 1."""
     p = ball(exact(event.probability))
     odds = p / (1 - p)
-    weight, excess = (1 - p) ** order, arb(0)
-    for k in range(1, order + 1):
+    weight, excess = (1 - p) ** order * order * odds, arb(0)
+    for k in range(2, order + 1):
         weight *= odds * (order - k + 1) / k
-        if k >= 2:
-            excess += weight * log_moment(event.event, arb(k - 1)).expm1()
+        excess += weight * _moment_excess(event.event, k - 1)
     return excess.log1p()
+
+
+@lru_cache(maxsize=8192)
+def _moment_excess(event: Event, z: int) -> Any:
+    """M(z) - 1: the same for every order and probability of a sample. An enclosure holds at any precision."""
+    return log_moment(event, arb(z)).expm1()
 
 
 # Whole numbers. An account must add up the same on every machine, in every database and after any number of charges, so

@@ -187,8 +187,11 @@ def _discrete_gaussian_cost(event: DiscreteGaussianNoise, level: Fraction) -> Cl
     return None if excess is None else ClockCost(_units_up(mu_squared), _units_up(excess))
 
 
-def _bounded_range_cost(length: Fraction, level: Fraction) -> ClockCost | None:
-    """That of the pair in the middle of the range, if it is checked for the others; that of the upper envelope else."""
+def _bounded_range_cost(length: Fraction, level: Fraction, most: float = math.inf) -> ClockCost | None:
+    """That of the pair in the middle of the range, if it is checked for the others; that of the upper envelope else.
+
+    What does not save a fiftieth of `most` units is not worth a check.
+    """
     envelope = _pure_cost(_distances(BoundedRange(1.0), length), length, level)
     checked = checked_level(length, level)
     if checked is None or not length:
@@ -197,7 +200,7 @@ def _bounded_range_cost(length: Fraction, level: Fraction) -> ClockCost | None:
     if middle is None:
         return envelope
     units = math.ceil(middle.clock * (1 + MARGIN))
-    if (envelope is None or units < envelope.clock) and _covered(length, checked, units):
+    if 50 * units <= 49 * most and (envelope is None or units < envelope.clock) and _covered(length, checked, units):
         return ClockCost(units)
     return envelope
 
@@ -209,15 +212,15 @@ def _covered(length: Fraction, level: Fraction, units: int) -> bool:
 
 def _sampled_cost(event: Sampled, level: Fraction, leak: int) -> ClockCost | None:
     """What is checked with the leak, or what holds without one, whichever is less of the clock."""
-    without = _leakless_sampled_cost(event, level)
     # Excesses of later charges multiply a leak by at most e^x, and e^x (1 - x) <= 1.
     checked = sampled_cost(event, level, Fraction(leak, CLOCK_UNITS) * (1 - Fraction(MOST_EXCESS, CLOCK_UNITS)))
+    without = _leakless_sampled_cost(event, level, math.inf if checked is None else _units_up(checked))
     if checked is None or (without is not None and without.clock <= _units_up(checked)):
         return without
     return ClockCost(_units_up(checked), 0, leak)
 
 
-def _leakless_sampled_cost(event: Sampled, level: Fraction) -> ClockCost | None:
+def _leakless_sampled_cost(event: Sampled, level: Fraction, useful: float) -> ClockCost | None:
     """A sample of a pure event has smaller losses, in a shorter range; one of Gaussian noise costs what the whole does.
 
     A loss l becomes log(1 + p (e^l - 1)), in one order or the other. This is convex in l, so losses within +-epsilon
@@ -229,7 +232,7 @@ def _leakless_sampled_cost(event: Sampled, level: Fraction) -> ClockCost | None:
     if most is None or probability == 1:
         return clock_cost(event.event, level)
     length = most if isinstance(event.event, BoundedRange) else most + _fall(event.event, probability)
-    costs = (_pure_cost(_distances(ApproxDP(1.0), most), most, level), _bounded_range_cost(length, level))
+    costs = (_pure_cost(_distances(ApproxDP(1.0), most), most, level), _bounded_range_cost(length, level, useful))
     return min((cost for cost in costs if cost is not None), default=None)
 
 

@@ -24,7 +24,11 @@ _WITHIN = 24  # chords of the curve of a pure event
 _MOST_NODES = 96
 _CELLS = (4, 24)  # on each side of 0, at least and at most
 _HALVINGS = 11
-_TERMS = 36  # of Taylor sums
+_TERMS = 40  # of Taylor sums; where x is large, what is left of them is below 1e-30
+_NEAR, _CIRCLE = 0.4375, 3.0  # how near losses of a group are to its middle, and R; in deviations of the level
+_INSIDE = 1 - 2.0**-20
+_MOST_OF_LEVEL = 4  # what takes more than four times what it leaves is not worth a check
+_WORTH_A_GROUP = 4  # losses; fewer are taken one by one
 _STRIDE = 1.02
 _SPARE = 1e-7  # of what doubles are asked for beyond what is checked
 
@@ -131,6 +135,8 @@ def _checked_cost(event: Sampled, level: Fraction, leak: Fraction) -> Fraction |
         if least is None:
             return None
         for growth in (2, 8):
+            if growth * least > _MOST_OF_LEVEL * level:
+                return None
             check = _Check.of(pair, beside, level, growth * least, leak)
             if check is not None and check.holds(growth * least):
                 break
@@ -171,42 +177,70 @@ class _Pair(NamedTuple):
         return lambda epsilon: sums[len(sizes) - bisect_right(sizes, epsilon)]
 
 
-class _Beside(NamedTuple):
-    """A pair beside Gaussian noise of a level: moments of its small losses, and its large losses one by one."""
+class _Group(NamedTuple):
+    """Losses that are near to each other beside a clock, as moments about the middle of them."""
 
-    level: Any
-    circle: Any  # the radius R of the Taylor sums
+    middle: Any
     moments: tuple[Any, ...]
-    rest: Any  # E[|l/R|^n] / (1 - r/R) of the first n that is left out
-    far: tuple[tuple[Any, Any], ...]
-    infinite: Any
+    rest: Any  # E[|l/R|^n] / (1 - r/R) of the first n that is left out, losses l from the middle
 
     @classmethod
-    def of(cls, pair: _Pair, level: Fraction) -> _Beside:
-        s = ball(level)
-        near, circle = s.sqrt() / 4, s.sqrt() * 5 / 2
-        small = [(loss, mass) for loss, mass in pair.atoms if abs(loss) <= near]
-        far = tuple((loss, mass) for loss, mass in pair.atoms if not abs(loss) <= near)
-        moments, powers = [], [mass for _, mass in small]
+    def of(cls, middle: Any, atoms: list[tuple[Any, Any]], near: Any, circle: Any) -> _Group:
+        moments, powers, losses = [], [mass for _, mass in atoms], [loss - middle for loss, _ in atoms]
         for _ in range(_TERMS):
             moments.append(sum(powers, arb(0)))
-            powers = [power * loss for power, (loss, _) in zip(powers, small, strict=True)]
+            powers = [power * loss for power, loss in zip(powers, losses, strict=True)]
         rest = sum((abs(power) for power in powers), arb(0)) / circle**_TERMS / (1 - near / circle)
-        return cls(s, circle, tuple(moments), rest, far, pair.infinite)
+        return cls(middle, tuple(moments), rest)
 
-    def raised(self, x: Any) -> Any:
-        """e^(x/2) (E[V(x + l, level)] - V(x, level))."""
-        s = self.level
+    def mean(self, x: Any, s: Any, circle: Any) -> Any:
+        """The sum of H_s(x + l) over its losses, each with its mass."""
+        x = x + self.middle
         value, slope = tilted_with_slope(x, s)
-        wide = (self.circle**2 / (2 * s)).exp() * tilted_curve(x + self.circle, s) * self.rest
-        total = (self.moments[0] - 1) * value + self.moments[1] * slope + wide.union(-wide)
+        wide = (circle**2 / (2 * s)).exp() * tilted_curve(x + circle, s) * self.rest
+        total = self.moments[0] * value + self.moments[1] * slope + wide.union(-wide)
         # H'' = H/4 + g with g = e^(-level/8) times the normal density; the coefficients of both, one after the other.
         density, before = (-s / 8 - x**2 / (2 * s)).exp() / (2 * arb.pi() * s).sqrt(), arb(0)
         for n, moment in enumerate(self.moments[2:]):
             value, slope = slope, (value / 4 + density) / ((n + 1) * (n + 2))
             total += moment * slope
             density, before = -(x * density + before) / (s * (n + 1)), density
-        total += sum((mass * tilted_curve(x + loss, s) for loss, mass in self.far), arb(0))
+        return total
+
+
+class _Beside(NamedTuple):
+    """A pair beside Gaussian noise of a level: groups of near losses by their moments, and other losses one by one."""
+
+    level: Any
+    circle: Any  # the radius R of the Taylor sums
+    groups: tuple[_Group, ...]
+    far: tuple[tuple[Any, Any], ...]
+    infinite: Any
+
+    @classmethod
+    def of(cls, pair: _Pair, level: Fraction) -> _Beside:
+        s = ball(level)
+        near, circle = s.sqrt() * _NEAR, s.sqrt() * _CIRCLE
+        small = [(loss, mass) for loss, mass in pair.atoms if abs(loss) <= near]
+        others = sorted((atom for atom in pair.atoms if not abs(atom[0]) <= near), key=lambda atom: float(atom[0]))
+        centre = _Group.of(arb(0), small, near, circle)
+        groups = [centre._replace(moments=(centre.moments[0] - 1, *centre.moments[1:]))]  # less what H itself is
+        far: list[tuple[Any, Any]] = []
+        while others:
+            middle = arb(float(others[0][0] + near * _INSIDE))
+            many = next((n for n, (loss, _) in enumerate(others) if not abs(loss - middle) <= near), len(others))
+            if many >= _WORTH_A_GROUP:
+                groups.append(_Group.of(middle, others[:many], near, circle))
+            else:
+                many = 1
+                far.append(others[0])
+            others = others[many:]
+        return cls(s, circle, tuple(groups), tuple(far), pair.infinite)
+
+    def raised(self, x: Any) -> Any:
+        """e^(x/2) (E[V(x + l, level)] - V(x, level))."""
+        total = sum((group.mean(x, self.level, self.circle) for group in self.groups), arb(0))
+        total += sum((mass * tilted_curve(x + loss, self.level) for loss, mass in self.far), arb(0))
         return total + (x / 2).exp() * self.infinite
 
     def least_cost(self, level: Fraction) -> Fraction | None:
@@ -263,12 +297,13 @@ def _curve_points(event: Event, exponent: int) -> tuple[list[float], list[float]
 
 
 class _Check(NamedTuple):
-    """log a at the ends of cells that cover [-X, X]; H_level and its slope in the middle of each, asked for often."""
+    """Cells that cover [-X, X], their ends and middles. What fails does so far out, so cells are tried from there."""
 
     level: Any
+    beside: _Beside
     ends: list[float]
-    logs: list[Any]
-    middles: list[tuple[Any, Any, Any]]
+    logs: dict[int, Any]  # log a at the ends that were asked for
+    middles: list[Any]
 
     @classmethod
     def of(cls, pair: _Pair, beside: _Beside, level: Fraction, most: Fraction, leak: Fraction) -> _Check | None:
@@ -290,22 +325,32 @@ class _Check(NamedTuple):
         cells = math.ceil(4 * last * math.sqrt(float(most)) / float(level))
         cells = min(max(cells, _CELLS[0]), _CELLS[1])
         ends = [last * n / cells for n in range(-cells, cells + 1)]
-        raised = [beside.raised(arb(x)) for x in ends]
         middles = [(arb(left) + arb(right)) / 2 for left, right in pairwise(ends)]
-        logs = [r.log() + arb(x) ** 2 / (2 * s) for r, x in zip(raised, ends, strict=True)]
-        return cls(s, ends, logs, [(x, *tilted_with_slope(x, s)) for x in middles])
+        return cls(s, beside, ends, {}, middles)
+
+    def log(self, n: int) -> Any:
+        """log a at one end."""
+        if n not in self.logs:
+            x = arb(self.ends[n])
+            self.logs[n] = self.beside.raised(x).log() + x**2 / (2 * self.level)
+        return self.logs[n]
+
+    @property
+    def cells(self) -> list[int]:
+        """From both ends to the middle."""
+        return sorted(range(len(self.middles)), key=lambda n: min(n, len(self.middles) - 1 - n))
 
     def seems_to_hold(self, cost: float) -> bool:
         """The same as `holds` in doubles, with a little to spare: to find a cost that is worth a check."""
         level = float(self.level)
-        for n, (middle, _, _) in enumerate(self.middles):
-            x = float(middle)
+        for n in self.cells:
+            x = float(self.middles[n])
             rise, rise_slope = _rise(x, level + cost, level)
             if not rise > 0:
                 return False
             slope = rise_slope / rise + x / level
             height = math.log(rise) + x**2 / (2 * level)
-            ends = ((self.ends[m], float(self.logs[m])) for m in (n, n + 1))
+            ends = ((self.ends[m], float(self.log(m))) for m in (n, n + 1))
             if not all(value + _SPARE <= height + slope * (end - x) for end, value in ends):
                 return False
         return True
@@ -313,12 +358,14 @@ class _Check(NamedTuple):
     def holds(self, cost: Fraction) -> bool:
         """Whether log a lies below tangents of log b, cell by cell. (A ball that says nothing is not below.)"""
         start = self.level + ball(cost)
-        for n, (middle, before, before_slope) in enumerate(self.middles):
+        for n in self.cells:
+            middle = self.middles[n]
+            before, before_slope = tilted_with_slope(middle, self.level)
             after, after_slope = tilted_with_slope(middle, start)
             rise = after - before
             slope = (after_slope - before_slope) / rise + middle / self.level
             height = rise.log() + middle**2 / (2 * self.level)
-            ends = ((arb(self.ends[m]), self.logs[m]) for m in (n, n + 1))
+            ends = ((arb(self.ends[m]), self.log(m)) for m in (n, n + 1))
             if not all(bool(value <= height + slope * (x - middle)) for x, value in ends):
                 return False
         return True
