@@ -177,6 +177,10 @@ class Statistic:
             return UnitBound(max_rows=self.max_rows)
         if self.counts_people and self.kind in ADDED_CELLS:
             return UnitBound(max_rows=1)
+        if self.kind in ADDED_CELLS and self.rows_per_cell is not None:  # made without its constructor
+            raise InvalidValue(
+                "rows_per_cell", self.rows_per_cell, f"must be left out for {self.kind}", "say max_rows="
+            )
         if not self.counts_people and self.rows_per_cell is None:
             return None
         return UnitBound(

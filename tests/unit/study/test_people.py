@@ -128,6 +128,11 @@ def test_a_bound_that_says_too_little_is_refused(kind: str, words: dict[str, Any
     assert str(refusal.value).startswith(rule)
 
 
+def test_cells_that_are_added_up_hold_a_unit_once_however_the_statistic_was_made() -> None:
+    with pytest.raises(InvalidValue, match="rows_per_cell=2: must be left out for ranges"):
+        _ = ft.Statistic("ranges", ("hour",), rows_per_cell=2, max_cells=2).bound
+
+
 def test_where_the_unit_is_one_row_people_are_refused_with_the_way_out() -> None:
     rows = ft.dataset(pa.table({"origin": ["EWR"]}), schema={"origin": ORIGINS})
     with pytest.raises(InvalidValue, match="rows are people, and each counts once; leave of out"):
