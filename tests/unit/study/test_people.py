@@ -19,6 +19,7 @@ from farthing.data import Bounded
 from farthing.errors import InvalidValue
 from farthing.server.services.release_status import _text
 from farthing.statistics.design import design_of
+from farthing.statistics.statistic import Statistic
 from farthing.study.documents.study_document import entry_of, statistic_of
 
 ORIGINS = ["EWR", "JFK", "LGA"]
@@ -130,7 +131,7 @@ def test_a_bound_that_says_too_little_is_refused(kind: str, words: dict[str, Any
 
 def test_cells_that_are_added_up_hold_a_unit_once_however_the_statistic_was_made() -> None:
     with pytest.raises(InvalidValue, match="rows_per_cell=2: must be left out for ranges"):
-        _ = ft.Statistic("ranges", ("hour",), rows_per_cell=2, max_cells=2).bound
+        _ = Statistic("ranges", ("hour",), rows_per_cell=2, max_cells=2).bound
 
 
 def test_where_the_unit_is_one_row_people_are_refused_with_the_way_out() -> None:
@@ -149,7 +150,7 @@ def test_where_the_unit_is_one_row_people_are_refused_with_the_way_out() -> None
         ft.marginals(["origin", "hour"], of="people"),
     ],
 )
-def test_words_of_a_study_file_are_those_of_python(asked: ft.Statistic) -> None:
+def test_words_of_a_study_file_are_those_of_python(asked: Statistic) -> None:
     again, _ = statistic_of(entry_of(asked, {}))
     assert again == asked and eval(repr(asked), vars(ft)) == asked
 
