@@ -17,9 +17,8 @@ from typing import Self
 
 from rich.console import Console
 
-from benchmarks.clock_games import Game, Outcome, Question, drawn_games, exact_square, played
+from benchmarks.clock_games import Game, Outcome, Question, drawn_games, played
 from benchmarks.stream_games import stream_games
-from farthing.accounting.filters.clock_costs import CLOCK_UNITS
 from farthing.accounting.filters.clock_payment import whole_clock
 from farthing.ledger.account import Account
 from farthing.privacy import ApproxDP, Event
@@ -72,14 +71,6 @@ class StandingClock(Kept):
         return replace(after, clock_units=account.clock_units) if only_sums else after
 
 
-class Squares(Kept):
-    """A planted fault: a charge takes the square of its epsilon, whatever is left of the clock."""
-
-    def charged(self, account: Account, event: Event) -> Account:
-        after, taken = super().charged(account, event), int(exact_square(event) * CLOCK_UNITS)
-        return replace(after, clock_units=None if account.clock_units is None else account.clock_units + taken)
-
-
 class FreeRaise(Kept):
     """A planted fault: a raised budget forgets what was charged before."""
 
@@ -89,7 +80,7 @@ class FreeRaise(Kept):
         return super().charged(account, event)
 
 
-FAULTS: tuple[type[Kept], ...] = (AllOfDelta, StandingClock, Squares, FreeRaise)
+FAULTS: tuple[type[Kept], ...] = (AllOfDelta, StandingClock, FreeRaise)
 
 
 def kept(kind: type[Kept]) -> Callable[[Game], Kept]:
