@@ -170,8 +170,7 @@ def test_what_is_wrong_is_said_before_anything_is_spent(study: ft.Study) -> None
             study.discover(*given.pop("columns", ()), **given)
     with pytest.raises(BudgetExceeded):
         study.plan(ft.mean("income"), epsilon=401)
-    with pytest.raises(BudgetExceeded, match="finding income first costs epsilon 20, and 15 is there"):
-        study.plan(ft.mean("income"), epsilon=15)
+    assert study.plan(ft.mean("income"), epsilon=15).stage.cost == 0.75  # the shares are of the plan's epsilon
     for use in (lambda: people().where("income > 3"), lambda: people().derive(twice="income * 2")):
         with pytest.raises(InvalidExpression, match=r"declared as unknown, and was not found yet.*study\.discover"):
             use()

@@ -17,9 +17,10 @@ from farthing.study.release import warn_if_changed
 from farthing.study.study_account import SEARCH, StudyAccount, refuse_sample
 
 SHARE = 0.05
-"""Of the whole budget, for each thing that is searched, where nobody says."""
+"""Of the whole budget, for each range and for rows per unit, where nobody says; values of text get twice as much."""
 
 _MOST = 0.2  # of the whole budget, for all of them
+_OWN_DELTA = 32  # a clock sets this part of delta aside for the charges' own deltas: with more of it a search stops it
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +138,12 @@ def discovery_plan(
     max_keys: int | None = None,
     confidence: float = 0.95,
     fresh: bool = False,
+    whole: float | None = None,
 ) -> DiscoveryPlan:
-    """The plan to find what nobody knows about a table; see `Study.discover`."""
+    """The plan to find what nobody knows about a table; see `Study.discover`.
+
+    Shares are of `whole`: the epsilon of the plan whose first stage it is, or the whole budget.
+    """
     table = table_itself(study.declared)
     wanted = list(names) if names or rows_per_unit else list(table.unknown)
     if rows_per_unit or (table.is_auto and not names):
@@ -148,15 +153,21 @@ def discovery_plan(
             "columns", wanted, "must name columns that are declared as unknown, each once", _way_out(table)
         )
     refuse_search(study)
-    each, part = _price(study, len(wanted), epsilon, share)
-    spread = study.budget.total.delta * part if delta is None else checked_real(delta, "delta")
-    rest = max(study.budget.total.epsilon - each * len(wanted), each)
-    searches = tuple(
-        row_search(table, each, rest, confidence)
-        if name == ROWS
-        else search_of(table, name, each, spread, confidence, max_keys)
-        for name in wanted
-    )
+    texts = sum(name in table.unknown and table.unknown[name].kind == "text" for name in wanted)
+    whole = study.budget.total.epsilon if whole is None else whole
+    each = _price(whole, len(wanted) + texts, epsilon, share)
+    # How many units a value needs grows with the logarithm of 1/delta only, so a small part of delta will do.
+    usual = study.budget.total.delta / _OWN_DELTA / max(2, texts)
+    spread = usual if delta is None else checked_real(delta, "delta")
+    rest = max(whole - each * (len(wanted) + texts), each)
+
+    def search(name: str) -> Search:
+        if name == ROWS:
+            return row_search(table, each, rest, confidence)
+        is_text = name in table.unknown and table.unknown[name].kind == "text"
+        return search_of(table, name, 2 * each if is_text else each, spread, confidence, max_keys)
+
+    searches = tuple(map(search, wanted))
     paid = {name: stored for name in wanted if (stored := paid_finding(study, name)) is not None}
     return DiscoveryPlan(study, searches, paid, fresh)
 
@@ -169,22 +180,21 @@ def refuse_search(study: StudyAccount) -> None:
         raise InvalidValue("sampling_rate", study.sampling_rate, rule, "declare ranges that are known in public")
 
 
-def _price(study: StudyAccount, count: int, epsilon: float | None, share: float | None) -> tuple[float, float]:
-    """The epsilon of each search, and the share of the whole budget that it is."""
-    whole = study.budget.total.epsilon
+def _price(whole: float, count: int, epsilon: float | None, share: float | None) -> float:
+    """The epsilon of one of `count` searches, where a search for values of text counts twice."""
     if epsilon is not None and share is not None:
         raise InvalidValue("share", share, "must be left out where epsilon is given")
     if epsilon is not None:
         each = checked_epsilon(epsilon) / count
         if not each > 0:
             raise InvalidValue("epsilon", epsilon, "must be > 0", "leave it out for a few percent of the budget")
-        return each, min(1.0, each / whole) if whole > 0 else 0.0
+        return each
     part = min(SHARE, _MOST / count) if share is None else checked_real(share, "share") / count
     if not 0 < part < 1:
         raise InvalidValue("share", share, "must be above 0 and below 1", "0.05 is a twentieth of the budget")
     if not whole > 0:
         raise InvalidValue("epsilon", None, "must be given: the grant is 0", "ask a curator to find it")
-    return part * whole, part
+    return part * whole
 
 
 def _way_out(table: Any) -> str:

@@ -17,7 +17,7 @@ from farthing.adaptive.discovery import ROWS
 from farthing.data import Categories, Dataset, Dates, Integers, Reals
 from farthing.data.schema import Domain
 from farthing.data.unknown_columns import known
-from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue
+from farthing.errors import InvalidExpression, InvalidValue
 from farthing.ledger import PlanRequest
 from farthing.numerics.bounds import number_text
 from farthing.statistics import Statistic
@@ -181,18 +181,9 @@ def staged_plan(
     if not needed:
         return None
     rows = study.dataset.is_auto
-    stage = discovery_plan(study, tuple(columns), rows_per_unit=rows) if columns or rows else None
-    assert stage is not None
     left = study.allowance(epsilon, plan=True).epsilon
+    stage = discovery_plan(study, tuple(columns), rows_per_unit=rows, whole=left)
     rest = left - stage.cost
-    if not rest > 0:
-        raise BudgetExceeded(
-            f"finding {' and '.join(needed)} first costs epsilon {number_text(stage.cost)}, and {number_text(left)} is "
-            "there for both; plan with more, or find it for less: study.discover(epsilon=...).",
-            requested=stage.cost,
-            remaining=study.budget.remaining,
-            budget_id=study.name,
-        )
     cases = []
     for place in range(len(_CASES)):
         shadow = copy(study)

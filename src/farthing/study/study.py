@@ -211,8 +211,9 @@ class Study(StudySessions):
 
         Args:
             *columns: Columns that are declared with `farthing.unknown`; all of them by default.
-            epsilon: What all of it may cost together; by default 5% of the whole budget for each.
-            delta: The delta of each search that needs one; by default the same share of delta.
+            epsilon: What all of it may cost together; by default 5% of the whole budget for each range,
+                and 10% for values of text.
+            delta: The delta of each search that needs one; by default a sixty-fourth of the budget's.
             share: The share of the whole budget for all of it together, in place of `epsilon`.
             rows_per_unit: Find how many rows units have, and with it which share of the rows `max_rows` leaves out: by
                 itself, or beside the columns that are named. With max_rows="auto" a bound is chosen, too, and that is

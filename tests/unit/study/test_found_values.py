@@ -68,7 +68,7 @@ def test_no_delta_and_no_budget_are_refused_before_anything_is_spent(tmp_path: P
     with pytest.raises(BudgetExceeded):
         poor.discover("diagnosis", epsilon=41.0).release()
     with pytest.raises(InvalidValue, match="is too small"):
-        poor.discover("diagnosis", epsilon=1e-9)
+        poor.discover("diagnosis", epsilon=1e-9, delta=1e-17)
     assert poor.budget.spent.upper == 0
     poor.close()
 
