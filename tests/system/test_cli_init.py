@@ -183,7 +183,9 @@ def test_the_file_becomes_a_study_when_the_budget_is_filled_in(tmp_path: Path) -
     for before, after in (
         ("# epsilon =", "epsilon ="), ("sex = { }", 'sex = { categories = ["F", "M"] }'), ("# sex =", "sex ="),
         ("age = { }", "age = { range = [0, 110] }"), ("# [[statistics]]", "[[statistics]]"), ("# kind", "kind"),
-        ("# column", "column"), ("# by", "by"), ("# where", "where"), ("# bins", "bins"), ("# weight", "weight"),
+        ("# column", "column"), ("# by", "by"),
+        ('# where = "age >= 18"\n# within', 'where = "age >= 18"\n# within'), ("# bins", "bins"),
+        ("# weight", "weight"),
         ("# rows = 1000\n# age", "rows = 1000\nage"), ("# delta", "delta"), ("# within = 0.5", "within = 9.5"),
         ("# probability", "probability"),
     ):  # fmt: skip
