@@ -50,7 +50,7 @@ def test_a_study_is_planned_after_what_is_unknown_was_found(study: Path) -> None
     assert "farthing discover study.toml" in run("release", "--yes", code=2)
     assert "cost" in json.loads(run("plan", "--json").partition("\n\n")[0])["discover"]["searches"][0]["name"]
     text = run("discover", "--epsilon", "100", "--yes")
-    assert "cost: 1 to 50 (" in text and "max_rows=2 fits" in text and "Spent now: epsilon 100" in text
+    assert "cost: 1 to 50 (" in text and "max_rows=2 was chosen" in text and "Spent now: epsilon 100" in text
     again = json.loads(run("discover", "--json"))
     assert again["spent_now"] == 0
     assert [(each["name"], each.get("upper")) for each in again["findings"]] == [("cost", 50), ("rows per unit", None)]

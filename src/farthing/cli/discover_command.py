@@ -14,9 +14,9 @@ HELP = """\
 Find what the schema of a study (study.toml) declares as unknown, for a small share of its budget: the range of numbers
 and dates, the values of text, and with max_rows = "auto" how many rows of a unit to keep.
 
-It shows what will be found and what that costs, and asks before anything is spent. What was found is in the ledger from
-then on: plans use it free of charge, and running this again shows it. --rows-per-unit also finds how many rows units
-have, and so which share of the rows max_rows leaves out.
+It shows what it will find and what that costs, and asks before anything is spent. The ledger keeps what was found:
+plans use it free of charge, and running this again shows it. --rows-per-unit also finds how many rows units have, and
+so which share of the rows max_rows leaves out.
 
 Exit code: 0 when everything was found; 1 when you declined, or a search found nothing; 2 when it was refused; 130 when
 interrupted.
@@ -25,10 +25,10 @@ interrupted.
 
 @click.command("discover", help=HELP, short_help="Find ranges and values that nobody knows.")
 @click.argument("file", default="study.toml")
-@click.option("--column", "columns", metavar="NAME", multiple=True, help="Only this column; may be given again.")
+@click.option("--column", "columns", metavar="NAME", multiple=True, help="Only this column; repeat it for several.")
 @click.option("--rows-per-unit", is_flag=True, help="Also find how many rows units have.")
-@click.option("--epsilon", metavar="E", help="What all of it may cost (default: 5% of the budget for each).")
-@click.option("--delta", metavar="D", help="The delta of each search for values of text (default: the same share).")
+@click.option("--epsilon", metavar="E", help="What all searches may cost (default: 5% for each range, 10% for text).")
+@click.option("--delta", metavar="D", help="The delta of each search for values of text (default: 1/64 of the whole).")
 @click.option("--max-keys", metavar="N", help="How many values of text one unit counts for (default: 4).")
 @click.option("--fresh", is_flag=True, help="Search again and pay again, even for what was found before.")
 @click.option(

@@ -213,13 +213,13 @@ def linked_study_text(sources: Sequence[tuple[str, list[tuple[str, str | None]]]
         "# The table that is studied. `join` in [[steps]] brings the columns of a table that its keys lead to.",
         f"table = {_quoted(leading[-1] if leading else names[-1])}",
         "# Whose privacy is protected, in all tables: the column that names a person.",
-        f"unit = {_quoted(unit)}  # by its name"
+        f"unit = {_quoted(unit)}  # guessed from its name"
         if unit
         else '# unit = "persons.person_id"  # no column has such a name',
         'neighbours = "add-remove"',
         "",
         "[keys]",
-        "# Each table leads to that of the unit. Proposed by names of columns: check that a key names one row there,",
+        "# Each table leads to that of the unit. Guessed from names of columns: check that a key names one row there,",
         "# and that both columns have one type (every column of a CSV file is text).",
         *(f"{_quoted(child)} = {_quoted(parent)}" for child, parent in keys.items()),
     ]

@@ -234,7 +234,7 @@ class Client:
             epsilon: The epsilon of a new account; an account that is open keeps its own.
             delta: The delta of a new account.
             unit: The column, or columns, that name a person; None for one row.
-            max_rows: How many rows of each unit are kept; None if every statistic brings a bound of its own.
+            max_rows: How many rows of each unit are kept; None if every statistic has a bound of its own.
             rows: The number of rows, where that is public.
             people: The number of units, where that is public.
             neighbours: "add-remove" or "replace".

@@ -76,7 +76,7 @@ def dataset(
             pandas, polars or Arrow table, or an Ibis table of DuckDB, Postgres or Spark.
         unit: The column, or columns, that name a person; None for one row.
         max_rows: How many rows of each unit are kept, chosen uniformly at random; needed with a `unit`, unless every
-            statistic brings a bound of its own, as those of people do. "auto" where nobody knows how many a unit has:
+            statistic has a bound of its own, as those of people do. "auto" where nobody knows how many a unit has:
             `Study.discover` then finds a bound.
         schema: For each column its public bounds, categories or kind; `farthing.unknown(...)` where nobody knows them.
         neighbours: "add-remove" or "replace".

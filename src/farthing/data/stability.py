@@ -37,8 +37,8 @@ def refuse_unbounded(rows: int) -> int:
         "max_rows",
         None,
         "must be given with a unit where a statistic has no bound of its own",
-        "say max_rows= of the dataset, such as 3 or 'auto' to have it found, or of every statistic: of='people' with "
-        "max_cells=, rows_per_cell= with max_cells=, or max_rows=",
+        "give the dataset max_rows=, such as 3, or 'auto' to have it found; or give every statistic a bound: "
+        "of='people' with max_cells=, rows_per_cell= with max_cells=, or max_rows=",
     )
 
 
@@ -200,7 +200,7 @@ class Stability:
 
     def _total(self) -> str:
         if self.rows_per_unit >= UNBOUNDED:
-            return "neighbours differ in any number of rows: every statistic must bring a bound of its own"
+            return "neighbours differ in any number of rows: every statistic must have a bound of its own"
         parts = [f"{self.rows_per_unit:,} a unit"]
         if self.group > 1:
             parts.append(f"{self.group} units")

@@ -338,8 +338,8 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     best = {bound: share for share, bound in unit.keeps if bound != unit.max_rows}
     advice = "; ".join(f"{bound:,} would keep {share:.0%}" for bound, share in best.items())
     if unit.max_rows is None:
-        said = f"; as a bound, {advice}" if advice else ""
-        lines.append(f"  without max_rows every statistic brings a bound of its own{said}")
+        said = f"; as max_rows, {advice}" if advice else ""
+        lines.append(f"  without max_rows, every statistic needs a bound of its own{said}")
     else:
         advice = f"; {advice}" if advice else ""
         lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")

@@ -150,7 +150,7 @@ class Base:
 
     source: Source
     unit: tuple[str, ...]
-    max_rows: int  # UNBOUNDED where every statistic brings a bound of its own
+    max_rows: int  # UNBOUNDED where every statistic has a bound of its own
     declared: Schema
     neighbours: str
     rows: int | None
@@ -199,7 +199,7 @@ class Base:
     def links(self) -> tuple[Link, ...]:
         """How many rows of one unit there are, and why."""
         if self.unit and self.max_rows >= UNBOUNDED:
-            first = Link(self.source.name, "keep all", UNBOUNDED, "every statistic brings a bound of its own")
+            first = Link(self.source.name, "keep all", UNBOUNDED, "every statistic has a bound of its own")
         elif self.unit:
             rows = "1 row of a unit is" if self.max_rows == 1 else f"{self.max_rows} rows of a unit are"
             how, own = "chosen at random", f"keep {self.max_rows}"

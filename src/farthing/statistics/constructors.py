@@ -4,9 +4,9 @@ All of them take `where=` (rows for which a predicate is true), `by=` (a column 
 rows into groups), `name=` (what it is called in plans and releases), `for_population=` (the interval also accounts for
 the rows being a sample) and `rounded=` (whole numbers, where the statistic is one of whole numbers).
 
-Counts take `of="people"`, which counts each unit once where any of its rows is. Counts, sums and means may bound what
-one unit adds to them, `rows_per_cell=` in at most `max_cells=` cells or `max_rows=` in all: they then look at all rows
-of a unit, and the dataset's `max_rows` does not matter to them.
+Counts take `of="people"`, which counts each unit once in every cell where it has a row. Counts, sums and means may
+bound what one unit adds to them: `rows_per_cell=` in at most `max_cells=` cells, or `max_rows=` in all. They then look
+at all rows of a unit, and the dataset's `max_rows` does not matter to them.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def count(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
-        of: What is counted: "rows", or "people": then each unit counts once in a cell where any of its rows is.
-        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
-        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        of: What to count: "rows", or "people", which counts each unit once in every cell where it has a row.
+        max_cells: In how many cells one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell; goes with `max_cells`.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
@@ -129,8 +129,8 @@ def sum(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
-        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
-        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_cells: In how many cells one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell; goes with `max_cells`.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
@@ -177,8 +177,8 @@ def mean(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
-        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
-        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        max_cells: In how many cells one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell; goes with `max_cells`.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
@@ -304,9 +304,9 @@ def histogram(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
-        of: What is counted: "rows", or "people": then each unit counts once in a cell where any of its rows is.
-        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
-        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        of: What to count: "rows", or "people", which counts each unit once in every cell where it has a row.
+        max_cells: In how many cells one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell; goes with `max_cells`.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
@@ -357,9 +357,9 @@ def top(
         where: A condition on rows, as text or an Ibis expression; all rows by default.
         name: What it is called in plans and releases; by default a description such as 'top 10 of diagnosis'.
         rounded: Whether answers are rounded to whole numbers.
-        of: What is counted: "rows", or "people": then each unit counts once for a value that any of its rows has.
-        max_cells: For how many values one unit may count; of further ones, some are left out at random.
-        rows_per_cell: How many rows of one unit count for a value, beside `max_cells`.
+        of: What to count: "rows", or "people", which counts each unit once for every value that it has.
+        max_cells: For how many values one unit may count; if it has more, some are left out at random.
+        rows_per_cell: How many rows of one unit count for a value; goes with `max_cells`.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
@@ -415,7 +415,7 @@ def cdf(
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
         strategy: What is measured: "auto" takes the best that needs no time, "optimised" may search for a while.
-        of: What is counted: "rows", or "people": then each unit counts once, by one of its rows, chosen at random.
+        of: What to count: "rows", or "people", which counts each unit once, by one of its rows, chosen at random.
         max_cells: 1, or left out: a unit in two cells would count twice in their sum.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
@@ -470,9 +470,9 @@ def contingency(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
-        of: What is counted: "rows", or "people": then each unit counts once in a cell where any of its rows is.
-        max_cells: In how many cells one unit may count; of further ones, some are left out at random.
-        rows_per_cell: How many rows of one unit count in a cell, beside `max_cells`.
+        of: What to count: "rows", or "people", which counts each unit once in every cell where it has a row.
+        max_cells: In how many cells one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a cell; goes with `max_cells`.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
@@ -535,7 +535,7 @@ def ranges(
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
         strategy: What is measured: "auto" takes the best that needs no time, "optimised" may search for a while.
-        of: What is counted: "rows", or "people": then each unit counts once, by one of its rows, chosen at random.
+        of: What to count: "rows", or "people", which counts each unit once, by one of its rows, chosen at random.
         max_cells: 1, or left out: a unit in two cells would count twice in their sum.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
@@ -599,7 +599,7 @@ def marginals(
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
         nonnegative: Whether tables are moved to the nearest ones without negative counts that still agree.
-        of: What is counted: "rows", or "people": then each unit counts once, by one of its rows, chosen at random.
+        of: What to count: "rows", or "people", which counts each unit once, by one of its rows, chosen at random.
         max_cells: 1, or left out: a unit in two cells would count twice in their sum.
         max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 

@@ -345,7 +345,7 @@ def _refuse_bounds(kind: Kind, several: bool, of: Any, limits: Mapping[str, Any]
             "max_cells",
             None,
             "must be given where one unit may be in several cells",
-            "say in how many of them one unit may count; further ones are left out at random",
+            "say in how many of them one unit may count; beyond that, cells are left out at random",
         )
     UnitBound(1 if rows is None else rows, 1 if cells is None else cells)  # refuses numbers that are none
     if total is not None:

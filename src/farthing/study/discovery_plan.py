@@ -17,7 +17,7 @@ from farthing.study.release import warn_if_changed
 from farthing.study.study_account import SEARCH, StudyAccount, refuse_sample
 
 SHARE = 0.05
-"""Of the whole budget, for each range and for rows per unit, where nobody says; values of text get twice as much."""
+"""Of the whole budget, for each range and for rows per unit, by default; values of text get twice as much."""
 
 _MOST = 0.2  # of the whole budget, for all of them
 _OWN_DELTA = 32  # a clock sets this part of delta aside for the charges' own deltas: with more of it a search stops it
@@ -176,7 +176,7 @@ def refuse_search(study: StudyAccount) -> None:
     """Refuse to search what is a sample: one release is all that a secret sample pays for."""
     refuse_sample(study, SEARCH)
     if study.sampling_rate is not None:
-        rule = "holds for one release, and a search would be it"
+        rule = "holds for one release, and a search would use it up"
         raise InvalidValue("sampling_rate", study.sampling_rate, rule, "declare ranges that are known in public")
 
 

@@ -1,7 +1,7 @@
 """What a study has found out about its table: searches that were paid for, in the ledger, and what they change.
 
 A search is charged once for each thing that is searched, under a name that says what it is: "income found in people".
-Whoever opens the study again, with whichever budget is left, knows what was found.
+The findings are there when somebody opens the study again, whatever is left of the budget.
 """
 
 from __future__ import annotations

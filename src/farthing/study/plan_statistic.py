@@ -33,12 +33,12 @@ def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | 
     >>> import pyarrow, farthing as ft
     >>> visits = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45]})
     >>> print(about_rows(ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)})))
-    numbers cover at most 2 rows of each person, chosen at random, and no row without person; further rows are in
-    neither the numbers nor their margins of error
+    numbers cover at most 2 rows of each person, chosen at random; other rows, and rows without person, are left out,
+    and margins of error do not account for them
     >>> people = ft.dataset(visits, unit="person", max_rows=2, schema={"age": (0, 110)}).per_unit(visits="count()")
     >>> print(about_rows(people))
-    numbers count each person once, by at most 2 rows, chosen at random; further rows, and rows without person, are in
-    neither the numbers nor their margins of error
+    numbers count each person once, by at most 2 rows, chosen at random; other rows, and rows without person, are left
+    out, and margins of error do not account for them
     >>> about_rows(ft.dataset(visits, schema={"age": (0, 110)}))
     >>> from datetime import date
     >>> bounds = (date(2026, 1, 1), date(2026, 12, 31))
@@ -86,21 +86,25 @@ def _about_units(dataset: Dataset, own: Sequence[Statistic], asked: int) -> str 
         return None
     unit, made_of = " and ".join(dataset.unit), dataset.rows_made_into_one
     if own and len(own) == asked:
-        return f"numbers look at all rows of each {unit} and at none without {unit}, and count of them what they say"
+        return (
+            f"numbers look at all rows of each {unit}, and 'counts' says what each of them counts; rows without {unit} "
+            "are left out"
+        )
     if own:
-        names = " and ".join(each.name for each in own) if len(own) < 4 else f"{len(own)} of the statistics"
+        names = " and ".join(each.name for each in own) if len(own) < 4 else f"{len(own)} other statistics"
+        look = "looks" if len(own) == 1 else "look"
         others = _about_units(dataset, (), 0)
-        return f"{others}; {names} look at all rows of each {unit} instead, and count of them what they say"
+        return f"{others}; {names} {look} at all rows of each {unit} instead, and 'counts' says what is counted"
     most = dataset.rows_per_unit if made_of is None else made_of
     rows = "1 row" if most == 1 else f"{most:,} rows"
     if made_of is not None and dataset.rows_per_unit == 1:
         return (
-            f"numbers count each {unit} once, by at most {rows}, chosen at random; further rows, and rows without "
-            f"{unit}, are in neither the numbers nor their margins of error"
+            f"numbers count each {unit} once, by at most {rows}, chosen at random; other rows, and rows without "
+            f"{unit}, are left out, and margins of error do not account for them"
         )
     return (
-        f"numbers cover at most {rows} of each {unit}, chosen at random, and no row without {unit}; further rows are "
-        "in neither the numbers nor their margins of error"
+        f"numbers cover at most {rows} of each {unit}, chosen at random; other rows, and rows without {unit}, are left "
+        "out, and margins of error do not account for them"
     )
 
 

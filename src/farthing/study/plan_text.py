@@ -334,7 +334,7 @@ def table_notes(statistics: Sequence[PlannedStatistic]) -> list[str]:
     if several:
         notes.append(
             f"one unit may count in several cells of {several[0] if not several[1:] else 'a statistic with max_cells'}:"
-            " the sum of its cells is no total"
+            " do not add its cells up to a total"
         )
     if len(cells) > 1:
         notes.append(

@@ -33,7 +33,7 @@ _CASES: tuple[Mapping[str, Any], ...] = (
     {"number": Reals(0, 100), "whole number": Integers(0, 100), "date": Dates(date(2020, 1, 1), date(2020, 12, 31))},
     {"number": Reals(0, 1e6), "whole number": Integers(0, 10**6), "date": Dates(date(1930, 1, 1), date(2029, 12, 31))},
 )
-_NEXT = "plan.discover() pays for the first part alone, and shows the plan with exact errors before the rest is spent."
+_NEXT = "plan.discover() pays for the first stage alone, and shows the plan with exact errors before the rest is spent."
 _VALUES = (10, 1_000)  # of a column of text
 _ROWS = (10, 100)  # of a unit
 
@@ -69,7 +69,7 @@ class StagedPlan(Plan):
             progress: Called with a share between 0 and 1 while the engine runs.
 
         Returns:
-            The plan of the statistics, with exact predictions; it asks again before the rest is spent.
+            The plan of the statistics, with exact predictions; the rest is spent when you release it.
 
         Raises:
             BudgetExceeded: If the budget does not have what stage one costs; nothing is spent.
@@ -91,7 +91,7 @@ class StagedPlan(Plan):
         title: str = "",
         both: bool = False,
     ) -> Release:
-        """Refused, unless you say that both stages are to be spent without looking at what the first has found.
+        """Refused without `both=True`, which spends both stages without a look at what the first has found.
 
         Args:
             request_id: As for a plan.
@@ -104,7 +104,7 @@ class StagedPlan(Plan):
             The answers with their errors, and the receipt of the second charge.
 
         Raises:
-            InvalidValue: If `both` is not said.
+            InvalidValue: If `both` is not true.
             BudgetExceeded: If the budget does not have what it costs.
         """
         if not both:
@@ -121,7 +121,7 @@ class StagedPlan(Plan):
         return InvalidValue(
             "plan",
             names,
-            "is not known yet, and what it turns out to be decides how accurate the plan is",
+            "is not known yet, and decides how accurate the plan is",
             "find it first, look at the plan, then release it: plan.discover().release(); or spend both with both=True",
         )
 

@@ -76,5 +76,5 @@ def test_no_delta_and_no_budget_are_refused_before_anything_is_spent(tmp_path: P
 def test_how_many_values_a_unit_counts_for_can_be_said(tmp_path: Path) -> None:
     own = study(tmp_path)
     plan = own.discover("diagnosis", epsilon=1.0, max_keys=3)
-    assert "at most 3 values of each count, chosen at random" in " ".join(str(plan).split())
+    assert "each unit counts for at most 3 of its values, chosen at random" in " ".join(str(plan).split())
     own.close()

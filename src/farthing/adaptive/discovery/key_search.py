@@ -27,7 +27,7 @@ from farthing.privacy import Event
 from farthing.privacy.events import checked_count
 
 USUAL_KEYS = 4
-"""How many values of one unit count, unless somebody says otherwise; no more than its rows."""
+"""How many values of one unit count by default; no more than its rows."""
 
 _BYTES, _LENGTHS, _NUMBERS = "bytes of the values", "lengths of the values", "values"
 _NAMED = 6  # values in a sentence
@@ -53,9 +53,9 @@ class KeySearch:
     ...     visits, unit="who", max_rows=3, schema={"diagnosis": ft.unknown("text", trim=True, lower=True)}
     ... )
     >>> print(key_search(visits, "diagnosis", epsilon=1.0, delta=1e-6).prediction)
-    a value of diagnosis that 47 units (who) have, or more, appears 95 times in 100, and one that a single one has with
-    probability 1e-06 at most; at most 3 values of each count, chosen at random; in a column of free text, where hardly
-    any two are the same, nothing is found
+    the values of diagnosis that enough units (who) share: a value that 47 or more share appears 95 times in 100; a
+    value that only one has appears with probability 1e-06 at most; each unit counts for at most 3 of its values, chosen
+    at random; in free text, where hardly any two cells are the same, nothing is found
     """
 
     name: str
@@ -87,13 +87,14 @@ class KeySearch:
     @property
     def prediction(self) -> str:
         """How many units a value needs to appear."""
-        text = f"a value of {self.name} that {self.needed:,} {self.units} have, or more, appears 95 times in 100"
+        text = f"the values of {self.name} that enough {self.units} share: a value that {self.needed:,} or more share "
+        text += "appears 95 times in 100"
         if isinstance(self.selection, WeightedKeySelection) and self.max_keys > 1:
             text += f" ({self.selection.needed(0.95, keys=1):,} are enough if they have no other value)"
-        text += f", and one that a single one has with probability {self.delta:g} at most"
+        text += f"; a value that only one has appears with probability {self.delta:g} at most"
         if self.max_keys > 1:
-            text += f"; at most {self.max_keys:,} values of each count, chosen at random"
-        return f"{text}; in a column of free text, where hardly any two are the same, nothing is found"
+            text += f"; each unit counts for at most {self.max_keys:,} of its values, chosen at random"
+        return f"{text}; in free text, where hardly any two cells are the same, nothing is found"
 
     @cached_property
     def digest(self) -> str:
@@ -107,8 +108,8 @@ class KeySearch:
             raise InvalidValue(
                 "column",
                 self.name,
-                "must be discovered in the table itself, where a unit is one",
-                "discover it before group_privacy or sample",
+                "must be discovered in the table itself, without group_privacy or sample",
+                "discover it first, then apply them",
             )
         if self.replaced != (dataset.neighbours == REPLACE):
             raise InvalidValue("neighbours", dataset.neighbours, "must be those that the search was made for")
@@ -200,12 +201,12 @@ def key_finding(facts: Mapping[str, Any]) -> Finding:
 
     >>> facts = {"name": "town", "kind": "text", "values": ["A", "B"], "left_out": 0, "trim": False, "lower": False}
     >>> print(key_finding({**facts, "found": True, "needed": 16, "units": "rows", "delta": 1e-6}))
-    town: 2 values found (A, B); others have fewer than 16 rows as a rule, and count as missing
+    town: 2 values found (A, B); other values count as missing; as a rule they have fewer than 16 rows
     """
     name, values = facts["name"], facts["values"]
-    rest = f"others have fewer than {facts['needed']:,} {facts['units']} as a rule, and count as missing"
+    rest = f"other values count as missing; as a rule they have fewer than {facts['needed']:,} {facts['units']}"
     if not values:
-        none = f"{name}: no value found: none is shared by many more than {facts['needed']:,} {facts['units']}"
+        none = f"{name}: no value found; none is shared by many more than {facts['needed']:,} {facts['units']}"
         return Finding(name, facts["kind"], False, none, None, facts)
     named = ", ".join(map(str, values[:_NAMED])) + (", ..." if len(values) > _NAMED else "")
     many = "1 value" if len(values) == 1 else f"{len(values):,} values"

@@ -49,8 +49,8 @@ class RowSearch:
     >>> flights = pyarrow.table({"plane": ["a", "a", "b"], "late": [1, 2, 3]})
     >>> flights = ft.dataset(flights, unit="plane", max_rows="auto", schema={"late": (0, 60)})
     >>> print(row_search(flights, epsilon=0.05, rest=1.0).prediction)
-    how many rows units have, by counts of units (plane) within ±60 (95 times in 100 each); a bound max_rows is chosen
-    that balances the rows it leaves out against noise, for a count of all rows at epsilon 1
+    how many rows units have: counts of units (plane), each within ±60 (95 times in 100); from these it chooses a
+    max_rows that balances the rows left out against noise, for a count of all rows at epsilon 1
     """
 
     counts: UnitCounts
@@ -78,12 +78,12 @@ class RowSearch:
         """How accurate the counts are that everything else is made of."""
         times = f"{100 * self.counts.confidence:g} times in 100"
         within = math.floor(self.counts.mechanism.error(self.counts.confidence))
-        text = f"how many rows units have, by counts of {self.units} within ±{within:,} ({times} each); "
+        text = f"how many rows units have: counts of {self.units}, each within ±{within:,} ({times}); "
         if self.max_rows is not None:
-            return text + f"and from them the share of rows that max_rows={self.max_rows:,} leaves out"
+            return text + f"from these it finds the share of rows that max_rows={self.max_rows:,} leaves out"
         return text + (
-            "a bound max_rows is chosen that balances the rows it leaves out against noise, for a count of all rows at "
-            f"epsilon {self.rest:g}"
+            "from these it chooses a max_rows that balances the rows left out against noise, for a count of all rows "
+            f"at epsilon {self.rest:g}"
         )
 
     @property
@@ -245,16 +245,16 @@ def row_finding(facts: Mapping[str, Any]) -> Finding:
     >>> part = asdict(LeftOut(0.1, 0.08, 0.12, 20, most=50))
     >>> facts = {"found": True, "units": "units (plane)", "sure": 90, "most": 50, "left_out": part, "max_rows": 20}
     >>> print(row_finding({**facts, "declared": None}))
-    rows per unit: max_rows=20 fits: about 10% (8 to 12%) of the rows of units with at most 50 rows are left out by
-    max_rows=20. Of units with more rows there are too few to be seen
+    rows per unit: max_rows=20 was chosen; about 10% (8 to 12%) of the rows of units with at most 50 rows are left out
+    by max_rows=20. Units with more rows are too few to be seen
     """
     if not facts["found"]:
-        text = f"rows per unit: too few {facts['units']} to tell; a number of rows that {facts['sure']:,} have is seen"
+        text = f"rows per unit: too few {facts['units']} to tell; it takes {facts['sure']:,} with like numbers of rows"
         return Finding(ROWS, "rows", False, text, None, facts)
     part, chosen = LeftOut(**facts["left_out"]), int(facts["max_rows"])
-    fits = f"max_rows={chosen:,} fits: " if facts["declared"] is None else ""
+    fits = f"max_rows={chosen:,} was chosen; " if facts["declared"] is None else ""
     better = "" if facts["declared"] in (None, chosen) else f"; max_rows={chosen:,} would fit a count of all rows"
-    rest = "Of units with more rows there are too few to be seen"
+    rest = "Units with more rows are too few to be seen"
     return Finding(ROWS, "rows", True, f"rows per unit: {fits}{part}{better}. {rest}", None, facts)
 
 

@@ -46,7 +46,7 @@ class ValueSearch:
     >>> import pyarrow, farthing as ft
     >>> people = ft.dataset(pyarrow.table({"income": [30.0]}), schema={"income": ft.unknown("number")})
     >>> print(value_search(people, "income", epsilon=0.05).prediction)
-    a range of income whose ends are steps of the scale 1, 2, 5, 10, 20, ...: 95 times in 100 a step with 370 rows or
+    a range of income whose ends are on the scale 1, 2, 5, 10, 20, ...: 95 times in 100 a step of it with 370 rows or
     more is inside; 99 times in 100 no end is more than one step too far
     """
 
@@ -70,7 +70,7 @@ class ValueSearch:
         """From which number of units on a value cannot be missed, whatever the rows are."""
         times = f"{100 * self.counts.confidence:g} times in 100"
         return (
-            f"a range of {self.name} whose ends are steps of {_SCALES[self.unknown.kind]}: {times} a step with "
+            f"a range of {self.name} whose ends are on {_SCALES[self.unknown.kind]}: {times} a step of it with "
             f"{self.counts.sure:,} {self.units} or more is inside; 99 times in 100 no end is more than one step too far"
         )
 
@@ -148,7 +148,7 @@ def value_finding(facts: Mapping[str, Any]) -> Finding:
 
     >>> facts = {"name": "age", "kind": "whole number", "found": True, "lower": 0, "upper": 100, "confidence": 0.95}
     >>> print(value_finding({**facts, "sure": 90, "units": "rows"}))
-    age: 0 to 100 (95 times in 100 every step of the scale with 90 rows or more is inside; what is outside is clipped)
+    age: 0 to 100 (95 times in 100 a step of the scale with 90 rows or more is inside; values outside are clipped)
     """
     name, kind = str(facts["name"]), str(facts["kind"])
     units, times = f"{facts['sure']:,} {facts['units']} or more", f"{100 * facts['confidence']:g} times in 100"
@@ -159,7 +159,7 @@ def value_finding(facts: Mapping[str, Any]) -> Finding:
         return Finding(name, kind, False, text, None, facts)
     domain = _domain(facts)
     ends = " to ".join(_bound_text(facts[end]) for end in ("lower", "upper"))
-    text = f"{name}: {ends} ({times} every step of the scale with {units} is inside; what is outside is clipped)"
+    text = f"{name}: {ends} ({times} a step of the scale with {units} is inside; values outside are clipped)"
     return Finding(name, kind, True, text, domain, facts)
 
 

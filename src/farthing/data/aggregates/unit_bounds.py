@@ -1,12 +1,12 @@
 """How much one unit adds to one aggregate: cells, rows in each of them, or rows in all.
 
 A dataset's own `max_rows` keeps some rows of each unit for everything that is asked. An aggregate with a bound of its
-own looks at all rows of a unit instead, and keeps of them what the bound says:
+own looks at all rows of a unit instead, and keeps those that its bound allows:
 
-    rows_per_cell, max_cells   of the cells that a unit reaches at most so many, and in each at most so many rows
-    max_rows                   at most so many rows
+    rows_per_cell, max_cells   at most `max_cells` of the cells that a unit reaches, and `rows_per_cell` rows in each
+    max_rows                   at most `max_rows` rows in all
 
-With one row in each cell, a count of rows is a count of people: a unit counts once where any of its rows is.
+With one row in each cell, a count of rows is a count of people: a unit counts once in every cell where it has a row.
 
 What is kept is chosen at random among the rows of the unit alone, after conditions and after rows outside the listed
 cells have left, so that the claim holds for every outcome of the draw (see `farthing.data.unit_rows`). Where nothing

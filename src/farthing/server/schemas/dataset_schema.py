@@ -61,7 +61,7 @@ class CheckedDeclaration(Words):
         None, description="the column that names a person; null: every row is protected by itself"
     )
     max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = Field(
-        None, description="how many rows of each unit are kept; null: every statistic brings a bound of its own"
+        None, description="how many rows of each unit are kept; null: every statistic has a bound of its own"
     )
     neighbours: Literal["add-remove", "replace"] = "add-remove"
     rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(

@@ -54,7 +54,7 @@ def test_codes_are_found_as_whole_numbers() -> None:
 def test_free_text_finds_nothing_and_says_so_before_and_after() -> None:
     table = visits([f"note {number}" for number in range(5_000)])
     search = key_search(table, "diagnosis", 1.0, 1e-12)
-    assert "in a column of free text, where hardly any two are the same, nothing is found" in search.prediction
+    assert "in free text, where hardly any two cells are the same, nothing is found" in search.prediction
     finding = found(search, table)
     assert not finding.is_usable and finding.domain is None
     assert "no value found" in str(finding)

@@ -167,7 +167,7 @@ function Counted({ form, set, kind, unit }) {
         <label for="ask-cells">In how many cells may one person count?</label>
         <input id="ask-cells" class="input short" type="number" inputmode="numeric" min="1" max="1000000" step="1" value=${form.cells ?? ""}
           onInput=${(event) => set({ cells: event.target.valueAsNumber })} aria-describedby="ask-cells-hint" />
-        <p class="hint" id="ask-cells-hint">More cells need more noise. Of somebody who is in more of them, some are left out at random.</p>`
+        <p class="hint" id="ask-cells-hint">More cells need more noise. If a person is in more cells, some are left out at random.</p>`
           : null
       }
     </fieldset>`;
