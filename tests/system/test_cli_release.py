@@ -329,3 +329,24 @@ def test_without_a_question_rows_are_counted_only_where_that_was_asked_for(study
     assert alone.exit_code == 0, alone.output
     assert "note: the error of mean of age is for an assumed size" in alone.stderr
     assert json.loads(alone.stdout)["plan"]["assumed_rows"] == 10_000
+
+
+@pytest.mark.slow
+def test_different_values_are_released_and_named(tmp_path: Path) -> None:
+    """At epsilon 100 the number is wrong with less than one in 10^9."""
+    pq.write_table(table().append_column("who", [list(range(400))]), tmp_path / "people.parquet")
+    words = STUDY.replace('"people.parquet"', '"people.parquet"\nunit = "who"\nmax_rows = 3').split("plan_epsilon")[0]
+    words = words.replace("epsilon = 1.0", "epsilon = 100.0") + 'ledger = "study.db"\nname = "people"\n'
+    asked = '[[statistics]]\nkind = "count_distinct"\ncolumn = "sex"\n'
+    few = '[[statistics]]\nkind = "count_distinct"\ncolumn = "age"\nmax_cells = 2\nname = "ages"\n'
+    study = tmp_path / "study.toml"
+    study.write_text(words + asked + few, encoding="utf-8")
+    found, page = tmp_path / "table.csv", tmp_path / "report.html"
+    said = run(study, "--yes", "--csv", str(found), "--report", str(page))
+    assert said.exit_code == 0, said.output
+    with found.open(newline="") as file:
+        rows = {row["statistic"]: row for row in csv.DictReader(file)}
+    sexes, ages = rows["number of different values of sex"], rows["ages"]
+    assert (float(sexes["value"]), sexes["counts"]) == (2.0, "different values")
+    assert ages["counts"] == "different values (at most 2 of each who)"
+    assert ages["counts"] in page.read_text(encoding="utf-8") and ages["counts"] in said.stdout

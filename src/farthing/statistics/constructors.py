@@ -809,17 +809,27 @@ def linear_regression(
     )
 
 
-def count_distinct(column: str, *, where: Any = None, by: Groups = None, name: str | None = None) -> Statistic:
-    """How many different values of a column there are, among the rows that are kept of each unit.
+def count_distinct(
+    column: str,
+    *,
+    where: Any = None,
+    by: Groups = None,
+    name: str | None = None,
+    max_cells: int | None = None,
+) -> Statistic:
+    """How many different values of a column there are.
 
-    A unit changes it by at most as many values as rows of it are kept (`max_rows`), so that it is good where values are
-    many and a unit has few rows. For the different values that each person has, see `Dataset.per_unit`.
+    It looks at all rows of each unit, and keeps so many different values of them (in all groups together): a unit
+    changes it by at most as many, and by at most all listed values in one group. So it is good where values are many
+    and a unit has few of them. For the different values that each person has, see `Dataset.per_unit`.
 
     Args:
         column: A column with a finite list of values: categories, flags, whole numbers or dates.
         where: A condition on rows, as text or an Ibis expression; all rows by default.
         by: A column, or several, whose public values cut the rows into groups.
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
+        max_cells: How many different values one unit may bring, in all groups together; of further ones, some are left
+            out at random. By default as many as the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -829,8 +839,10 @@ def count_distinct(column: str, *, where: Any = None, by: Groups = None, name: s
 
     >>> count_distinct("drug", where="age >= 65").name
     'number of different values of drug where age >= 65'
+    >>> count_distinct("drug", max_cells=5)
+    count_distinct('drug', max_cells=5)
     """
-    return statistic("count_distinct", _column(column), where=where, by=by, name=name)
+    return statistic("count_distinct", _column(column), where=where, by=by, name=name, max_cells=max_cells)
 
 
 CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {

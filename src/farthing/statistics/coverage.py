@@ -5,7 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from farthing.data import Dataset
-from farthing.statistics.statistic import ADDED_CELLS, Statistic
+from farthing.data.aggregates.aggregate import axis_of
+from farthing.data.aggregates.unit_bounds import UnitBound
+from farthing.data.unit_rows import MOST_ROWS_A_UNIT
+from farthing.statistics.statistic import ADDED_CELLS, DISTINCT, Statistic
+
+
+def bound_in(statistic: Statistic, dataset: Dataset) -> UnitBound | None:
+    """What a statistic keeps of each unit of a dataset; None where the dataset's own bound on rows holds.
+
+    Different values need no choice of rows where all can be seen: the dataset's `max_rows` then bounds the values that
+    a unit brings. One unit changes as much either way, and fewer values are lost.
+
+    >>> import pyarrow
+    >>> from farthing.data import dataset
+    >>> from farthing.statistics import count, count_distinct
+    >>> flights = dataset(pyarrow.table({"plane": [1], "origin": ["EWR"]}), unit="plane", max_rows=20,
+    ...     schema={"origin": ["EWR", "JFK", "LGA"]})
+    >>> print(bound_in(count(), flights), bound_in(count_distinct("origin"), flights), sep=", ")
+    None, 1 row in each of at most 20 cells
+    """
+    own = statistic.bound
+    if own is not None or statistic.kind not in DISTINCT or not (dataset.bounds_rows and dataset.shows_all_rows):
+        return own
+    return UnitBound(rows_per_cell=1, max_cells=min(dataset.rows_per_unit, MOST_ROWS_A_UNIT))
 
 
 @dataclass(frozen=True)
@@ -37,7 +60,7 @@ class Coverage:
 
         >>> import pyarrow
         >>> from farthing.data import dataset
-        >>> from farthing.statistics import count
+        >>> from farthing.statistics import count, count_distinct
         >>> flights = dataset(pyarrow.table({"plane": [1], "origin": ["EWR"]}), unit="plane", max_rows=20,
         ...     schema={"origin": ["EWR", "JFK", "LGA"]})
         >>> print(Coverage.of(count(by="origin"), flights, 3).text)
@@ -48,7 +71,13 @@ class Coverage:
         people (one per plane)
         >>> print(Coverage.of(count(by="origin", of="people", max_cells=2), flights, 3).text)
         people (one per plane, in at most 2 cells)
+        >>> print(Coverage.of(count_distinct("origin"), flights, 1).text)
+        different values
+        >>> print(Coverage.of(count_distinct("origin", max_cells=2), flights, 1).text)
+        different values (at most 2 of each plane)
         """
+        if statistic.kind in DISTINCT:
+            return cls._of_values(statistic, dataset, cells)
         if not dataset.unit:
             return cls()
         unit = " and ".join(dataset.unit)
@@ -79,6 +108,21 @@ class Coverage:
         text = f"people ({', '.join([f'one per {unit}', *limits])})"
         number = "value over" if statistic.kind in ADDED_CELLS else "number of"
         return cls(text, f"{number} {text}" if limits else f"true {number} {text}")
+
+    @classmethod
+    def _of_values(cls, statistic: Statistic, dataset: Dataset, groups: int) -> Coverage:
+        """All values of a table whose unit is one row; else those that a unit may bring, of rows that may be few."""
+        bound, unit, limits = bound_in(statistic, dataset), " and ".join(dataset.unit), []
+        pairs = groups * len(axis_of(statistic.column, dataset.schema))
+        if bound is not None and bound.max_cells is not None and bound.max_cells < pairs:
+            limits.append(f"at most {bound.max_cells:,} of each {unit}")
+        if dataset.unit and not dataset.shows_all_rows:
+            made_of = dataset.rows_made_into_one or dataset.rows_per_unit
+            limits.append(f"in {_at_most(made_of)} of each {unit}")
+        if dataset.probability < 1:  # the whole table may have any number of further ones
+            limits.append("of the sample")
+        text = f"different values ({', '.join(limits)})" if limits else "different values"
+        return cls(text, f"number of {text}" if limits else f"true number of {text}")
 
 
 def _at_most(rows: int) -> str:

@@ -314,7 +314,10 @@ def _bounded(asked: Sequence[Statistic], facts: Facts) -> Iterator[Parts]:
     """Statistics with a bound of their own, each measured by itself: no two look at the same rows of a unit."""
     for place, statistic in enumerate((each for each in asked if each.bound is not None), start=1):
         if not facts.dataset.unit:
-            name, value = ("of", statistic.of) if statistic.counts_people else ("max_rows", str(statistic.bound))
+            given: tuple[str, Any] = "max_rows", str(statistic.bound)
+            if statistic.counts_people or statistic.kind in DISTINCT:
+                given = ("of", statistic.of) if statistic.counts_people else ("max_cells", statistic.max_cells)
+            name, value = given
             rule = "needs a unit: where the unit is one row, rows are people, and each counts once"
             raise InvalidValue(name, value, rule, f"leave {name} out, or declare the column that names a person")
         own = replace(facts, asked=1, bound=statistic.bound, people=statistic.counts_people, place=place)

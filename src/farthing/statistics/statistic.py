@@ -175,6 +175,8 @@ class Statistic:
         """
         if self.max_rows is not None:
             return UnitBound(max_rows=self.max_rows)
+        if self.kind in DISTINCT:  # how many rows of a unit have a value does not matter
+            return None if self.max_cells is None else UnitBound(rows_per_cell=1, max_cells=self.max_cells)
         if self.counts_people and self.kind in ADDED_CELLS:
             return UnitBound(max_rows=1)
         if self.kind in ADDED_CELLS and self.rows_per_cell is not None:  # made without its constructor
@@ -329,7 +331,7 @@ def _refuse_bounds(kind: Kind, several: bool, of: Any, limits: Mapping[str, Any]
     elif total is not None and (cells is not None or rows is not None):
         way_out = "leave rows_per_cell and max_cells out, or say both in its place"
         raise InvalidValue("max_rows", total, "must be the only bound", way_out)
-    elif cells is not None and rows is None:
+    elif cells is not None and rows is None and kind not in DISTINCT:
         way_out = 'say rows_per_cell=, or of="people"' if kind in COUNT_FAMILY else "say rows_per_cell="
         raise InvalidValue("max_cells", cells, "must come with the number of rows in each cell", way_out)
     if kind in ADDED_CELLS and (rows is not None or cells not in (None, 1)):

@@ -15,7 +15,7 @@ from farthing.inference import ErrorDistribution
 from farthing.inference.answers import level_at_once
 from farthing.numerics.bounds import ceiling, error_text, number_text
 from farthing.planner import Allocation, Problem, Requirement, own_epsilon
-from farthing.statistics.coverage import ALL_ROWS, Coverage
+from farthing.statistics.coverage import ALL_ROWS, Coverage, bound_in
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.public_facts import ASSUMED_ROWS, Assumption, Counted
@@ -50,7 +50,7 @@ def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | 
     probability 0.25 (the rows that you expect are those of the table). For the table, divide counts, sums and their
     margins by 0.25; a count of n in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
-    own = [statistic for statistic in statistics if statistic.bound is not None and dataset.shows_all_rows]
+    own = [each for each in statistics if bound_in(each, dataset) is not None and dataset.shows_all_rows]
     said = [_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, len(statistics))]
     said += [None if dataset.left_out is None else f"{dataset.left_out} ({dataset.left_out.confidence:.0%} sure)"]
     return "; ".join(part for part in said if part) or None
@@ -377,7 +377,8 @@ class PlannedStatistic:
     def of_table(self) -> TableError | None:
         """Its error against the whole table, the draw included, where it is computed from a sample of it.
 
-        None for the whole table itself, and for ranges and marginals, for which the draw is not worked out.
+        None for the whole table itself, and for ranges, marginals and different values, for which the draw is not
+        worked out.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")

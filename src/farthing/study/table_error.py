@@ -12,7 +12,7 @@ from farthing.numerics.bounds import error_text
 from farthing.statistics.measurements import Noise, Output
 
 _SCALED = ("count", "histogram", "top", "contingency", "sum")  # which grow with the rows
-_NOT_PREDICTED = ("ranges", "marginals")  # of which nobody has worked out how they vary over samples
+_NOT_PREDICTED = ("ranges", "marginals", "count_distinct")  # of which nobody has worked out how they vary over samples
 
 
 @dataclass(frozen=True)

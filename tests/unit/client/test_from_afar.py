@@ -9,7 +9,7 @@ import farthing as ft
 from farthing import privacy
 from farthing.errors import InvalidExpression, InvalidValue, NotAllowed, RequestRefused
 from unit.client.conftest import Connect
-from unit.server.conftest import DATASET, HERE
+from unit.server.conftest import DATASET, HERE, Served
 
 SCOPES = ("read", "plan", "spend", "manage")
 
@@ -113,3 +113,19 @@ def test_a_curator_grants_from_afar(connect: Connect) -> None:
         curator.grant(DATASET, "nobody", epsilon=0.1)
     with pytest.raises((NotAllowed, RequestRefused)):
         connect("bob").grant(DATASET, "bob", epsilon=3.0)
+
+
+@pytest.mark.slow
+def test_different_values_are_counted_from_afar(served: Served, connect: Connect) -> None:
+    """Two visits of each of 40 people: at this epsilon, one number is wrong with less than one in 10^9."""
+    lines = [f"{row // 2},{'NESW'[row % 3]}" for row in range(80)]
+    (served.settings.data / "visits.csv").write_text("\n".join(["who,ward", *lines]) + "\n", encoding="utf-8")
+    ada = connect("ada", *SCOPES)
+    schema = {"ward": ["N", "E", "S", "W"]}
+    study = ada.register("visits", "visits.csv", schema=schema, unit="who", max_rows=1, epsilon=100.0)
+    plan = study.plan(ft.count_distinct("ward", max_cells=2), epsilon=100.0)
+    (planned,) = plan.statistics
+    assert planned.counts == "different values (at most 2 of each who)"
+    release = plan.release()
+    assert float(release[planned.name].values) == 3.0
+    assert "different values (at most 2 of each who)" in str(release)

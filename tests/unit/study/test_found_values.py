@@ -10,6 +10,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.statistics import design_of
 
 CELLS = [" Flu", "flu", "COLD"] * 400 + ["a rarity"]
 
@@ -77,4 +78,18 @@ def test_how_many_values_a_unit_counts_for_can_be_said(tmp_path: Path) -> None:
     own = study(tmp_path)
     plan = own.discover("diagnosis", epsilon=1.0, max_keys=3)
     assert "each unit counts for at most 3 of its values, chosen at random" in " ".join(str(plan).split())
+    own.close()
+
+
+def test_different_values_of_text_are_those_that_were_found(tmp_path: Path) -> None:
+    own = study(tmp_path)
+    with pytest.raises(InvalidValue, match=r"column='diagnosis': is declared as unknown.*find it first"):
+        design_of([ft.count_distinct("diagnosis")], own.dataset)
+    exact = own.plan(ft.count_distinct("diagnosis"), epsilon=30.0).discover()
+    name = "number of different values of diagnosis"
+    assert (exact[name].counts, exact[name].output.most) == (
+        "different values (at most 1 of each who)",
+        2.0,
+    )
+    assert float(exact.release()[name].values) == 2.0
     own.close()

@@ -74,6 +74,9 @@ class Aggregate:
     by: tuple[str, ...]
     where: Any
 
+    of_presence: ClassVar[bool] = False
+    """Whether a cell only says that a row is in it: a second row of a unit there changes nothing."""
+
     def axes(self, schema: Schema) -> tuple[Axis, ...]:
         """The public cells, outermost first."""
         return tuple(axis_of(name, schema) for name in self.by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class DistinctCount(Aggregate):
     by: Names = ()  # type: ignore[assignment]
     where: Any = None
 
+    of_presence: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", names_of(self.by))
 
@@ -63,7 +65,9 @@ class DistinctCount(Aggregate):
             sum d_j <= R. If up to R rows are replaced by as many, a group gains or loses, |d_j| <= min(v, R), and
             sum |d_j| <= 2 R; with one group, |d_1| <= min(v, R). So, with c = min(v, R) and a total of t = R or 2 R,
                 linf = c,  l1 = min(t, g c),  l0 = min(g, t),  l2^2 = q c^2 + (t - q c)^2 with q = floor(t / c),
-            or g c^2 where g <= q.
+            or g c^2 where g <= q. The same holds if R bounds the pairs of a group and a value in place of rows, however
+            many rows have each: a second row of a pair changes nothing. So m units of at most k pairs each (`Bounded`
+            with max_cells=k) have R = m k, and m units of at most k rows have it too.
         Source: a sum of squares under bounds on each term and on their sum is largest at an extreme point.
         Assumes: every row has one value of the column at most.
         Direction: upper bounds; attained without replacement.

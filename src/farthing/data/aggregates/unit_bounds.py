@@ -186,8 +186,10 @@ class Bounded(Aggregate):
         own, bound = self.aggregate, self.bound
         cells = own.cell_count(schema)
         if bound.max_rows is not None:
-            return own.sensitivity_in(cells, schema, rows * bound.max_rows, neighbours)
+            return own.sensitivity(schema, rows * bound.max_rows, neighbours)
         assert bound.rows_per_cell is not None and bound.max_cells is not None, "they come together"
+        if own.of_presence:  # one row in each of the cells would change as much
+            return own.sensitivity(schema, rows * min(bound.max_cells, cells), neighbours)
         added, replaced = (own.sensitivity_in(1, schema, bound.rows_per_cell, each) for each in (ADD_REMOVE, REPLACE))
         return sensitivity_of_cells(cells, bound.max_cells, added, replaced, rows, neighbours)
 

@@ -1,6 +1,6 @@
 """How many different values a column has: one measured number for each group, with the exact distribution of its noise.
 
-A unit changes it by at most as many values as rows of it are kept.
+A unit changes it by at most as many values as are kept of it, and in one group by at most all that are listed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import axis_of
 from farthing.data.aggregates.distinct_counts import DistinctCount
+from farthing.data.aggregates.unit_bounds import Bounded
 from farthing.inference import Answer, ErrorDistribution, Term
+from farthing.inference.answers import SymmetricInterval
+from farthing.inference.error_distributions import WorstDistribution
 from farthing.statistics.counts.count_queries import group_axes, labels_of
+from farthing.statistics.coverage import bound_in
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.public_facts import Assumption, Facts, checked_expectation
 from farthing.statistics.statistic import Statistic
@@ -43,7 +47,10 @@ class DistinctOutput(Output):
         return float(self.values)
 
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
-        """The exact distribution of the noise, whatever the truth."""
+        """That of the noise, whatever the truth; the released number and the true one are both within the list."""
+        return WorstDistribution([self._noise(noises)], self.most)
+
+    def _noise(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         (slot,) = self.slots
         noise = noises[slot.name]
         assert noise.kind != "exponential"
@@ -52,18 +59,26 @@ class DistinctOutput(Output):
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         return 0.0, float(self.values)
 
+    def caution(self, noises: Mapping[str, Noise]) -> str:
+        if not float(np.min(self._noise(noises).errors(0.95))) >= self.most:
+            return ""
+        return (
+            f"{self.name!r} is noise: it can be off by all {self.values:,} listed values; ask for it of a longer list, "
+            "raise its weight, or say with max_cells= that one unit brings fewer values"
+        )
+
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         """The noisy number, moved to what the list of values allows; the interval is around it as it came."""
         plain = np.asarray(measured[self.slots[0].name], dtype=np.float64).reshape(-1)
-        return Answer.around(
+        noise = self._noise(noises)
+        return Answer.within(
             self.name,
             np.clip(plain, 0.0, self.values),
-            self.predicted(noises),
+            np.minimum(noise.standard_errors, self.most),
+            SymmetricInterval(plain, noise, 0.0, self.most),
             self.labels,
             confidence=confidence,
-            centre=plain,
-            least=0.0,
-            most=float(self.values),
+            raw=plain,
         )
 
 
@@ -74,7 +89,9 @@ def outputs_of(
     slots: dict[str, Slot] = {}  # by what they count: it may be asked for under two names
     outputs: list[Output] = []
     for statistic in statistics:
-        aggregate = DistinctCount(statistic.column, by=statistic.by, where=statistic.where)
+        values_of = DistinctCount(statistic.column, by=statistic.by, where=statistic.where)
+        bound = bound_in(statistic, facts.dataset)
+        aggregate = values_of if bound is None else Bounded(values_of, bound)
         axes = group_axes(statistic.by, facts.schema) if statistic.by else ()
         cells = math.prod(len(axis) for axis in axes)
         values = len(axis_of(statistic.column, facts.schema))
