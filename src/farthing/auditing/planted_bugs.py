@@ -199,7 +199,7 @@ def _bugs_of_discovery() -> list[PlantedBug]:
             12_000,
         ),
         PlantedBug(
-            "key discovery, cap not applied",
+            "key discovery, bound not applied",
             "a unit counts under each of its eight keys, and one is paid for",
             _discovery(threshold=6.0, capped=False),
             (1.0, 0.01),
@@ -245,7 +245,7 @@ def _bugs_of_ranges() -> list[PlantedBug]:
             12_000,
         ),
         PlantedBug(
-            "range search, cap not applied",
+            "range search, bound not applied",
             "a unit counts with each of its eight rows, and one is paid for",
             _range_search(threshold=6.0, capped=False),
             (1.0, 0.0),

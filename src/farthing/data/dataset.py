@@ -866,7 +866,7 @@ class Dataset(PublicFace):
                 "unit",
                 None,
                 "must be a column to count people, or to bound what each adds to a statistic",
-                "name whose rows they are; where the unit is one row, rows are people: leave of= and the bounds out",
+                "name the column of people; where the unit is one row, rows are people: leave of= and the bounds out",
             )
 
     def _refuse_unlike(self, other: Dataset, what: str) -> None:

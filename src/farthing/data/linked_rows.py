@@ -145,8 +145,8 @@ class LinkedBase(Base):
             first = replace(first, why=f"{first.why}; {key.column} says whose they are, through {key.parent}")
         more = []
         for name, keep in self.joins:
-            why = "a row leads to 1 row there at most, of the same unit"
-            lacking = "a row without one has missing cells" if keep else "a row without one leaves"
+            why = "each row leads to at most 1 row there, of the same unit"
+            lacking = "a row without one has missing cells" if keep else "a row without one is dropped"
             why = f"{why}; {lacking}" if self._by_unit(name) else why
             more.append(Link(f"join {name}", "x 1", first.rows, why))
         return (first, *more)

@@ -133,8 +133,8 @@ def linked(
     >>> print(hospital["drugs"].join("visits").join("persons", how="left").stability())
     unit: all rows with one person_id; neighbours add or remove one unit
     V0  drugs         keep 3  3 rows     at most 3 rows of a unit are kept, chosen at random; visit_id says whose...
-    V1  join visits   x 1     3 rows     a row leads to 1 row there at most, of the same unit
-    V2  join persons  x 1     3 rows     a row leads to 1 row there at most, of the same unit; a row without one has...
+    V1  join visits   x 1     3 rows     each row leads to at most 1 row there, of the same unit
+    V2  join persons  x 1     3 rows     each row leads to at most 1 row there, of the same unit; a row without one...
     neighbours differ in at most 3 rows
     """
     for name, facts in tables.items():
@@ -186,7 +186,7 @@ def _links(keys: Mapping[str, str], tables: Mapping[str, TableFacts]) -> dict[st
         if below in links:
             both = f"{links[below].column} and {column}"
             raise InvalidValue(
-                "keys", child, f"must be the one key of {below!r}, not {both}", "keep the one to its owner"
+                "keys", child, f"must be the only key of {below!r}, not {both}", "keep the one to its owner"
             )
         links[below] = Key(column, above, target)
     return links
@@ -213,7 +213,7 @@ def _refuse_unlinked(links: Mapping[str, Key], tables: Mapping[str, TableFacts],
 
 def _bounds(max_rows: Mapping[str, int], tables: Mapping[str, TableFacts], unit_table: str) -> dict[str, int]:
     if not isinstance(max_rows, Mapping) or not set(max_rows) <= set(tables):
-        rule = f"must say for tables among {', '.join(tables)} how many rows of a unit are kept"
+        rule = f"must say how many rows of a unit are kept, for tables among {', '.join(tables)}"
         raise InvalidValue("max_rows", max_rows, rule, 'such as {"visits": 5}')
     bounds = {}
     for name in tables:

@@ -391,7 +391,7 @@ def refuse_sample(study: StudyAccount, what: str) -> None:
     """
     if study.dataset.is_auto and what != SEARCH:
         way_out = "find it first: study.discover().release(), or farthing discover; or declare a number"
-        raise InvalidValue("max_rows", "auto", f"was not found yet, and must be for {what}", way_out)
+        raise InvalidValue("max_rows", "auto", f"was not found yet, and is needed for {what}", way_out)
     if study.dataset.probability < 1:
         raise InvalidValue(
             "dataset",

@@ -117,7 +117,7 @@ def test_the_order_of_joins_and_steps_is_said() -> None:
         ({"keys": {"visits.person_id": "visits.visit_id"}}, "visits -> visits.*must not form a cycle"),
         ({"keys": {"visits.person_id": "persons.person_id"}}, "must lead from 'drugs' to 'persons'"),
         ({"keys": {**KEYS, "doctors.id": "visits.visit_id"}}, "must begin with a table: persons, visits, drugs"),
-        ({"keys": {**KEYS, "drugs.drug": "visits.ward"}}, "must be the one key of 'drugs'"),
+        ({"keys": {**KEYS, "drugs.drug": "visits.ward"}}, "must be the only key of 'drugs'"),
         ({"keys": {**KEYS, "drugs.visit": "visits.visit_id"} | {"drugs.visit_id": None}}, "must be a table and a col"),
         ({"keys": ["visits.person_id"]}, "must be a mapping"),
         ({"unit": "person_id"}, "must be a table and a column"),

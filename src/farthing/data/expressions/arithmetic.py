@@ -74,7 +74,7 @@ class Coercion:
             names = sorted({name_of_kind(part) for part in kinds.values()})
             way_out = "make both sides of one kind"
             if "a condition" in names:  # most often `icu = 1`, of a column of flags
-                way_out = "a flag or a condition is true or false: write it alone, or not ... for the opposite"
+                way_out = "a flag or a condition is true or false: write it alone, or after not for the opposite"
             raise self.fault(node, f"{' and '.join(names)} do not go together here", way_out)
         return parts
 
