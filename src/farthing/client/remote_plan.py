@@ -392,7 +392,7 @@ def release_from(text: str, *, repeated: bool = True) -> Release:
 def request_from(view: Mapping[str, Any]) -> PlanRequest:
     """The request that a server sends, as the local class has it."""
     names = ("id", "dataset", "analyst", "title", "purpose", "state", "version", "epsilon", "delta", "name")
-    parts = ("statistics", "odds", "assumptions", "draft", "budget", "history")
+    parts = ("kind", "words", "statistics", "odds", "assumptions", "draft", "budget", "history")
     steps = [
         Step(step["sequence"], step["kind"], step["actor"], datetime.fromisoformat(step["when"]), step["reason"])
         for step in view.get("steps", ())

@@ -12,7 +12,7 @@ from typing import Any
 
 from farthing.adaptive.query_session import Answer
 from farthing.client.http_connection import WAIT, Connection, awaited, part, refusal_of
-from farthing.client.remote_plan import RemotePlan, release_from
+from farthing.client.remote_plan import RemotePlan, release_from, request_from
 from farthing.client.remote_series import (
     RemoteSeries,
     RemoteSeriesPlan,
@@ -21,7 +21,7 @@ from farthing.client.remote_series import (
     series_words,
 )
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.ledger import Budget
+from farthing.ledger import Budget, PlanRequest
 from farthing.numerics.bounds import number_text
 from farthing.privacy import ApproxDP
 from farthing.statistics import Statistic
@@ -221,7 +221,7 @@ class RemoteStudy:
     ) -> RemoteQuerySessionPlan:
         """What `query_session` with the same arguments would cost and promise; nothing is spent."""
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
-        return plan_from(self.connection.post("/sessions/price", body))
+        return plan_from(self.connection.post("/sessions/price", self._for_price(body)))
 
     def query_session(
         self,
@@ -244,6 +244,24 @@ class RemoteStudy:
         body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
         return opened(self.connection, body, request_id, progress)
 
+    def submit_query_session(
+        self,
+        purpose: str,
+        alpha: float,
+        queries: int,
+        *,
+        epsilon: float,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        updates: int | None = None,
+        rows: int | None = None,
+        confidence: float = 0.95,
+        title: str = "",
+    ) -> PlanRequest:
+        """Ask a curator to allow a session; once approved, `query_session` with the same arguments opens it."""
+        body = self._session(alpha, queries, columns, bins, updates, rows, epsilon, confidence)
+        return self._submitted("session", body, purpose, title)
+
     def series_plan(
         self,
         count: Statistic | str | None = None,
@@ -259,7 +277,7 @@ class RemoteStudy:
     ) -> RemoteSeriesPlan:
         """What `series` with the same arguments would cost, and the error of every period; nothing is spent."""
         body = series_words(self.name, count, date, steps, every, first, by, epsilon, append_only, confidence)
-        return series_plan_from(self.connection.post("/series/price", body))
+        return series_plan_from(self.connection.post("/series/price", self._for_price(body)))
 
     def series(
         self,
@@ -282,6 +300,25 @@ class RemoteStudy:
         """
         body = series_words(self.name, count, date, steps, every, first, by, epsilon, append_only, confidence)
         return opened_series(self.connection, body, request_id or name_of(body, "series"), progress)
+
+    def submit_series(
+        self,
+        purpose: str,
+        count: Statistic | str | None = None,
+        *,
+        date: str,
+        steps: int,
+        epsilon: float,
+        every: str = "month",
+        first: str | None = None,
+        by: str | Sequence[str] | None = None,
+        append_only: bool = False,
+        confidence: float = 0.95,
+        title: str = "",
+    ) -> PlanRequest:
+        """Ask a curator to allow a series; once approved, `series` with the same arguments opens it."""
+        body = series_words(self.name, count, date, steps, every, first, by, epsilon, append_only, confidence)
+        return self._submitted("series", body, purpose, title)
 
     # Their old names; deprecated, they go with 1.0.
     answerer_plan, answerer = query_session_plan, query_session
@@ -315,6 +352,13 @@ class RemoteStudy:
         """Whether the rows have changed since the release, for curators; None if that cannot be detected."""
         changed: bool | None = self.connection.get(f"/releases/{part(request_id)}/table")["changed"]
         return changed
+
+    def _for_price(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {**body, "on_request": True} if self.by_request else dict(body)
+
+    def _submitted(self, kind: str, body: Mapping[str, Any], purpose: str, title: str) -> PlanRequest:
+        words = {kind: body, "purpose": purpose, **({"title": title} if title else {})}
+        return request_from(self.connection.post("/requests", words))
 
     def _session(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from farthing.errors import InvalidValue
 from farthing.statistics.answer_records import plain
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from farthing.statistics import Statistic
     from farthing.study.plan_text import PlanFacts
     from farthing.study.study_account import StudyAccount
+
+Account = TypeVar("Account", bound="StudyAccount")
 
 
 def submitted(plan: PlanFacts, asked: Sequence[Statistic], purpose: str, title: str) -> PlanRequest:
@@ -45,26 +47,28 @@ def submitted_offer(
     kind: str,
     purpose: str,
     title: str,
+    body: Mapping[str, Any] | None = None,
 ) -> PlanRequest:
     """Ask a curator to allow what is paid for at once and is no plan: a synthetic table, or a session of questions.
 
-    `name` is its request id, `offer` what it is as data, `words` what the curator reads.
+    `name` is its request id, `offer` what it is as data, `words` what the curator reads, `body` what a server was sent.
     """
     _refuse_nobody(study)
-    document = plain({"offer": dict(offer), "kind": kind, "words": words, "odds": odds_sentence(cost, delta)})
+    facts = {"offer": dict(offer), "kind": kind, "words": words, "odds": odds_sentence(cost, delta)}
+    facts |= {"dataset": study.dataset.name} | ({} if body is None else {"draft": dict(body)})
     return study.ledger.requests.submit(
         study.name,
         **terms._asdict(),
         delta=delta,
         name=name,
-        document=document,
+        document=plain(facts),
         purpose=purpose,
         title=title or kind,
         analyst=None if study.ledger.role == "analyst" else study.analyst,
     )
 
 
-def as_approved(study: StudyAccount, name: str) -> StudyAccount:
+def as_approved(study: Account, name: str) -> Account:
     """The study that may open what was approved under this name: beside any grant; else the study itself."""
     if study.analyst is None or study.by_request:
         return study

@@ -77,6 +77,40 @@ def test_a_plan_is_asked_for_approved_and_released_on_the_page(new_page: NewPage
     assert asked.analyst == "bob" and asked.epsilon > GRANT[0]
 
 
+def test_a_query_session_is_asked_for_approved_and_opened_on_the_page(new_page: NewPage, site: Site) -> None:
+    hers, count = new_page("zoe"), site.state.root.budget("people").count
+    go(hers, site, "#/ask/people")
+    expect(hers.get_by_text("Nothing is left of your grant")).to_be_visible()
+    hers.get_by_label("What may it cost?").fill("0.5")
+    if hers.get_by_label("About how many rows are there?").count():
+        hers.get_by_label("About how many rows are there?").fill("100000")
+    hers.get_by_role("button", name="Ask a curator …").click()
+    hers.get_by_label("What are the answers for?").fill("questions of the press")
+    hers.get_by_role("button", name=re.compile("^Ask for")).press("Enter")
+    expect(hers.get_by_role("heading", name="Waiting for a curator")).to_be_visible()
+    number = hers.url.rpartition("/")[2]
+
+    page = new_page("ada")
+    go(page, site, f"#/requests/{number}")
+    expect(page.get_by_text("query session over")).to_be_visible()
+    expect(page.get_by_role("button", name="Change the plan …")).to_have_count(0)
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    assert fits(page)
+    page.get_by_role("button", name=re.compile("^Approve ε")).press("Enter")
+    expect(page.get_by_role("heading", name="Approved, and not used yet")).to_be_visible()
+
+    go(hers, site, f"#/requests/{number}")
+    hers.reload()
+    hers.get_by_role("button", name="Open …").click()
+    hers.get_by_role("button", name=re.compile("^Open and spend")).click()
+    expect(hers.get_by_role("heading", name="Build a condition")).to_be_visible()
+    assert site.state.root.budget("people").count == count + 1
+    go(hers, site, f"#/requests/{number}")
+    expect(hers.get_by_role("link", name="Ask questions")).to_be_visible()
+
+
 def test_a_curator_declines_with_a_reason_and_grants_a_policy(new_page: NewPage, site: Site) -> None:
     ledger = site.state.ledger(site.caller("zoe", "analyst"))
     asked = ledger.requests.submit("people", 0.01, digest="d", purpose="curiosity", title="by hand")

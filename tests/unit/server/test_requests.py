@@ -226,6 +226,66 @@ def _session(**changes: Any) -> dict[str, Any]:
     return {**asks, **changes}
 
 
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)
+@pytest.mark.parametrize("who", ["zoe", "bob"])  # a grant of nothing, and one that is too small
+def test_a_query_session_is_asked_for_approved_and_opened_once(served: Served, curator: TestClient, who: str) -> None:
+    hers, asks = served.signed_in(who), _session(epsilon=1.2 if who == "bob" else 0.5)
+    opening = {**asks, "request_id": "asked-for", "confirmed_epsilon": asks["epsilon"], "wait": 30}
+    if who == "bob":
+        served.state.ledger(served.caller("ada")).grant(DATASET, "bob", 1.0, 1e-9)
+        assert code(hers.post(f"{API}/sessions/price", json=asks)) == (409, "budget_exceeded")
+        price = hers.post(f"{API}/sessions/price", json={**asks, "on_request": True}).json()
+        assert price["epsilon"] == pytest.approx(1.2)
+    before = spent(served)
+    assert code(waited_for(hers, f"{API}/sessions", {**opening, "request_id": "early"})) == (409, "budget_exceeded")
+    body = {"session": asks, "purpose": "who is how old", "title": "sexes"}
+    request = hers.post(f"{API}/requests", json=body).json()
+    assert (request["kind"], request["title"], request["statistics"]) == ("session", "sexes", [])
+    assert request["draft"] == {**asks, "confidence": 0.95} and "query session over 2 cells" in request["words"]
+    assert hers.post(f"{API}/requests", json=body).json()["id"] == request["id"] and spent(served) == before
+    changed = decided(curator, request, "change", draft=draft(), reason="a plan will do")
+    assert code(changed) == (409, "conflict") and "and no plan" in changed.json()["error"]["message"]
+    assert decided(curator, request, "approve").json()["state"] == "approved"
+    other = {**opening, "queries": 6, "request_id": "other"}
+    assert code(waited_for(hers, f"{API}/sessions", other)) == (409, "budget_exceeded")
+    session = waited_for(hers, f"{API}/sessions", opening)
+    assert session.status_code == 200, session.text
+    done = hers.get(f"{API}/requests/{request['id']}").json()
+    assert (done["state"], done["request_id"]) == ("used", session.json()["id"])
+    assert hers.post(f"{API}/sessions/asked-for/ask", json={"question": "sex = 'F'"}).status_code == 200
+    assert spent(served)[0] <= before[0] + asks["epsilon"] + 1e-6
+    assert code(waited_for(hers, f"{API}/sessions", {**opening, "request_id": "again"})) == (409, "budget_exceeded")
+
+
+def test_a_request_is_for_one_thing_at_a_stated_price(zoe: TestClient) -> None:
+    for body in ({}, {"draft": draft(), "session": _session()}, {"session": _session(), "series": {}}):
+        response = zoe.post(f"{API}/requests", json={**body, "purpose": "x"})
+        assert code(response) == (422, "invalid_request"), response.text
+    session = {name: value for name, value in _session().items() if name != "epsilon"}
+    refused = zoe.post(f"{API}/requests", json={"session": session, "purpose": "x"})
+    assert code(refused) == (422, "invalid_value") and "what the session may cost" in refused.text
+
+
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)
+def test_a_client_asks_for_a_session_in_the_words_of_a_local_study(served: Served) -> None:
+    zoe, ada = remote(served, "zoe"), remote(served, "ada", "read", "plan", "spend", "manage")
+    words: dict[str, Any] = {"alpha": 0.3, "queries": 5, "columns": "sex", "rows": 100_000, "epsilon": 0.4}
+    study = zoe.study(DATASET)
+    assert study.query_session_plan(**words).epsilon == pytest.approx(0.4)
+    request = study.submit_query_session("a talk", **words, title="sexes")
+    assert (request.document["kind"], request.title) == ("session", "sexes")
+    with pytest.raises(BudgetExceeded):
+        study.query_session(**words)
+    ada.requests.approve(request)
+    session = study.query_session(**words)
+    assert session.request_id == zoe.requests.one(request.id).request_id
+    assert study.query_session(**words).request_id == session.request_id
+    for client in (zoe, ada):
+        client.close()
+
+
 WALK: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("POST", f"{API}/releases"): [
         {"draft": draft(0.01), "request_id": "walk-1", "wait": 30},

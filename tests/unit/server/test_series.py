@@ -170,6 +170,37 @@ MONTHS: dict[str, Any] = {
 
 
 @pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)
+@pytest.mark.parametrize("grant", [0.0, 0.01])
+def test_a_series_is_asked_for_approved_and_opened_once(served: Served, grant: float) -> None:
+    name = "yan" if grant else "zoe"
+    if grant:
+        served.add("yan", "analyst")
+    served.state.ledger(served.caller("ada")).grant("patients", name, grant, 1e-12 if grant else 0.0)
+    hers, ada = remote(served, name, "read", "plan", "spend"), remote(served, "ada", "read", "manage")
+    words: dict[str, Any] = {"date": "admitted", "first": "2024-01", "steps": 6, "append_only": True, "epsilon": 0.3}
+    study, before = hers.study("registry"), spent(served)
+    assert study.on_request().series_plan(**words).epsilon == pytest.approx(0.3)
+    with pytest.raises(BudgetExceeded):
+        study.series(**words)
+    request = study.submit_series("beds for the winter", **words)
+    assert (request.document["kind"], request.dataset, request.state) == ("series", "registry", "open")
+    assert "running" in request.document["words"] and request.document["draft"]["date"] == "admitted"
+    assert spent(served) == before
+    ada.requests.approve(request)
+    with pytest.raises(BudgetExceeded):
+        study.series(**{**words, "steps": 7})
+    series = study.series(**words)
+    assert len(series.update(until="2024-06")) == 6
+    assert hers.requests.one(request.id).request_id == series.request_id
+    with pytest.raises((BudgetExceeded, InvalidValue)):
+        study.series(**words, request_id="another")
+    assert spent(served) == pytest.approx(before + 0.3, rel=1e-6)
+    hers.close()
+    ada.close()
+
+
+@pytest.mark.slow
 def test_an_account_that_renews_has_a_dataset_and_a_budget_for_each_period(
     served: Served, curator: TestClient, analyst: TestClient
 ) -> None:

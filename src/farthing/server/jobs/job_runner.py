@@ -120,11 +120,13 @@ def run_session(job: Job, state: State, progress: Callable[[float], None]) -> No
 
 def run_series(job: Job, state: State, progress: Callable[[float], None]) -> None:
     """Open the running series of a job, unless it was paid for before; its periods are released one by one."""
+    from farthing.study.plan_submission import as_approved
     from farthing.study.sessions.series_sessions import open_series, series_plan
 
     if state.root.stored(job.id) is not None:
         return
     study, options = study_of(state, owner_of(job), job.dataset), series_options(job.asked)
+    study = as_approved(study, options.request_id(study))  # what a curator has approved may cost more than the grant
     price, confirmed = series_plan(study, options).epsilon, job.limits.get("confirmed_epsilon")
     if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
         raise RequestRefused(

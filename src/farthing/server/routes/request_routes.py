@@ -42,9 +42,12 @@ def requests(
     return request_service.request_list(state, who, dataset, wanted)
 
 
-@router.post("/requests", status_code=201, response_model=RequestView, responses=_PLANNED, summary="Ask for a plan")
+@router.post("/requests", status_code=201, response_model=RequestView, responses=_PLANNED, summary="Ask a curator")
 def submit(body: NewRequest, state: TheState, who: Who) -> RequestView:
-    """Write the plan of a draft to the ledger, for a curator to decide. The same again is the same request."""
+    """Write a plan, a query session or a running series to the ledger, for a curator to decide.
+
+    The same again is the same request.
+    """
     return request_service.submit(state, who, body)
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from farthing.server.schemas.budget_schema import BudgetView, View
-from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Number, Whole, Words
-from farthing.server.schemas.request_schema import Sentence
+from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Number, Sentence, Whole, Words
 
 MOST_COLUMNS = 500
 

@@ -25,6 +25,10 @@ Edge = Whole | Number | Annotated[str, StringConstraints(strict=True, max_length
 Edges = Annotated[list[Edge], Field(min_length=1, max_length=MOST_EDGES)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
 Epsilon = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
+Title = Annotated[str, StringConstraints(strict=True, max_length=200, pattern=PLAIN)]
+Sentence = Annotated[
+    str, StringConstraints(strict=True, min_length=1, max_length=1_000, strip_whitespace=True, pattern=PLAIN)
+]
 Expected = (
     Whole
     | Number
@@ -84,7 +88,7 @@ class Draft(Words):
     """The statistics and controls of a plan; sending it spends nothing."""
 
     dataset: DatasetName
-    title: Annotated[str, StringConstraints(strict=True, max_length=200, pattern=PLAIN)] | None = None
+    title: Title | None = None
     study: Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9-]{1,64}$")] | None = None
     statistics: Annotated[list[StatisticWords], Field(min_length=1, max_length=MOST_STATISTICS)]
     expected: Annotated[dict[Text, Expected], Field(max_length=500)] = Field(

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from farthing.server.schemas.budget_schema import BudgetView, View
-from farthing.server.schemas.plan_schema import PLAIN, ColumnName, Draft, Kind, Words
+from farthing.server.schemas.plan_schema import ColumnName, Draft, Kind, Sentence, Title, Words
+from farthing.server.schemas.series_schema import SeriesAsked
+from farthing.server.schemas.session_schema import SessionAsked
 
-Sentence = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=1_000, strip_whitespace=True, pattern=PLAIN)
-]
 Day = Annotated[str, StringConstraints(strict=True, pattern=r"^\d{4}-\d{2}-\d{2}$")]
+RequestKind = Literal["plan", "session", "series", "table"]
 State = Literal["open", "approved", "declined", "withdrawn", "used", "expired"]
 
 
 class NewRequest(Words):
-    """A plan that a curator is asked to allow."""
+    """What a curator is asked to allow: the plan of a draft, a query session or a running series."""
 
-    draft: Draft
+    draft: Draft | None = None
+    session: SessionAsked | None = Field(default=None, description="a query session, with its epsilon")
+    series: SeriesAsked | None = Field(default=None, description="a running series, with its epsilon")
+    title: Title | None = Field(default=None, description="a few words to call it by; a draft may have its own")
     purpose: Sentence = Field(description="what the answers are for; the curator reads it")
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> NewRequest:
+        if [self.draft, self.session, self.series].count(None) != 2:
+            raise ValueError("one of draft, session and series must be given, and not two")
+        return self
 
 
 class Approval(Words):
@@ -126,7 +135,11 @@ class RequestView(RequestLine):
     statistics: list[AskedStatistic]
     odds: str = Field(description="what the release can do to somebody's belief that a person is in the table")
     assumptions: list[str]
-    draft: dict[str, Any] = Field(description="what asks for the same plan, to be changed and sent back")
+    kind: RequestKind = Field(description="what is asked for")
+    words: str = Field(description="a session, a series or a synthetic table in words; empty for a plan")
+    draft: dict[str, Any] = Field(
+        description="what asks for the same: a plan, to be changed and sent back, or what opens a session or a series"
+    )
     budget: BudgetView | None = Field(description="the dataset's own budget now; not for analysts")
     history: HistoryView
     steps: list[StepView]

@@ -37,6 +37,9 @@ class SeriesAsked(Words):
         False, description="states that rows are only added to the table; the guarantee rests on it"
     )
     confidence: Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)] = 0.95
+    on_request: Annotated[bool, Field(strict=True)] = Field(
+        False, description="price it with the dataset's own budget, for a request, and not with your grant"
+    )
 
     def plain(self) -> dict[str, Any]:
         """The request as plain data, without the dataset."""

@@ -44,6 +44,9 @@ class SessionAsked(BaseModel):
         default=None, description="how many answers to pay for; as many as fit if left out"
     )
     confidence: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 0.95
+    on_request: bool = Field(
+        False, description="price it with the dataset's own budget, for a request, and not with your grant"
+    )
 
     def plain(self) -> dict[str, Any]:
         """The request as plain data, without the dataset."""

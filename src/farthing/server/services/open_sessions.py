@@ -20,6 +20,7 @@ MOST = 64  # sessions
 MOST_CELLS = 2**24  # of all of them: a few hundred megabytes
 MOST_PLANS = 512
 PRICES_AT_A_TIME = 2  # each takes a core for a second or more
+PRICE_WAIT = 20.0  # seconds to wait for other prices
 PATIENCE = 30.0  # seconds to wait for the questions before
 Key = tuple[str, str, str]  # session, owner, role
 
@@ -58,7 +59,7 @@ class OpenSessions:
         self._most, self._most_cells, self._patience = most, most_cells, patience
         self._sessions: OrderedDict[Key, OpenSession] = OrderedDict()
         self._changing = threading.Lock()
-        self.pricing = threading.BoundedSemaphore(PRICES_AT_A_TIME)
+        self._pricing = threading.BoundedSemaphore(PRICES_AT_A_TIME)
         self._plans: OrderedDict[str, SessionPlanView] = OrderedDict()
 
     @contextmanager
@@ -85,6 +86,18 @@ class OpenSessions:
             with self._changing:
                 session.waiting -= 1
                 self._put_away()
+
+    @contextmanager
+    def price_turn(self) -> Iterator[None]:
+        """Work out a price while few others do."""
+        if not self._pricing.acquire(timeout=PRICE_WAIT):
+            raise RequestRefused(
+                "rate_limited", "other prices are being worked out; ask again in a moment.", {"retry_after": 5}
+            )
+        try:
+            yield
+        finally:
+            self._pricing.release()
 
     def is_running(self, key: Key) -> bool:
         """Whether a round of this session is under way here."""

@@ -20,6 +20,7 @@ from farthing.server.schemas.request_schema import (
     PoliciesView,
     PolicyView,
     PolicyWords,
+    RequestKind,
     RequestLine,
     RequestsView,
     RequestView,
@@ -34,9 +35,16 @@ from farthing.server.services.dataset_service import (
     study_of,
 )
 from farthing.server.services.plan_prices import plan_of_draft
+from farthing.server.services.series_service import submitted_series
+from farthing.server.services.session_service import submitted_session
 from farthing.study.plan_submission import changed
 
 MOST_LISTED = 500
+_KINDS: dict[str, RequestKind] = {
+    "a session of questions": "session",
+    "a running series": "series",
+    "a synthetic table": "table",
+}
 _IN_PYTHON = "; pass expected="  # what a script would say about an assumption
 
 
@@ -53,10 +61,16 @@ def request_view(state: State, who: Caller, number: int) -> RequestView:
 
 
 def submit(state: State, who: Caller, body: NewRequest) -> RequestView:
-    """Ask for the plan of a draft; nothing is spent."""
-    draft = body.draft
-    study = study_of(state, who, draft.dataset).on_request()
-    request = plan_of_draft(study, draft).submit(body.purpose, draft.title or "")
+    """Ask for the plan of a draft, a query session or a running series; nothing is spent."""
+    title = body.title or ""
+    if body.draft is not None:
+        study = study_of(state, who, body.draft.dataset).on_request()
+        request = plan_of_draft(study, body.draft).submit(body.purpose, title or body.draft.title or "")
+    elif body.session is not None:
+        request = submitted_session(state, who, body.session, body.purpose, title)
+    else:
+        assert body.series is not None
+        request = submitted_series(state, who, body.series, body.purpose, title)
     return _notified(state, who, "request.submitted", request)
 
 
@@ -79,6 +93,9 @@ def change(state: State, who: Caller, number: int, body: ChangedRequest) -> Requ
     """Allow another plan in its place."""
     before = _request(state, who, number)
     about = requested_dataset(state.store, before)
+    if "offer" in before.document:
+        way_out = "decline it with a reason, and the analyst asks for another"
+        raise RequestRefused("conflict", f"request {number} is {before.document['kind']}, and no plan; {way_out}.")
     if body.draft.dataset != about:
         raise RequestRefused("conflict", f"request {number} is about {about!r}, and the draft is not.")
     asking = Caller(before.analyst, "analyst", SCOPES_OF_ROLE["analyst"], "request")
@@ -170,12 +187,16 @@ def _view(state: State, who: Caller, request: PlanRequest) -> RequestView:
     plan, ledger = request.document.get("plan", {}), state.ledger(who)
     history = ledger.requests.history(request.analyst)
     line = _line(state, request)
-    draft = {"title": request.title, **request.document.get("draft", {}), "dataset": line["dataset"]}
+    kind: RequestKind = _KINDS.get(str(request.document.get("kind")), "plan")
+    title = {"title": request.title} if kind == "plan" else {}
+    draft = {**title, **request.document.get("draft", {}), "dataset": line["dataset"]}
     return RequestView(
         **line,
         statistics=[_statistic(each) for each in plan.get("statistics", ())],
         odds=str(request.document.get("odds", "")),
         assumptions=[str(each).partition(_IN_PYTHON)[0] for each in plan.get("assumptions", ())],
+        kind=kind,
+        words=str(request.document.get("words", "")),
         draft={name: value for name, value in draft.items() if value is not None},
         budget=None if who.role == "analyst" else budget_view(ledger.budget(request.dataset)),
         history=HistoryView(**history.to_dict()),

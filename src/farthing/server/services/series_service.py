@@ -30,10 +30,10 @@ from farthing.server.services.release_status import refuse_unreleased
 from farthing.server.store.job_rows import RELEASED, SERIES, Job, listed
 
 if TYPE_CHECKING:
+    from farthing.ledger import PlanRequest
     from farthing.study.sessions.series_sessions import RunningSeries, RunningSeriesPlan, SeriesOptions, SeriesStep
 
 MOST_LISTED = 50
-_PRICE_WAIT = 20.0  # seconds to wait for other prices
 
 
 def priced(state: State, who: Caller, asked: SeriesAsked) -> SeriesPlanView:
@@ -41,14 +41,9 @@ def priced(state: State, who: Caller, asked: SeriesAsked) -> SeriesPlanView:
     from farthing.study.sessions.series_sessions import series_plan
 
     study = study_of(state, who, asked.dataset)
-    if not state.sessions.pricing.acquire(timeout=_PRICE_WAIT):
-        raise RequestRefused(
-            "rate_limited", "other prices are being worked out; ask again in a moment.", {"retry_after": 5}
-        )
-    try:
+    study = study.on_request() if asked.on_request else study
+    with state.sessions.price_turn():
         return plan_view(asked.dataset, series_plan(study, series_options(asked.plain())))
-    finally:
-        state.sessions.pricing.release()
 
 
 def opening(state: State, who: Caller, body: SeriesOpening) -> Job:
@@ -63,6 +58,15 @@ def opening(state: State, who: Caller, body: SeriesOpening) -> Job:
         asked=body.plain(),
         limits={"confirmed_epsilon": body.confirmed_epsilon},
     )
+
+
+def submitted_series(state: State, who: Caller, asked: SeriesAsked, purpose: str, title: str) -> PlanRequest:
+    """Ask a curator to allow a series; nothing is spent and no row is read."""
+    from farthing.study.sessions.series_sessions import submit_series
+
+    study, body = study_of(state, who, asked.dataset), asked.plain()
+    with state.sessions.price_turn():
+        return submit_series(study, series_options(body), purpose, title, body)
 
 
 def series_list(state: State, who: Caller, dataset: str | None) -> SeriesList:

@@ -31,11 +31,11 @@ from farthing.server.store.job_rows import RELEASED, SESSION, Job, job_of, liste
 from farthing.server.store.session_answers import Asked
 
 if TYPE_CHECKING:
+    from farthing.ledger import PlanRequest
     from farthing.study import Study
     from farthing.study.sessions.session_defaults import Column, Offer, QuerySession, SessionOptions
 
 MOST_CATEGORIES = 1_000  # that are shown of one column
-_PRICE_WAIT = 20.0  # seconds to wait for other prices
 MOST_LISTED = 50
 _WAY_OUT = (
     "what was answered can be asked again and keeps its answer; for other questions open another session, which is "
@@ -48,14 +48,9 @@ def priced(state: State, who: Caller, asked: SessionAsked) -> QuoteView:
     from farthing.study.sessions.session_defaults import session_offer
 
     study = study_of(state, who, asked.dataset)
-    if not state.sessions.pricing.acquire(timeout=_PRICE_WAIT):
-        raise RequestRefused(
-            "rate_limited", "other prices are being worked out; ask again in a moment.", {"retry_after": 5}
-        )
-    try:
+    study = study.on_request() if asked.on_request else study
+    with state.sessions.price_turn():
         return quote_view(session_offer(study, session_options(asked.plain())))
-    finally:
-        state.sessions.pricing.release()
 
 
 def opening(state: State, who: Caller, body: SessionOpening) -> Job:
@@ -75,6 +70,15 @@ def opening(state: State, who: Caller, body: SessionOpening) -> Job:
             stored.answer is None or is_session_of(study, session_options(body.plain()), stored.charge.request_id)
         ),
     )
+
+
+def submitted_session(state: State, who: Caller, asked: SessionAsked, purpose: str, title: str) -> PlanRequest:
+    """Ask a curator to allow a session; nothing is spent and no row is read."""
+    from farthing.study.sessions.session_defaults import submit_wished_session
+
+    study, body = study_of(state, who, asked.dataset), asked.plain()
+    with state.sessions.price_turn():
+        return submit_wished_session(study, session_options(body), purpose, title, body)
 
 
 def own_session(state: State, who: Caller, session_id: str) -> Job:

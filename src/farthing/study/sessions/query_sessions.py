@@ -199,7 +199,13 @@ def _opened(
     return QuerySession(plan, query_axes, cells, journal, known)
 
 
-def submit_session(study: StudyAccount, asked: QuerySessionOptions, purpose: str, title: str = "") -> PlanRequest:
+def submit_session(
+    study: StudyAccount,
+    asked: QuerySessionOptions,
+    purpose: str,
+    title: str = "",
+    body: Mapping[str, Any] | None = None,
+) -> PlanRequest:
     """Ask a curator to allow a session; the same arguments open it then. Nothing is spent and no row is read."""
     axes = asked.axes(study.dataset)  # which refuses wrong words before they become a name
     study, name = study.on_request(), asked.name(study)
@@ -219,6 +225,7 @@ def submit_session(study: StudyAccount, asked: QuerySessionOptions, purpose: str
         kind="a session of questions",
         purpose=purpose,
         title=title,
+        body=body,
     )
 
 

@@ -186,11 +186,17 @@ def open_series(
     """Charge for all steps, once; a series that was opened before is resumed at the price it has paid."""
     _refuse_unfit(study, asked)
     name = request_id or series_name(study, asked)
-    study = as_approved(study, name)
+    study = as_approved(study, asked.request_id(study))  # whatever this series is called
     return opened_once(study.curator, name, lambda: _opened(study, asked, name, timeout, progress))
 
 
-def submit_series(study: StudyAccount, asked: SeriesOptions, purpose: str, title: str = "") -> PlanRequest:
+def submit_series(
+    study: StudyAccount,
+    asked: SeriesOptions,
+    purpose: str,
+    title: str = "",
+    body: Mapping[str, Any] | None = None,
+) -> PlanRequest:
     """Ask a curator to allow a series; the same arguments open it then. Nothing is spent and no row is read."""
     if asked.epsilon is None:
         raise InvalidValue("epsilon", None, "must say what all steps together may cost", "pass epsilon=")
@@ -210,6 +216,7 @@ def submit_series(study: StudyAccount, asked: SeriesOptions, purpose: str, title
         kind="a running series",
         purpose=purpose,
         title=title,
+        body=body,
     )
 
 

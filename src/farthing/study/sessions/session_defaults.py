@@ -20,12 +20,15 @@ from farthing.data import Dataset, Dates, Integers, Reals
 from farthing.data.coded_rows import FEW_VALUES, CodedAxis, coded_axes
 from farthing.data.schema import Domain
 from farthing.errors import Infeasible, InvalidValue
+from farthing.ledger import PlanRequest
 from farthing.numerics.bounds import ceiling
+from farthing.study.plan_submission import as_approved
 from farthing.study.sessions.query_sessions import (
     QuerySessionOptions,
     open_session,
     plan_for_assumed_rows,
     plan_session,
+    submit_session,
 )
 from farthing.study.study import Study
 
@@ -110,6 +113,7 @@ def open_wished_session(
 ) -> QuerySession:
     """Charge for a session and open it; at most `confirmed` if that is given."""
     asked = wish.asked(study.dataset)
+    study = as_approved(study, asked.name(study))  # what a curator has approved may cost more than the grant has
     if confirmed is not None:
         allowed = study.allowance(asked.epsilon).epsilon
         if not allowed <= confirmed * (1 + _HAIR) + _HAIR:
@@ -126,6 +130,19 @@ def open_wished_session(
         plan, _ = _planned(study, asked, rough=True)
         asked = replace(asked, alpha=plan.alpha)
     return open_session(study, asked, request_id, progress=progress)
+
+
+def submit_wished_session(
+    study: Study, wish: SessionOptions, purpose: str, title: str = "", body: Mapping[str, Any] | None = None
+) -> PlanRequest:
+    """Ask a curator to allow a session; the same wish, with the alpha that was found for it, opens it then."""
+    if wish.epsilon is None:
+        raise InvalidValue("epsilon", None, "must say what the session may cost", "pass epsilon=")
+    asked, study = wish.asked(study.dataset), study.on_request()
+    if wish.alpha is None:
+        plan, _ = _planned(study, asked, rough=True)
+        asked = replace(asked, alpha=plan.alpha)
+    return submit_session(study, asked, purpose, title, None if body is None else {**body, "alpha": asked.alpha})
 
 
 def resume_session(study: Study, wish: SessionOptions, request_id: str) -> QuerySession:

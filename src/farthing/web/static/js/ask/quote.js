@@ -21,11 +21,11 @@ export function Quote({ quote, busy, error, again, budget, raise }) {
 }
 
 function PriceAndPromise({ quote, budget }) {
-  const left = budget.remaining.epsilon;
+  const left = budget?.remaining.epsilon;
   return html`
     <p class="strong">${quote.promise}</p>
     <dl class="facts">
-      <dt>Price</dt><dd><span class="number">${epsilon(quote.epsilon)}</span> of ${privacy(left)} left (${percent((100 * quote.epsilon) / left)})</dd>
+      <dt>Price</dt><dd><span class="number">${epsilon(quote.epsilon)}</span>${budget ? ` of ${privacy(left)} left (${percent((100 * quote.epsilon) / left)})` : ", if a curator allows it"}</dd>
       <dt>Updates</dt><dd>${count(quote.updates)}: this many answers may be surprises. All others are free.</dd>
       <dt>Questions</dt><dd>${count(quote.queries)}</dd>
     </dl>

@@ -6,12 +6,13 @@ import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ConfirmDialog } from "../components/dialog.js";
 import { ErrorBox } from "../components/error.js";
-import { NumberField, SelectField, SliderField } from "../components/field.js";
+import { CheckField, NumberField, SelectField, SliderField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { count, epsilon, percent, privacy } from "../format.js";
 import { useNewest } from "../learn/latest_answer.js";
 import { Stops } from "../learn/stop_slider.js";
 import { confirm, forget, requestFor } from "../release/request_ids.js";
+import { AskCurator } from "../requests/ask_curator.js";
 import { go, link } from "../router.js";
 import { knownRows, rememberRows } from "../row_estimates.js";
 import { useAction } from "../server_data.js";
@@ -29,12 +30,17 @@ const QUESTIONS = [
 const ROUGHEST = 0.3; // alpha that is proposed
 const PAUSE = 350; // milliseconds at rest before a price is asked for: planning takes a moment
 
-export function OpenForm({ dataset }) {
+const FIRST_REQUEST = 0.1; // epsilon that is proposed where a curator decides
+
+/** With `mayAsk` a curator can be asked for more than is left, and must be where nothing is. */
+export function OpenForm({ dataset, mayAsk }) {
   const left = dataset.budget.remaining.epsilon;
+  const none = dataset.budget.exhausted || !(left > 0);
+  const [asks, setAsks] = useState(none);
   const [form, setForm] = useState(() => ({
     alpha: 0.05,
     queries: "1000",
-    epsilon: left / 2,
+    epsilon: none ? FIRST_REQUEST : left / 2,
     rows: dataset.rows ? null : knownRows(dataset.name),
     chosen: firstChoice(dataset.schema),
     bins: firstBins(dataset.schema),
@@ -44,9 +50,13 @@ export function OpenForm({ dataset }) {
   const change = (part) => setForm((before) => ({ ...before, ...part }));
   const columns = dataset.schema.filter((column) => form.chosen.includes(column.name));
   const cells = columns.reduce((product, column) => product * cellsOf(column, form.bins[column.name]), 1);
-  const problem = problemOf(columns, form, cells);
+  const problem = problemOf(columns, form, cells) ?? (asks ? unasked(dataset, form) : null);
   const body = problem ? null : bodyOf(dataset, form, columns);
-  const quote = useNewest((query) => post("/sessions/price", query), body, PAUSE);
+  const quote = useNewest(
+    (query) => post("/sessions/price", query),
+    body && (asks ? { ...body, on_request: true } : body),
+    PAUSE,
+  );
   // Nobody has said yet how exact: begin with what can be kept, and lasts.
   useEffect(() => {
     const next = touched || quote.busy ? null : easier(form.alpha, quote);
@@ -81,10 +91,16 @@ export function OpenForm({ dataset }) {
               setTouched(true);
               change({ alpha });
             }} />
-          <${SliderField} label="What may it cost?" min=${left / 100} max=${left} value=${Math.min(form.epsilon, left)} step=${left / 100}
+          ${mayAsk && !none ? html`<${CheckField} label="Ask a curator for more than my grant" checked=${asks} onValue=${setAsks} />` : null}
+          ${mayAsk && none ? html`<p>Nothing is left of your grant: a curator can allow you this session.</p>` : null}
+          ${
+            asks
+              ? html`<${NumberField} label="What may it cost?" value=${form.epsilon} onValue=${(value) => change({ epsilon: value })} unit="ε" hint="Paid once, when the session is opened. The curator decides." />`
+              : html`<${SliderField} label="What may it cost?" min=${left / 100} max=${left} value=${Math.min(form.epsilon, left)} step=${left / 100}
             valueText=${`${epsilon(form.epsilon)} of ${privacy(left)} left`}
             hint="Paid once, when the session is opened. More privacy for people means rougher answers for you."
-            onValue=${(value) => change({ epsilon: value })} />
+            onValue=${(value) => change({ epsilon: value })} />`
+          }
           <${SelectField} label="How many questions?" value=${form.queries} options=${QUESTIONS} onValue=${(queries) => change({ queries })}
             hint="Different questions the promise must hold for. Asking again what was asked costs nothing." />
           ${
@@ -101,16 +117,17 @@ export function OpenForm({ dataset }) {
         </div>
         <div class="ask-price">
           <${Quote} quote=${body === null ? null : quote.value} busy=${quote.busy && body !== null} error=${body === null ? null : quote.error}
-            again=${quote.again} budget=${dataset.budget} raise=${(alpha) => {
+            again=${quote.again} budget=${asks ? null : dataset.budget} raise=${(alpha) => {
               setTouched(true);
               change({ alpha });
             }} />
           <${ErrorBox} error=${refusal} />
-          <${Button} kind="primary" disabled=${!fresh} onClick=${() => setAsking(true)}>Open the session …<//>
+          <${Button} kind="primary" disabled=${!fresh} onClick=${() => setAsking(true)}>${asks ? "Ask a curator …" : "Open the session …"}<//>
           <p class="hint">Nothing is spent before you confirm.</p>
         </div>
       </div>
-      <${ConfirmDialog} open=${asking} title="Open this session?" confirm=${`Spend ${epsilon(price)}`} busy=${busy}
+      ${asks && asking ? html`<${AskCurator} heading="Ask a curator to allow this session?" what=${`${quote.value?.promise} Nothing is spent: once it is approved, you open it, once.`} cost=${price} body=${{ session: body }} onClose=${() => setAsking(false)} />` : null}
+      <${ConfirmDialog} open=${asking && !asks} title="Open this session?" confirm=${`Spend ${epsilon(price)}`} busy=${busy}
         onConfirm=${open} onClose=${() => setAsking(false)}>
         <p>${quote.value?.promise}</p>
         <p><strong>${epsilon(price)}</strong> of ${privacy(left)} left for ${dataset.name} will be spent, at once and for good.
@@ -139,6 +156,12 @@ function problemOf(columns, form, cells) {
   if (columns.some((column) => form.bins[column.name] === null)) return "Say into how many parts a column is cut.";
   if (form.rows !== null && !(form.rows >= 1)) return "The number of rows must be at least 1.";
   return null;
+}
+
+function unasked(dataset, form) {
+  if (!dataset.rows && form.rows === null)
+    return "Say about how many rows there are: a curator approves a fixed promise.";
+  return form.epsilon > 0 ? null : "Say what it may cost.";
 }
 
 function bodyOf(dataset, form, columns) {

@@ -37,6 +37,6 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
           : null
       }
       ${open === "release" ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} me=${me} onClose=${() => setOpen(null)} />` : null}
-      ${open === "ask" ? html`<${AskCurator} view=${view} draft=${releasable(answer.draft, view)} title=${answer.draft.title} onClose=${() => setOpen(null)} />` : null}
+      ${open === "ask" ? html`<${AskCurator} heading="Ask a curator to allow this plan?" what=${`${plural(view.statistics.length, "statistic")} of ${view.dataset}, with the errors that you see now. Nothing is spent: once it is approved, you release it, once.`} cost=${view.cost.upper} body=${{ draft: releasable(answer.draft, view) }} title=${answer.draft.title} onClose=${() => setOpen(null)} />` : null}
     </div>`;
 }

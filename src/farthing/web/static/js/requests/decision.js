@@ -32,10 +32,10 @@ export function Decision({ request, onChanged }) {
       <div class="row">
         ${open ? html`<${Button} kind="primary" busy=${busy} onClick=${() => send("approve", { version: request.version, ...until }, "Approved.")}>Approve ${charged(request.epsilon)}<//>` : null}
         <${Button} kind="danger" disabled=${!said} busy=${busy} onClick=${() => send("decline", { reason: said }, "Declined.")}>${open ? "Decline" : "Take it back"}<//>
-        <${Button} onClick=${() => setChanging(!changing)} aria-expanded=${String(changing)}>Change the plan …<//>
+        ${request.kind === "plan" ? html`<${Button} onClick=${() => setChanging(!changing)} aria-expanded=${String(changing)}>Change the plan …<//>` : null}
       </div>
       ${changing ? html`<${Change} request=${request} reason=${said} busy=${busy} onSend=${(draft) => send("change", { draft, reason: said, ...until }, "Changed and approved.")} />` : null}
-      <p class="small muted">An approval is for exactly this plan, once. The dataset's own budget has the last word.</p>
+      <p class="small muted">An approval is for exactly this, once. The dataset's own budget has the last word.</p>
     </div>
   <//>`;
 }

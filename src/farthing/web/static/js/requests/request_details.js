@@ -24,16 +24,21 @@ export function RequestDetails({ request, me, onChanged }) {
         ${request.expires && request.state === "approved" ? html`<dt>Approved until</dt><dd>${moment(request.expires)}</dd>` : null}
       </dl>
       ${request.reason ? html`<${Notice} tone="info" title="What the curator says"><p>${request.reason}</p><//>` : null}
-      <${Table} caption="The statistics, and the errors that were shown" rows=${request.statistics} rowKey=${(one) => one.name} columns=${[
-        { key: "name", title: "Statistic", head: true },
-        { key: "cells", title: "Numbers", right: true },
-        {
-          key: "error",
-          title: "Error (95%)",
-          right: true,
-          cell: (one) => html`<span class="number">${one.shown_error}</span>`,
-        },
-      ]} />
+      ${request.words ? html`<pre>${request.words}</pre>` : null}
+      ${
+        request.statistics.length
+          ? html`<${Table} caption="The statistics, and the errors that were shown" rows=${request.statistics} rowKey=${(one) => one.name} columns=${[
+              { key: "name", title: "Statistic", head: true },
+              { key: "cells", title: "Numbers", right: true },
+              {
+                key: "error",
+                title: "Error (95%)",
+                right: true,
+                cell: (one) => html`<span class="number">${one.shown_error}</span>`,
+              },
+            ]} />`
+          : null
+      }
       ${request.assumptions.length ? html`<ul class="small muted">${request.assumptions.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
     </div><//>
     <${Card} title="What it means"><div class="stack">

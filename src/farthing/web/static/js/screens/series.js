@@ -40,7 +40,7 @@ function All({ dataset, me }) {
     <${ErrorBox} error=${error ?? about.error} onRetry=${error ? reload : about.reload} />
     ${!data && !error && html`<${Loading} label="Loading the series" lines=${3} />`}
     ${data?.series.length > 0 && html`<${Card} title="Series"><${Table} caption=${`Running series of ${dataset}`} hideCaption columns=${columns} rows=${data.series} rowKey=${(one) => one.id} /><//>`}
-    ${about.data && me.role !== "auditor" && html`<${SeriesForm} about=${about.data} />`}
+    ${about.data && me.role !== "auditor" && html`<${SeriesForm} about=${about.data} me=${me} />`}
   <//>`;
 }
 
