@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from farthing.errors import InvalidValue
 
@@ -56,12 +56,13 @@ class WebhookSettings:
     farthing.errors.InvalidValue: webhook='file:///etc/passwd': must be an http or https address; ...
     """
 
-    url: str
+    url: str = field(repr=False)  # many such addresses are secrets themselves
     secret: str = field(repr=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        written = self.url.isprintable() and self.url.isascii() and " " not in self.url and _has_port(parts)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or not written:
             public_part = "..." if "@" in parts.netloc else self.url
             raise InvalidValue("webhook", public_part, "must be an http or https address", "leave passwords out of it")
         if not len(self.secret) >= 16:
@@ -159,3 +160,11 @@ def _check_public_url(url: str) -> None:
             "must be an http or https address without a path",
             "write it as people type it, https://farthing.example.org",
         )
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether the port of an address is one, or left out."""
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import http.server
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -381,11 +383,37 @@ def test_the_webhook_is_told_ids_and_titles_signed_and_retried(
     facts = json.loads(body)
     assert (facts["event"], facts["request"], facts["title"]) == ("request.submitted", request["id"], "a title")
     assert set(facts) == {
-        "event", "at", "request", "title", "dataset", "analyst", "actor", "state", "version",
+        "event", "id", "at", "request", "title", "dataset", "analyst", "actor", "state", "version",
     }  # fmt: skip
     assert b"yearbook" not in body and b"statistics" not in body
     signed = hmac.new(SECRET.encode(), headers[MOMENT].encode() + b"." + body, hashlib.sha256).hexdigest()
     assert headers[SIGNATURE] == f"sha256={signed}"
+
+
+@pytest.mark.parametrize("drip", [b"HTTP/1.1 100 Continue\r\n\r\n", b"H"], ids=["interim answers", "bytes"])
+def test_an_address_that_never_finishes_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, drip: bytes) -> None:
+    """Each piece comes in time; a limit for one read would wait for ever, and no later message would be sent."""
+    monkeypatch.setattr(webhook_module, "TIMEOUT", 0.3)
+    ended = threading.Event()
+
+    def answer(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection, contextlib.suppress(OSError):
+            while not ended.wait(0.02):
+                connection.sendall(drip)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=(listening,))
+        thread.start()
+        told = Webhook(WebhookSettings(f"http://127.0.0.1:{listening.getsockname()[1]}/", SECRET), pauses=())
+        problems: list[str | None] = []
+        sending = threading.Thread(target=lambda: problems.append(told._sent(b"{}")))
+        sending.start()
+        sending.join(60)
+        given_up = not sending.is_alive()
+        ended.set()
+        thread.join(60)
+    assert given_up and problems != [None]
 
 
 def test_an_address_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,9 +427,24 @@ def test_an_address_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.Mon
     stuck.set()
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/", "http://", "gopher://x", "https://a:b@c/", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://x/",
+        "http://",
+        "gopher://x",
+        "https://a:b@c/",
+        "",
+        "http://x:99999/",
+        "http://x:port/",
+        "http://x/ y",
+        "http://x/\r\nHost: y",
+    ],
+)
 def test_a_webhook_is_an_http_address(url: str) -> None:
     with pytest.raises(InvalidValue):
         WebhookSettings(url, SECRET)
     with pytest.raises(InvalidValue):
         WebhookSettings("https://hooks.example.org", "short")
+    assert "hooks" not in repr(WebhookSettings("https://hooks.example.org/T0KEN", SECRET))

@@ -1,26 +1,32 @@
 """Messages to the operator's address about requests: signed, without private data, and never in anybody's way.
 
 A message is put into a queue and sent by a thread of its own. It is tried a few times; what cannot be delivered is a
-line of the log. The address is a setting of the server, redirects are not followed, and the answer is not read.
+line of the log. The address is a setting of the server, redirects are not followed, and the answer is not read. An
+address that answers a byte now and then is given up like one that does not answer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import http.client
 import json
 import logging
 import queue
+import secrets
+import socket
+import ssl
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from farthing.server.settings import WebhookSettings
 
-TIMEOUT = 5.0  # seconds for one attempt
+TIMEOUT = 5.0  # seconds to connect, and as many for the whole answer
 PAUSES = (1.0, 10.0, 60.0)  # seconds before another attempt
 MOST_WAITING = 1_000
 SIGNATURE, MOMENT = "X-Farthing-Signature", "X-Farthing-Timestamp"
@@ -54,7 +60,8 @@ class Webhook:
         """Have a message sent soon; returns at once, whatever becomes of it."""
         if self._settings is None or self._stopping.is_set():
             return
-        body = json.dumps({"event": event, "at": int(time.time()), **facts}, separators=(",", ":")).encode()
+        words = {"event": event, "id": secrets.token_hex(8), "at": int(time.time()), **facts}
+        body = json.dumps(words, separators=(",", ":")).encode()
         try:
             self._waiting.put_nowait(body)
         except queue.Full:
@@ -96,7 +103,7 @@ class Webhook:
         }
         request = urllib.request.Request(self._settings.url, body, headers, method="POST")
         try:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT):
+            with urllib.request.build_opener(_NoRedirect, _Http, _Https).open(request, timeout=TIMEOUT):
                 return None
         except urllib.error.HTTPError as problem:
             problem.close()
@@ -112,3 +119,43 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+class _Patient:
+    """A connection with an end: `timeout` alone is for one read, and an answer may come byte by byte for ever."""
+
+    sock: socket.socket
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        """The answer, if all of its head is there in time."""
+        timer = threading.Timer(TIMEOUT, _hang_up, (self.sock,))
+        timer.daemon = True
+        timer.start()
+        try:
+            answer: http.client.HTTPResponse = super().getresponse()  # type: ignore[misc]
+        finally:
+            timer.cancel()
+        return answer
+
+
+class _HttpConnection(_Patient, http.client.HTTPConnection):
+    pass
+
+
+class _HttpsConnection(_Patient, http.client.HTTPSConnection):
+    pass
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_HttpConnection, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_HttpsConnection, req, context=ssl.create_default_context())
+
+
+def _hang_up(connected: socket.socket) -> None:
+    with suppress(OSError):
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # of TLS too: the read that waits ends
