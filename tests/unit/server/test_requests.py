@@ -240,7 +240,10 @@ def test_a_query_session_is_asked_for_approved_and_opened_once(served: Served, c
         price = hers.post(f"{API}/sessions/price", json={**asks, "on_request": True}).json()
         assert price["epsilon"] == pytest.approx(1.2)
     before = spent(served)
-    assert code(waited_for(hers, f"{API}/sessions", {**opening, "request_id": "early"})) == (409, "budget_exceeded")
+    assert code(waited_for(hers, f"{API}/sessions", {**opening, "request_id": "session-early"})) == (
+        409,
+        "budget_exceeded",
+    )
     body = {"session": asks, "purpose": "who is how old", "title": "sexes"}
     request = hers.post(f"{API}/requests", json=body).json()
     assert (request["kind"], request["title"], request["statistics"]) == ("session", "sexes", [])
@@ -249,7 +252,7 @@ def test_a_query_session_is_asked_for_approved_and_opened_once(served: Served, c
     changed = decided(curator, request, "change", draft=draft(), reason="a plan will do")
     assert code(changed) == (409, "conflict") and "and no plan" in changed.json()["error"]["message"]
     assert decided(curator, request, "approve").json()["state"] == "approved"
-    other = {**opening, "queries": 6, "request_id": "other"}
+    other = {**opening, "queries": 6, "request_id": "session-other"}
     assert code(waited_for(hers, f"{API}/sessions", other)) == (409, "budget_exceeded")
     session = waited_for(hers, f"{API}/sessions", opening)
     assert session.status_code == 200, session.text
@@ -257,7 +260,10 @@ def test_a_query_session_is_asked_for_approved_and_opened_once(served: Served, c
     assert (done["state"], done["request_id"]) == ("used", session.json()["id"])
     assert hers.post(f"{API}/sessions/asked-for/ask", json={"question": "sex = 'F'"}).status_code == 200
     assert spent(served)[0] <= before[0] + asks["epsilon"] + 1e-6
-    assert code(waited_for(hers, f"{API}/sessions", {**opening, "request_id": "again"})) == (409, "budget_exceeded")
+    assert code(waited_for(hers, f"{API}/sessions", {**opening, "request_id": "session-again"})) == (
+        409,
+        "budget_exceeded",
+    )
 
 
 def test_a_request_is_for_one_thing_at_a_stated_price(zoe: TestClient) -> None:

@@ -53,17 +53,18 @@ function Opening({ dataset, me, some }) {
     return html`<${Notice} title="Reading only"><p>Your role cannot ask questions: they spend budget. <a href=${link("ledger", dataset.name)}>The ledger</a> shows which sessions there are and what they cost.</p><//>`;
   }
   const { exhausted, remaining, total } = dataset.budget;
-  if (me.role === "analyst") return html`<${OpenForm} dataset=${dataset} mayAsk />`;
-  if (exhausted || !(remaining.epsilon > 0)) {
-    return html`
-      <${Notice} tone="warn" title="The budget is used up">
-        <p>All of ${epsilon(total.epsilon)} is spent or set aside, so that no new session can be opened.
-          ${some ? " The sessions above are paid for: go on asking in them." : ""}</p>
-        <p>A curator may <a href=${link("dataset", dataset.name)}>raise the budget</a>; people in the data then have less privacy.
-          ${" "}What was released before can be read at no cost.</p>
-      <//>`;
-  }
-  return html`<${OpenForm} dataset=${dataset} />`;
+  const mayAsk = me.role === "analyst"; // a curator, for more than the grant
+  const form = html`<${OpenForm} dataset=${dataset} mayAsk=${mayAsk} />`;
+  if (!exhausted && remaining.epsilon > 0) return form;
+  if (mayAsk && !(total.epsilon > 0)) return form;
+  return html`
+    <${Notice} tone="warn" title="The budget is used up">
+      <p>All of ${epsilon(total.epsilon)} is spent or set aside${mayAsk ? "." : ", so that no new session can be opened."}
+        ${some ? " The sessions above are paid for: go on asking in them." : ""}</p>
+      <p>${mayAsk ? "A curator can allow you another session, or grant more." : html`A curator may <a href=${link("dataset", dataset.name)}>raise the budget</a>; people in the data then have less privacy.`}
+        ${" "}What was released before can be read at no cost.</p>
+    <//>
+    ${mayAsk ? form : null}`;
 }
 
 const STATES = {
