@@ -63,8 +63,8 @@ class DistinctOutput(Output):
         if not float(np.min(self._noise(noises).errors(0.95))) >= self.most:
             return ""
         return (
-            f"{self.name!r} is noise: it can be off by all {self.values:,} listed values; ask for it of a longer list, "
-            "raise its weight, or say with max_cells= that one unit brings fewer values"
+            f"{self.name!r} is noise: it can be off by all {self.values:,} listed values; use a longer list of values, "
+            "raise its weight, or set a smaller max_cells="
         )
 
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
