@@ -281,7 +281,7 @@ def test_a_table_that_was_replaced_is_told_with_both_ways_on(study: Path) -> Non
     old = json.loads(run(study, "--json", "--request-id", json.loads(first.stdout)["request_id"]).stdout)
     assert old["answers"] == json.loads(first.stdout)["answers"] and spent(study)[0] == 2
     place = str(study.parent / "study.db")
-    shown = CliRunner(env={"COLUMNS": "140"}).invoke(main, ["ledger", "show", place]).stdout
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(main, ["ledger", "show", place]).stdout
     assert re.search(r"of May +count by sex, mean of age +row, add-remove +2 of people.parquet", shown)
     listed = json.loads(CliRunner().invoke(main, ["ledger", "show", place, "--json"]).stdout)["releases"]
     assert [(one["title"], one["version"]["number"]) for one in listed] == [

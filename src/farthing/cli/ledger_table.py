@@ -336,7 +336,7 @@ def _name(budget: Budget) -> str:
 def _releases(releases: Sequence[ReleaseRecord], narrow: bool) -> Any:
     """What was released: each with its title, its statistics where the title does not say them, and its version.
 
-    The account names the part or the period that paid; where all are of one account or unit, the table above says it.
+    The account names the part or the period that paid; where all are of one account, the table above says it.
     """
     columns: dict[str, list[str]] = {
         "released (UTC)": [each.when.strftime("%Y-%m-%d" if narrow else "%Y-%m-%d %H:%M") for each in releases],
@@ -351,12 +351,12 @@ def _releases(releases: Sequence[ReleaseRecord], narrow: bool) -> Any:
         "request": [each.request_id for each in releases],
         "epsilon": [rounded_up_text(each.epsilon) for each in releases],
     }
-    several = [name for name in ("account", "unit") if len(set(columns[name])) > 1]
-    hidden = {"account", "unit"} - set(several)
+    several = len(set(columns["account"])) > 1
+    hidden: set[str] = set() if several else {"account"}
     if all(each.title == ", ".join(each.statistics) for each in releases):  # then the titles are the statistics
         hidden.add("statistics")
     if narrow:
-        hidden |= {"unit", "request"} | ({"statistics", "version"} if "account" in several else set())
+        hidden |= {"unit", "request"} | ({"statistics", "version"} if several else set())
     visible = {name: cells for name, cells in columns.items() if name not in hidden}
     words = tuple(name for name in visible if name != "epsilon")
     return _table(visible, words=words, whole=("released (UTC)", "request"))
