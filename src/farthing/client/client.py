@@ -224,6 +224,7 @@ class Client:
         renews: str | None = None,
         date: str | None = None,
         period: str | None = None,
+        steps: Sequence[Mapping[str, Any]] | None = None,
     ) -> RemoteStudy:
         """Declare a file of the server's data folder as a dataset, with its public facts and its budget (curators).
 
@@ -245,6 +246,8 @@ class Client:
                 dataset is the rows of one period.
             date: With `renews`, the column of dates that says in which period a row lies.
             period: With `renews`, the period, such as "2026-03"; `open_period` opens the next.
+            steps: What becomes of the rows before anything is asked, as [[steps]] of a study.toml: [{"where": "age >=
+                18"}, {"per_unit": {"visits": "count()"}}].
 
         Returns:
             The study of the dataset.
@@ -266,6 +269,7 @@ class Client:
         drawn: dict[str, Any] = {} if sample is None else {"sample": sample}
         if renews is not None or date is not None or period is not None:
             drawn["renews"] = {"every": renews, "date": date, "period": period}
+        drawn |= {} if steps is None else {"steps": [dict(step) for step in steps]}
         self._connection.post("/datasets", {**about, **facts, **drawn, "columns": columns, "account": account})
         return RemoteStudy(self._connection, name)
 

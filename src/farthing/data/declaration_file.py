@@ -57,7 +57,7 @@ from farthing.data.file_paths import beside, paths_of
 from farthing.data.linked_tables import TableFacts, linked
 from farthing.data.parquet_files import PARQUET, parquet_schema
 from farthing.data.schema import KINDS, Categories, Flags, Reals, Schema, Unknown, folded
-from farthing.errors import InvalidValue
+from farthing.errors import FarthingError, InvalidValue
 
 ZONED = "times with a time zone"
 """What a column holds that no statistic can use: the zone decides which day a moment falls on."""
@@ -227,6 +227,11 @@ def after_steps(rows: Dataset, steps: Any, folder: Path | None = None) -> Datase
             rows = known[word](rows, step[word])
         except InvalidValue as problem:
             raise InvalidValue(f"{place}.{word}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
+        except FarthingError:
+            raise
+        except (TypeError, ValueError, AttributeError, LookupError):  # nothing but what was written is looked at here
+            way_out = f"see `{word}` under steps in the page on datasets"
+            raise InvalidValue(f"{place}.{word}", step[word], "cannot be read", way_out) from None
     return rows
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from farthing.server.services.dataset_service import declaration_of
+from farthing.data import Count
+from farthing.server.services.dataset_service import dataset_of, declaration_of
 from farthing.server.store.store_tables import declarations
 from unit.server.conftest import people_csv
 
@@ -302,3 +303,60 @@ def test_a_dataset_is_declared_as_a_secret_sample(curator: TestClient, served: A
     session = {"dataset": "a tenth", "alpha": 0.9, "queries": 5, "columns": ["age"], "rows": 60, "epsilon": 0.2}
     refused = curator.post("/api/v1/sessions/price", json=session)
     assert refused.status_code == 422 and "study the whole table" in refused.text
+
+
+STEPS = [{"where": "age >= 30"}, {"derive": {"rich": "income > 40000"}}, {"select": ["age", "rich"]}]
+
+
+@pytest.mark.slow
+def test_a_dataset_can_have_the_steps_of_a_study_file(curator: TestClient, served: Any) -> None:
+    told = {**with_file(served, "stepped"), "steps": STEPS}
+    assert curator.post("/api/v1/datasets/check", json=told).json()["ok"]
+    made = curator.post("/api/v1/datasets", json=told)
+    assert made.status_code == 201, made.text
+    assert [each["name"] for each in made.json()["schema"]] == ["age", "rich"]
+    assert "where age >= 30" in made.json()["stability"]
+    declaration = declaration_of(served.state.store, "stepped")
+    assert declaration is not None and declaration.facts["steps"] == STEPS
+    dataset = dataset_of(served.state, declaration)
+    rows = [line.split(",") for line in people_csv().split()[1:]]
+    kept = [float(income) > 40_000 for age, _, income in rows if int(age) >= 30]
+    assert dataset.exact({"rich": Count(by="rich")})["rich"].tolist() == [kept.count(False), kept.count(True)]
+    wider = {"columns": {"age": {"range": [0, 120]}}}
+    changes = curator.post("/api/v1/datasets/stepped/corrections/check", json=wider)
+    assert changes.status_code == 200 and changes.json()["changes"]
+    plain = {**with_file(served, "unstepped")}
+    assert curator.post("/api/v1/datasets", json=plain).status_code == 201
+    written = declaration_of(served.state.store, "unstepped")
+    assert written is not None and "steps" not in written.facts  # the same text as before there were steps
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"join": {"public": "people.csv", "on": "age"}},
+        {"join": {"public": "/etc/passwd", "on": "age"}},
+        {"join": {"public": "../study.db", "on": "age"}},
+        {"join": "persons"},
+        {"join": {"public": [[1, 2]], "on": "age"}},
+        {"per_unit": {"visits": "count()"}},  # of a table whose unit is one row
+        {"derive": {"x": [[], {}]}},
+        {"select": [{}, 3]},
+        {"explode": {"column": {}, "limit": "x"}},
+        {"clip": {"age": None}},
+        {"bin": {"age": [{}]}},
+        {"per_unit": {"n": {"of": 3, "range": ["a", None]}}},
+        {"where": "age >="},
+        {"where": ["age"]},
+        {"open": "people.csv"},
+        {"where": "age > 3", "select": ["age"]},
+        {},
+    ],
+)
+def test_steps_open_no_file_and_what_is_no_step_is_refused(curator: TestClient, served: Any, step: Any) -> None:
+    told = {**NEW, "name": "steps", "steps": [step]}
+    refused = curator.post("/api/v1/datasets", json=told)
+    assert refused.status_code == 422 and str(served.settings.data) not in refused.text
+    checked = curator.post("/api/v1/datasets/check", json=told)
+    assert checked.status_code == 200 and not checked.json()["ok"]
+    assert declaration_of(served.state.store, "steps") is None

@@ -76,13 +76,20 @@ class CheckedDeclaration(Words):
         None, description="the account has a budget for each period, and this dataset is the rows of one"
     )
     columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(default_factory=dict)
+    steps: Annotated[list[dict[ColumnName, Any]], Field(min_length=1, max_length=50)] | None = Field(
+        None,
+        description="as [[steps]] of a study.toml: one of where, derive, clip, bin, select, explode, per_unit, join",
+    )
     epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = None
     delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] | None = None
 
     def plain(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
         # What older versions did not know is left out, so that a declaration from then is the same text.
-        left_out = {"columns", *(name for name in ("account", "sample", "renews") if getattr(self, name) is None)}
+        left_out = {
+            "columns",
+            *(name for name in ("account", "sample", "renews", "steps") if getattr(self, name) is None),
+        }
         facts = self.model_dump(exclude=left_out)
         return {
             **facts,

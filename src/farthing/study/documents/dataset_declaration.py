@@ -12,7 +12,7 @@ from farthing.curator.corrections import changes_of
 from farthing.curator.payers import account_name, account_news, accounts_of, refuse_other_unit, unit_of
 from farthing.curator.payers import period_account as period_account
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
-from farthing.data.declaration_file import domain_of_entry
+from farthing.data.declaration_file import after_steps, domain_of_entry
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger import Budget, Ledger
@@ -27,7 +27,8 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
 
     `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `people`, `sample`, `renews` (the period whose rows it is) and
     `columns`, each {"range": [0, 110]} (with "real": true for numbers with fractions, where the source does not say,
-    and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower") or {"flags": true}.
+    and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower") or {"flags": true}. `steps` are those
+    of a study.toml; a public table that one of them joins must be given with its rows: no file is opened for it.
     """
     columns, share = facts["columns"], facts.get("sample")
     declared = dataset(
@@ -39,7 +40,10 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
         people=facts.get("people"),
         schema={column: _domain(column, entry, source) for column, entry in columns.items()},
     )
-    terms = facts.get("renews")
+    terms, steps = facts.get("renews"), facts.get("steps")
+    if terms is not None and steps:
+        raise InvalidValue("steps", len(steps), "must be left out for an account that renews")
+    declared = after_steps(declared, steps or [])
     if terms is not None and share is not None:
         raise InvalidValue("sample", share, "must be left out for an account that renews")
     if terms is not None:
@@ -105,8 +109,8 @@ def checked_declaration(name: str, facts: Mapping[str, Any], source: Source) -> 
         try:
             unit = unit_sentence(declared_dataset(name, facts, source))
         except FarthingError as problem:
-            where = problem.name if isinstance(problem, InvalidValue) else "columns"
-            known = where in ("unit", "max_rows", "neighbours", "rows", "people", "sample")
+            where = problem.name.partition("[")[0] if isinstance(problem, InvalidValue) else "columns"
+            known = where in ("steps", "unit", "max_rows", "neighbours", "rows", "people", "sample")
             problems.append((where if known else "columns", _sentence(problem)))
     return Checked(unit, sentences, tuple(problems))
 
