@@ -51,9 +51,12 @@ def test_the_wizard_leads_from_a_file_to_a_plan(new_page: NewPage, site: Site) -
     press_next(page)  # neither answer is the server's to give
     expect(page.get_by_role("link", name="Say where one person is in this file.")).to_be_visible()
     page.get_by_label("One row is one person").check()
-    expect(page.get_by_text("person seems to identify a person")).to_be_visible()
+    expect(page.get_by_text("The file has person. If somebody may have several rows")).to_be_visible()
     page.get_by_label("A column names the person").check()
     expect(page.get_by_label("Which column names the person?")).to_have_value("person")
+    script = "(names) => import('/static/js/wizard/declaration_draft.js').then((module) => module.personColumns(names))"
+    proposed = page.evaluate(script, {"sourceColumns": [{"name": "visit_id"}, {"name": "personId"}, {"name": "ward"}]})
+    assert proposed == ["personId"]  # the number of a visit names nobody
     page.get_by_label("At most how many rows of one person count?").fill("3")
     expect(page.get_by_text("and at most 3 of them count")).to_be_visible()
     assert faults_of_all_looks(page) == {}

@@ -78,13 +78,20 @@ export function withSource(draft, file) {
   return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", account: "", name };
 }
 
-const NAMING =
-  /(^|[^a-z])(id|uid|uuid|guid|ssn|nhs|mrn|person|patient|customer|client|member|user|subject|respondent|participant|pupil|student|employee|household|account|card|email|phone)s?($|[^a-z])/;
+const SOMEBODY =
+  /(^|[^a-z])(uid|ssn|nhs|mrn|person|people|patient|customer|client|member|user|subject|respondent|participant|pupil|student|employee|household|family|account|card|email|phone)s?($|[^a-z])/;
+const SOMETHING = /(^|[^a-z])(id|uuid|guid|key)s?($|[^a-z])/;
 const words = (name) => name.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase(); // patientId is patient_id
+const namesThat = (draft, test) => draft.sourceColumns.map(({ name }) => name).filter((name) => test(words(name)));
 
 /** The columns that look as if they named a person: then somebody may have several rows. */
-export const namingColumns = (draft) =>
-  draft.sourceColumns.map(({ name }) => name).filter((name) => NAMING.test(words(name)));
+export const personColumns = (draft) => namesThat(draft, (name) => SOMEBODY.test(name));
+
+/** These, and after them the numbers of anything else, such as visit_id: rows that share one may be a person's. */
+export const namingColumns = (draft) => [
+  ...personColumns(draft),
+  ...namesThat(draft, (name) => SOMETHING.test(name) && !SOMEBODY.test(name)),
+];
 
 export const categoriesOf = (text) => [
   ...new Set(

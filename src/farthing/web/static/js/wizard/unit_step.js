@@ -2,14 +2,14 @@
 import { html } from "../../vendor/preact.js";
 import { ChoiceField, NumberField, SelectField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
-import { namingColumns } from "./declaration_draft.js";
+import { namingColumns, personColumns } from "./declaration_draft.js";
 
 export function UnitStep({ draft, change, problemAt }) {
   const set = (part) => change((old) => ({ ...old, ...part }));
   const naming = namingColumns(draft);
   const columns = [["", "Choose …"], ...draft.sourceColumns.map(({ name }) => [name, name])];
   return html`
-    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (naming[0] ?? "") })} error=${problemAt("wizard-who")}
+    <${ChoiceField} id="wizard-who" label="Where is one person in this file?" value=${draft.who} onValue=${(who) => set({ who, unit: draft.unit || (personColumns(draft)[0] ?? "") })} error=${problemAt("wizard-who")}
       hint="The promise holds for whole persons. If somebody has several rows and you say that one row is one person, only single rows are protected."
       options=${[
         ["row", "One row is one person", "Example: a survey in which everybody answered once."],
@@ -23,7 +23,7 @@ export function UnitStep({ draft, change, problemAt }) {
       draft.who === "row" &&
       naming.length > 0 &&
       html`<${Notice} tone="warn" live title="Can somebody have several rows?">
-      <p><code>${naming[0]}</code> seems to identify a person. If two rows can have the same one, choose “A column names the person”; otherwise only single rows are protected.</p>
+      <p>The file has <code>${naming[0]}</code>. If somebody may have several rows, choose “A column names the person”; otherwise only single rows are protected.</p>
     <//>`
     }
     ${
