@@ -213,3 +213,40 @@ def test_check_and_release_say_whose_people_a_copy_holds(tmp_path: Path) -> None
     assert released.exit_code == 0 and "account='visits.parquet'" in released.stderr
     assert "this release opens the account 'copy.csv' (protects who, add-remove" in released.stderr
     assert "visits.parquet" not in released.stdout
+
+
+LINKED = """[dataset]
+table = "drugs"
+unit = "persons.person"
+[tables.persons]
+source = "persons.csv"
+schema = { sex = { categories = ["F", "M"] } }
+[tables.visits]
+source = "visits.csv"
+max_rows = 3
+schema = { ward = { categories = ["A"] } }
+[tables.drugs]
+source = "drugs.csv"
+max_rows = 4
+schema = { drug = { categories = ["x"] } }
+[keys]
+"visits.person" = "persons.person"
+"drugs.visit" = "visits.visit"
+"""
+
+
+@pytest.mark.slow
+def test_rows_that_lead_nowhere_are_told_from_rows_that_lead_to_two_people(tmp_path: Path) -> None:
+    """Visit 11 is of two people, no visit is called 99, and one drug names no visit."""
+    (tmp_path / "persons.csv").write_text("person,sex\n1,F\n2,M\n", encoding="utf-8")
+    (tmp_path / "visits.csv").write_text("visit,person,ward\n10,1,A\n11,1,A\n11,2,A\n12,2,A\n", encoding="utf-8")
+    visits = ("10", "11", "11", "11", "12", "99", "")
+    (tmp_path / "drugs.csv").write_text("visit,drug\n" + "".join(f"{visit},x\n" for visit in visits), encoding="utf-8")
+    file = tmp_path / "study.toml"
+    file.write_text(LINKED, encoding="utf-8")
+    code, printed = checked(str(file))
+    assert code == 0 and "unit person: 2 units, the largest has 1 row" in printed
+    assert "2 (29%) lead to no unit (a key is missing, or no row has it) and are dropped" in printed
+    assert "3 (43%) lead to several units (rows of different units have one key) and are dropped" in printed
+    unit = json.loads(checked(str(file), "--json")[1])["unit"]
+    assert (unit["without"], unit["shared"]) == (2, 3)

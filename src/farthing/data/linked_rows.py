@@ -204,6 +204,11 @@ class LinkedBase(Base):
     def units(self) -> Any:
         return self.rows_with_unit((), {}, {}).select(UNIT)
 
+    def shared_rows(self) -> Any:
+        """The rows that lead to several units, and are left out for that."""
+        rows = self._resolved(self.place, {}, ())
+        return rows.filter(rows[_SHARED] != 0)
+
     def _by_unit(self, name: str) -> bool:
         """Whether a table is joined by the unit itself, which every row has, whatever was done to it."""
         below = [each for each, key in self.tables.keys.items() if key.parent == name]

@@ -15,7 +15,8 @@ from typing import Any
 from farthing.data.column_types import typed
 from farthing.data.csv_files import Layout, ragged
 from farthing.data.dataset import Dataset
-from farthing.data.engines.engine import rows_of
+from farthing.data.engines.engine import Engine, rows_of
+from farthing.data.linked_rows import LinkedBase
 from farthing.data.schema import BLANKS, Categories, Dates, Domain, Flags, Integers, Reals
 from farthing.data.stability import UNBOUNDED
 from farthing.data.unit_rows import Base
@@ -69,7 +70,11 @@ class ColumnCheck:
 
 @dataclass(frozen=True)
 class UnitCheck:
-    """How many rows the units have: `keeps` says which max_rows keeps which share of the rows."""
+    """How many rows the units have: `keeps` says which max_rows keeps which share of the rows.
+
+    Rows `without` a unit name none, or their keys lead to none; `shared` ones are of linked tables, and their keys lead
+    to several. Both are dropped.
+    """
 
     columns: tuple[str, ...]
     units: int
@@ -78,6 +83,8 @@ class UnitCheck:
     max_rows: int | None
     kept: float
     keeps: tuple[tuple[float, int], ...]
+    shared: int = 0
+    linked: bool = False
 
 
 @dataclass(frozen=True)
@@ -310,15 +317,23 @@ def _unit(base: Base, rows: int) -> UnitCheck:
 
     most = sizes_of_units[-1][0] if sizes_of_units else 0
     keeps = tuple((share, _least(kept, share * total, most)) for share in _SHARES) if total else ()
+    shared = _number(base.shared_rows(), base.source.engine) if isinstance(base, LinkedBase) else 0
     return UnitCheck(
         base.unit,
         sum(units for _, units in sizes_of_units),
         most,
-        rows - total,
+        rows - total - shared,
         base.max_rows if base.max_rows < UNBOUNDED else None,
         kept(base.max_rows) / total if total else 1.0,
         keeps,
+        shared,
+        isinstance(base, LinkedBase),
     )
+
+
+def _number(rows: Any, engine: Engine) -> int:
+    ((number,),) = rows_of(engine, engine.sql(rows.aggregate(number=rows.count())))
+    return int(number)
 
 
 def _least(kept: Any, share: float, most: int) -> int:
@@ -347,7 +362,11 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
         lines.append("  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise")
         lines.append('  counts with of="people" look at all rows, whatever max_rows is')
     if unit.without:
-        lines.append(f"  {_part(unit.without, rows)} name no unit and are dropped")
+        where = "lead to no unit (a key is missing, or no row has it)" if unit.linked else "name no unit"
+        lines.append(f"  {_part(unit.without, rows)} {where} and are dropped")
+    if unit.shared:
+        where = "lead to several units (rows of different units have one key)"
+        lines.append(f"  {_part(unit.shared, rows)} {where} and are dropped")
     return lines
 
 
