@@ -16,6 +16,7 @@ from farthing.ledger import Budget, Receipt
 from farthing.ledger.table_versions import Version
 from farthing.numerics import Bounds
 from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
+from farthing.study.documents.dataset_declaration import unknown_words
 from farthing.study.release_list import ReleaseRecord
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class Client:
         epsilon: float | None = None,
         delta: float = 0.0,
         unit: str | Sequence[str] | None = None,
-        max_rows: int | None = 1,
+        max_rows: int | str | None = 1,
         rows: int | None = None,
         people: int | None = None,
         neighbours: str = "add-remove",
@@ -231,11 +232,12 @@ class Client:
         Args:
             name: What the server is to call it.
             source: The file, relative to the data folder.
-            schema: As for `farthing.dataset`: ["F", "M"], (0, 110), bool.
+            schema: As for `farthing.dataset`: ["F", "M"], (0, 110), bool, `farthing.unknown("number")`.
             epsilon: The epsilon of a new account; an account that is open keeps its own.
             delta: The delta of a new account.
             unit: The column, or columns, that name a person; None for one row.
-            max_rows: How many rows of each unit are kept; None if every statistic has a bound of its own.
+            max_rows: How many rows of each unit are kept, "auto" if that is to be found; None if every statistic has a
+                bound of its own.
             rows: The number of rows, where that is public.
             people: The number of units, where that is public.
             neighbours: "add-remove" or "replace".
@@ -501,6 +503,8 @@ def _column(name: str, values: Any) -> dict[str, Any]:
         return dict(values)
     if values is bool:
         return {"flags": True}
+    if (words := unknown_words(values)) is not None:
+        return words
     if isinstance(values, tuple) and len(values) == 2:
         return {"range": list(values)}
     if isinstance(values, list) and values:
@@ -508,7 +512,7 @@ def _column(name: str, values: Any) -> dict[str, Any]:
     raise InvalidValue(
         f"schema[{name!r}]",
         values,
-        "must be a pair, a list of categories or bool",
+        "must be a pair, a list of categories, bool or farthing.unknown(...)",
         'such as (0, 110) or ["F", "M"]',
     )
 

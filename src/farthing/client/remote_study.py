@@ -12,6 +12,7 @@ from typing import Any
 
 from farthing.adaptive.query_session import Answer
 from farthing.client.http_connection import WAIT, Connection, awaited, part, refusal_of
+from farthing.client.remote_discovery import RemoteDiscoveryPlan, discovery_plan_at
 from farthing.client.remote_plan import RemotePlan, release_from, request_from
 from farthing.client.remote_series import (
     RemoteSeries,
@@ -164,6 +165,32 @@ class RemoteStudy:
     ) -> RemotePlan:
         """How accurate each statistic would be; nothing is spent and no row is read."""
         return self._plan(statistics, {}, epsilon, expected)
+
+    def discover(
+        self,
+        *columns: str,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        share: float | None = None,
+        rows_per_unit: bool = False,
+        max_keys: int | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
+    ) -> RemoteDiscoveryPlan:
+        """What would be found about columns that are declared as unknown, and at which price; nothing is spent.
+
+        `release()` of it charges, once for each thing; plans that are made afterwards use what was found.
+        """
+        options = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "share": share,
+            "rows_per_unit": rows_per_unit,
+            "max_keys": max_keys,
+            "confidence": confidence,
+            "fresh": fresh,
+        }
+        return discovery_plan_at(self.connection, self.name, columns, options)
 
     def count_rows(
         self,

@@ -27,6 +27,7 @@ from farthing.server.jobs.job_worker import WorkerProcesses
 from farthing.server.routes import (
     accountant_routes,
     dataset_routes,
+    discovery_routes,
     health_routes,
     ledger_routes,
     openapi_routes,
@@ -75,6 +76,7 @@ _ROUTERS = (
     sign_in_routes,
     dataset_routes,
     row_count_routes,
+    discovery_routes,
     study_routes,
     plan_routes,
     release_routes,

@@ -11,7 +11,8 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from farthing.adaptive.discovery import ROWS, Finding, Search, bound_of, finding_of
+from farthing.adaptive.discovery import ROWS as ROWS
+from farthing.adaptive.discovery import Finding, Search, bound_of, finding_of
 from farthing.curator.session_records import PATIENCE
 from farthing.data import Dataset
 from farthing.data.unknown_columns import known, table_itself
@@ -90,6 +91,18 @@ def find(
     paid = _read(study, request_id)
     assert paid is not None
     return PaidFinding(paid.finding, paid.receipt, repeated=False)
+
+
+def lost_search(study: StudyAccount, name: str, since: int) -> str | None:
+    """The request id of a search that was charged since a moment (in nanoseconds) and has no answer, if any."""
+    lost = None
+    for request_id, stored in _attempts(study, name, study.payer):
+        if stored is None:
+            break
+        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.payer)
+        if own and stored.state == "forfeited" and stored.receipt.time_ns >= since:
+            lost = request_id
+    return lost
 
 
 def _latest(study: StudyAccount, name: str, payer: str, wait: bool) -> PaidFinding | None:

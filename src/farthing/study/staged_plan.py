@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
 from farthing.adaptive.discovery import ROWS
 from farthing.data import Categories, Dataset, Dates, Integers, Reals
@@ -28,6 +28,8 @@ from farthing.study.findings import with_findings
 from farthing.study.plan import Plan
 from farthing.study.release import Release
 from farthing.study.study_account import StudyAccount
+
+Account = TypeVar("Account", bound=StudyAccount)
 
 _CASES: tuple[Mapping[str, Any], ...] = (
     {"number": Reals(0, 100), "whole number": Integers(0, 100), "date": Dates(date(2020, 1, 1), date(2020, 12, 31))},
@@ -157,7 +159,7 @@ class StagedPlan(Plan):
         return {"discover": self.stage.to_dict(), "cases": cases}
 
 
-def in_use(study: StudyAccount, asked: tuple[Statistic, ...], expected: Mapping[str, Any] | None) -> StudyAccount:
+def in_use(study: Account, asked: tuple[Statistic, ...], expected: Mapping[str, Any] | None) -> Account:
     """The study with the findings that some statistics need, and no others.
 
     What was asked before something else was found is then still the same request, and costs nothing.

@@ -101,6 +101,8 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/datasets/{{name}}"): Rule(ALL, "read"),
     ("GET", f"{_V}/datasets/{{name}}/budget"): Rule(ALL, "read"),
     ("POST", f"{_V}/datasets/{{name}}/rows"): Rule(SPENDERS, "spend"),
+    ("POST", f"{_V}/datasets/{{name}}/discoveries/price"): Rule(ALL, "plan"),
+    ("POST", f"{_V}/datasets/{{name}}/discoveries"): Rule(SPENDERS, "spend"),
     ("PUT", f"{_V}/datasets/{{name}}/budget"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/datasets/{{name}}/corrections/check"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/datasets/{{name}}/corrections"): Rule(CURATOR, "manage"),

@@ -43,6 +43,7 @@ STATUS: dict[str, int] = {
     "budget_exceeded": 409,
     "session_ended": 409,
     "infeasible": 409,
+    "undiscovered": 409,
     "answer_forfeited": 410,
     "too_large": 413,
     "invalid_value": 422,

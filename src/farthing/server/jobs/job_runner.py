@@ -27,6 +27,7 @@ from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import error_of
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import declaration_of, study_of
+from farthing.server.services.discovery_service import planned_discovery
 from farthing.server.services.plan_prices import plan_of_draft, study_of_draft
 from farthing.server.services.series_service import series_options
 from farthing.server.services.session_service import session_options
@@ -54,16 +55,41 @@ def run_row_count(job: Job, state: State, progress: Callable[[float], None]) -> 
         if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
             raise AnswerForfeited(lost, "the attempt that was charged ended without one", "use a new request id")
     price, confirmed = price_of_counting(study, share), job.limits.get("confirmed_epsilon")
-    if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
-        raise RequestRefused(
-            "conflict",
-            f"counting the rows would cost epsilon={ceiling(price)} now, and {confirmed:.6g} was confirmed; nothing "
-            "was spent. Look at the price again.",
-            {"requested": price, "confirmed": confirmed, "way_out": "confirm what it costs now"},
-        )
+    _refuse_dearer_work("counting the rows", price, confirmed)
     progress(0.0)
     # Not a fresh one again where a worker died over the job: it may have made it.
     count_rows(study, price, fresh=fresh and not job.attempts, progress=progress)
+
+
+def run_discovery(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Find what nobody knows for the job's owner; what was paid for before is not searched again.
+
+    Each search is charged under a name of its own, which every plan looks for: it is one for each account that pays.
+    """
+    from farthing.study.findings import lost_search, paid_finding
+
+    study = study_of(state, owner_of(job), job.dataset)
+    # Not fresh ones again where a worker died over the job: it may have made some.
+    plan = planned_discovery(study, {**job.asked, "fresh": bool(job.asked["fresh"]) and not job.attempts})
+    for search in plan.open:
+        if plan.fresh or paid_finding(study, search.name, wait=True) is None:
+            lost = lost_search(study, search.name, job.created)
+            if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
+                raise AnswerForfeited(lost, "the attempt that was charged ended without one", "use a new request id")
+    _refuse_dearer_work("the search", plan.cost, job.limits.get("confirmed_epsilon"))
+    progress(0.0)
+    plan.release(progress)
+
+
+def _refuse_dearer_work(what: str, price: float, confirmed: float | None) -> None:
+    """Refuse what costs more than somebody agreed to, before anything is charged."""
+    if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
+        raise RequestRefused(
+            "conflict",
+            f"{what} would cost epsilon={ceiling(price)} now, and {confirmed:.6g} was confirmed; nothing was spent. "
+            "Look at the price again.",
+            {"requested": price, "confirmed": confirmed, "way_out": "confirm what it costs now"},
+        )
 
 
 def run_release(job: Job, state: State, progress: Callable[[float], None]) -> None:
@@ -128,13 +154,7 @@ def run_series(job: Job, state: State, progress: Callable[[float], None]) -> Non
     study, options = study_of(state, owner_of(job), job.dataset), series_options(job.asked)
     study = as_approved(study, options.request_id(study))  # what a curator has approved may cost more than the grant
     price, confirmed = series_plan(study, options).epsilon, job.limits.get("confirmed_epsilon")
-    if confirmed is not None and not price <= confirmed * (1 + _HAIR) + _HAIR:
-        raise RequestRefused(
-            "conflict",
-            f"the series would cost epsilon={ceiling(price)} now, and {confirmed:.6g} was confirmed; nothing was "
-            "spent. Look at the price again.",
-            {"requested": price, "confirmed": confirmed, "way_out": "confirm what it costs now"},
-        )
+    _refuse_dearer_work("the series", price, confirmed)
     progress(0.0)
     open_series(study, replace(options, epsilon=price), job.id)
 
@@ -147,9 +167,10 @@ KINDS: dict[str, Kind] = {
     rows.SESSION: run_session,
     rows.ROW_COUNT: run_row_count,
     rows.SERIES: run_series,
+    rows.DISCOVERY: run_discovery,
 }
-"""What each kind of job does. It charges under `job.id` (a count of rows under a name of its own), and calls `progress`
-right before that: a job that another worker has taken over is stopped there."""
+"""What each kind of job does. It charges under `job.id` (counts of rows and searches under names of their own), and
+calls `progress` right before that: a job that another worker has taken over is stopped there."""
 
 MOST_ATTEMPTS = 3  # workers that may die over a job before it is given up; nothing was charged by then
 _BETWEEN = 0.2  # seconds between two notes of progress

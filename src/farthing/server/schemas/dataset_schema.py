@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from farthing.server.schemas.budget_schema import BudgetView, View
+from farthing.server.schemas.discovery_schema import UnknownView
 from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Number, Sentence, Whole, Words
 
 MOST_COLUMNS = 500
@@ -15,11 +16,12 @@ PeriodName = Annotated[str, StringConstraints(strict=True, min_length=4, max_len
 
 Bound = Whole | Number | Annotated[str, StringConstraints(strict=True, max_length=10)]
 Category = Annotated[bool, Field(strict=True)] | Whole | Annotated[str, StringConstraints(max_length=1_000)]
+MostRows = Annotated[int, Field(strict=True, ge=1, le=10**6)] | Literal["auto"]
 SourceName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
 
 
 class ColumnWords(Words):
-    """What a column may hold: one of a range, a list of categories, or true and false."""
+    """What a column may hold: a range, a list of categories, true and false, or something that is to be found."""
 
     range: Annotated[list[Bound], Field(min_length=2, max_length=2)] | None = Field(
         None, description="lowest and highest; dates as 2024-12-31"
@@ -29,14 +31,17 @@ class ColumnWords(Words):
     )
     categories: Annotated[list[Category], Field(min_length=1, max_length=10_000)] | None = None
     flags: Literal[True] | None = None
+    unknown: Literal["number", "whole number", "date", "text"] | None = Field(
+        None, description="nobody knows its range, or its values: they are found for a part of the budget"
+    )
     decimal: Literal[",", "."] | None = Field(
-        None, description="with a range: the cells are text, and this is their decimal mark"
+        None, description="with a range, or an unknown number: the cells are text, and this is their decimal mark"
     )
     trim: Annotated[bool, Field(strict=True)] | None = Field(
-        None, description="with categories: ignore blanks around a cell"
+        None, description="with categories, or unknown text: ignore blanks around a cell"
     )
     lower: Annotated[bool, Field(strict=True)] | None = Field(
-        None, description="with categories: read a cell in lower case"
+        None, description="with categories, or unknown text: read a cell in lower case"
     )
 
 
@@ -59,8 +64,10 @@ class CheckedDeclaration(Words):
     unit: ColumnName | Annotated[list[ColumnName], Field(max_length=10)] | None = Field(
         None, description="the column that names a person; null: every row is protected by itself"
     )
-    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = Field(
-        None, description="how many rows of each unit are kept; null: every statistic has a bound of its own"
+    max_rows: MostRows | None = Field(
+        None,
+        description='how many rows of each unit are kept; "auto": to be found for a part of the budget; null: every '
+        "statistic has a bound of its own",
     )
     neighbours: Literal["add-remove", "replace"] = "add-remove"
     rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
@@ -114,9 +121,7 @@ class CheckedCorrection(Words):
     columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(
         default_factory=dict, description="those that change, and new ones"
     )
-    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = Field(
-        None, description="left out: as it is declared"
-    )
+    max_rows: MostRows | None = Field(None, description="left out: as it is declared")
     rows: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = Field(
         None, description="left out: as it is declared; null: the number is not public"
     )
@@ -245,6 +250,9 @@ class DatasetView(View):
     unit: list[str]
     unit_sentence: str
     schema_: list[ColumnView] = Field(serialization_alias="schema")
+    unknown: list[UnknownView] = Field(
+        description="what was declared as unknown; `schema` has the columns among it that were found"
+    )
     stability: str
     rows: int | None
     people: int | None = None

@@ -89,7 +89,7 @@ def _corrected(state: State, before: StoredDeclaration, body: CheckedCorrection)
 
 def _merged(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """A column with another range or other categories; how its cells are read stays as it was."""
-    kind = next((kind for kind in ("range", "categories", "flags") if kind in given), None)
+    kind = next((kind for kind in ("range", "categories", "flags", "unknown") if kind in given), None)
     if kind is None:
         return {**before, **given}
     kept = {fact: before[fact] for fact in _READ if kind in before and fact in before}

@@ -12,6 +12,7 @@ from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
 from farthing.server.schemas.dataset_schema import BudgetWords, CheckedDeclaration, Declaration, NextPeriod
+from farthing.server.schemas.discovery_schema import UnknownView
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import (
     StoredDeclaration,
@@ -26,6 +27,7 @@ from farthing.server.services.dataset_service import (
     study_budget_view,
     study_of,
 )
+from farthing.server.services.discovery_service import unknown_views
 from farthing.server.store import user_rows
 from farthing.study import Study
 from farthing.study.attacker_odds import LARGEST_DELTA, budget_cautions, odds_sentence
@@ -345,8 +347,11 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
     standing = budget_view(*budgets)
     dataset = dataset_of(state, declaration)
     ledger = state.ledger(who)
+    unknown: list[UnknownView] = []
     with suppress(FarthingError):  # then it is described without the other budgets of the same table
-        standing = study_budget_view(study_of(state, who, name))
+        study = study_of(state, who, name)
+        dataset, unknown = study.dataset, unknown_views(study)
+        standing = study_budget_view(study)
     grants = None
     if who.role != "analyst":
         whole = ledger.budget(account)
@@ -358,6 +363,7 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
         "unit": list(dataset.unit),
         "unit_sentence": unit_sentence(dataset),
         "schema_": schema_of(dataset),
+        "unknown": unknown,
         "stability": str(dataset.stability()),
         "rows": dataset.rows,
         "people": dataset.people,

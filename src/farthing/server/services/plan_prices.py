@@ -14,6 +14,7 @@ from farthing.server.http.error_envelope import ErrorBody, error_of
 from farthing.server.schemas.plan_schema import Draft, PlanView
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import canonical, study_budget_view, study_of
+from farthing.server.services.discovery_service import refuse_undiscovered
 from farthing.server.services.job_queue import full_id
 from farthing.study import Plan, Study
 from farthing.study.documents.study_document import (
@@ -31,6 +32,7 @@ from farthing.study.documents.study_document import (
 )
 from farthing.study.release_request import earlier_or_raise, earlier_release
 from farthing.study.reports.plan_summary import Outlook
+from farthing.study.staged_plan import in_use
 
 
 def study_of_draft(state: State, who: Caller, dataset: str, draft: Draft | Mapping[str, Any]) -> Study:
@@ -44,7 +46,7 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescri
     """What a draft asks of a study."""
     facts = draft.plain() if isinstance(draft, Draft) else draft
     asked = plan_description(facts["statistics"], _read)
-    return replace(
+    described = replace(
         asked,
         statistics=tuple(dated(statistic, study.dataset) for statistic in asked.statistics),
         expected=expected_values(facts.get("expected") or {}, study.dataset),
@@ -52,6 +54,8 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescri
         reserve=facts.get("reserve"),
         fit=facts.get("fit", False),
     )
+    refuse_undiscovered(study, described)
+    return described
 
 
 def _most_to_ask(study: Study) -> float | None:
@@ -88,6 +92,7 @@ def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool 
     """
     study = study_of_draft(state, who, draft.dataset, draft)
     asked = asked_of_draft(study, draft)
+    study = in_use(study, asked.statistics, asked.expected)
     earlier, request = None, request_of(study, asked)
     if again:
         earlier = earlier_release(study, request, full_id(who, request.name))
@@ -111,6 +116,7 @@ def saved_view(
     study = study_of_draft(state, who, draft.dataset, draft)
     try:
         asked = asked_of_draft(study, draft)
+        study = in_use(study, asked.statistics, asked.expected)
         plan = _planned(state, who, study, draft, asked, proof=proof)
         return {**_view(state, who, study, draft, asked, plan, proof), **saved}
     except FarthingError as problem:

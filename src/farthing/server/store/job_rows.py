@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from farthing.server.store.store_engine import Store, now
 from farthing.server.store.store_tables import jobs
 
-RELEASE, SESSION, ROW_COUNT, SERIES = "release", "session", "rows", "series"  # kinds of jobs
+RELEASE, SESSION, ROW_COUNT, SERIES, DISCOVERY = "release", "session", "rows", "series", "discovery"  # kinds of jobs
 QUEUED, RUNNING = "queued", "running"
 RELEASED, FORFEITED, REFUSED, FAILED = "released", "forfeited", "refused", "failed"
 ENDED = frozenset({RELEASED, FORFEITED, REFUSED, FAILED})

@@ -13,6 +13,7 @@ from farthing.curator.payers import account_name, account_news, accounts_of, ref
 from farthing.curator.payers import period_account as period_account
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
 from farthing.data.declaration_file import after_steps, domain_of_entry
+from farthing.data.schema import Unknown
 from farthing.data.sources import Source
 from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger import Budget, Ledger
@@ -27,8 +28,10 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
 
     `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `people`, `sample`, `renews` (the period whose rows it is) and
     `columns`, each {"range": [0, 110]} (with "real": true for numbers with fractions, where the source does not say,
-    and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower") or {"flags": true}. `steps` are those
-    of a study.toml; a public table that one of them joins must be given with its rows: no file is opened for it.
+    and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower"), {"flags": true} or {"unknown":
+    "number"} (or "whole number", "date", "text": what a study is to find). `max_rows` may be "auto": to be found, too.
+    `steps` are those of a study.toml; a public table that one of them joins must be given with its rows: no file is
+    opened for it.
     """
     columns, share = facts["columns"], facts.get("sample")
     declared = dataset(
@@ -62,6 +65,14 @@ def _domain(column: str, entry: Any, source: Source) -> Any:
             real = facts.get("decimal") is not None or _holds_fractions(column, source)
         facts = {**facts, "range": [_bound(column, bound, bool(real)) for bound in bounds]}
     return domain_of_entry(column, facts)
+
+
+def unknown_words(column: Any) -> dict[str, Any] | None:
+    """An unknown column as a declaration in JSON says it; None for any other."""
+    if not isinstance(column, Unknown):
+        return None
+    rules = {rule: given for rule in ("trim", "lower", "decimal") if (given := getattr(column, rule))}
+    return {"unknown": column.kind, **rules}
 
 
 def _holds_fractions(column: str, source: Source) -> bool:
@@ -117,6 +128,10 @@ def checked_declaration(name: str, facts: Mapping[str, Any], source: Source) -> 
 
 def column_sentence(column: str, dataset: Dataset) -> str:
     """What becomes of the cells of a column, in one sentence."""
+    if column in dataset.unknown:
+        kind = dataset.unknown[column].kind
+        open_fact = "its values are" if kind == "text" else "its range is"
+        return f"{column} is {kind}: {open_fact} not known, and can be used once found, for a small part of the budget"
     if column not in dataset.schema:
         return f"every cell of {column} is a list: it can be used once it is taken apart"
     match dataset.schema[column]:
@@ -150,7 +165,9 @@ def unit_sentence(dataset: Dataset) -> str:
         return f"Protects every row: the budget limits what anybody can learn about {whether}.{drawn}"
     named = " and ".join(dataset.unit)
     used = "every statistic says how much of each is used"
-    if dataset.bounds_rows:
+    if dataset.is_auto:
+        used = "how many rows of each are used is to be found, for a small part of the budget"
+    elif dataset.bounds_rows:
         rows = "one row" if dataset.rows_per_unit == 1 else f"{dataset.rows_per_unit:,} rows"
         used = f"at most {rows} of each are used, chosen at random"
     return (

@@ -34,7 +34,7 @@ from farthing.study.release_request import (
     fit_control,
     with_controls,
 )
-from farthing.study.staged_plan import staged_plan
+from farthing.study.staged_plan import in_use, staged_plan
 from farthing.study.study import Study
 from farthing.study.study_account import counted_rows
 
@@ -184,6 +184,7 @@ def plan_of(
     released must be planned without. `from_file` has its hints written as a study.toml writes them, those of a refusal
     too. With `again`, a request that was released before is the plan that it was, whatever is left by now.
     """
+    study = in_use(study, asked.statistics, asked.expected)
     if not again:
         return _plan_now(study, asked, known, quick=quick, from_file=from_file)
     request = request_of(study, asked)
@@ -199,6 +200,7 @@ def plan_of(
 
 def request_of(study: Study, asked: PlanDescription) -> Request:
     """What the release of a plan is named by: the same request in Python, in a study.toml and in JSON."""
+    study = in_use(study, asked.statistics, asked.expected)
     request = Request.of(study, asked.statistics, asked.epsilon, asked.expected)
     if asked.fit:
         return request.then(*fit_control(asked.requirements))

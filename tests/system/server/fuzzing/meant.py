@@ -198,6 +198,17 @@ def _row_count(mind: Mind) -> Wish:
     return Wish({"name": "people" if mind.plain else mind.dataset()}, body=body)  # of visits the number is public
 
 
+def _discovery(mind: Mind) -> Wish:
+    """How many rows people have, which can be asked of a table whose columns are all known; of people it is refused."""
+    body = {"rows_per_unit": True, "epsilon": 0.01}
+    return Wish({"name": "visits" if mind.plain else mind.dataset()}, body=body)
+
+
+def _search(mind: Mind) -> Wish:
+    wish = _discovery(mind)
+    return Wish(wish.path, body={**wish.body, "request_id": mind.known.fresh(), "wait": 20.0})
+
+
 def _session(mind: Mind) -> Wish:
     return Wish(body={**drafts.session(mind.draw), "request_id": mind.known.fresh(), "wait": 20.0})
 
@@ -311,6 +322,8 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.dataset()}),
     ("PUT", f"{V}/datasets/{{name}}/budget"): lambda mind: Wish({"name": mind.loose_dataset()}, body=mind.amount()),
     ("POST", f"{V}/datasets/{{name}}/rows"): _row_count,
+    ("POST", f"{V}/datasets/{{name}}/discoveries/price"): _discovery,
+    ("POST", f"{V}/datasets/{{name}}/discoveries"): _search,
     ("POST", f"{V}/datasets/{{name}}/corrections/check"): _correction(check=True),
     ("POST", f"{V}/datasets/{{name}}/corrections"): _correction(check=False),
     ("POST", f"{V}/datasets/{{name}}/periods"): _next_period,
