@@ -376,7 +376,8 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
 
     `name` stands for the first table and for what belongs to it, and that table belongs to no other account. A file
     in it that another account stands for, and every table that was joined or put below, is paid for by its own account
-    too; of tables that keys link, which protect one unit, those that have no account belong to the first one.
+    too. Tables that keys link hold rows of the same units: the account of each of them pays, read or not, and those
+    that have none belong to the first one.
     """
     register, first = Register(ledger), checked_name(name, "account")
     whole = _renewing(ledger, dataset, first)
@@ -415,6 +416,8 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
             others.add(_by_name(register, source))
     if part is None:
         sources += _linked_pieces(register, dataset)
+    unread = {each for source in _linked_unread(dataset) for each in _all_holding(register, source)}
+    others |= unread - {whole, part.account if part else None}
     others.discard(first)
     if others and sampling_rate is not None:
         raise InvalidValue(
@@ -434,12 +437,20 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
 def _linked_pieces(register: Register, dataset: Dataset) -> list[SourceText]:
     """What linked tables are known by that are not read now: the same people, and no second budget for them."""
     texts: list[SourceText] = []
-    for source in dataset.linked_sources():
-        pieces = pieces_of(source)
-        if source not in dataset.sources() and not any(_holding(register, source, piece) for piece in pieces):
-            texts += [text for piece in pieces for text in piece.kept]
+    for source in _linked_unread(dataset):
+        if not _all_holding(register, source):
+            texts += [text for piece in pieces_of(source) for text in piece.kept]
             texts += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
     return texts
+
+
+def _linked_unread(dataset: Dataset) -> list[Source]:
+    read = dataset.sources()
+    return [source for source in dataset.linked_sources() if source not in read]
+
+
+def _all_holding(register: Register, source: Source) -> set[str]:
+    return {name for piece in pieces_of(source) for name in _holding(register, source, piece)}
 
 
 def part_of(ledger: Ledger, dataset: Dataset, name: str) -> Part | None:

@@ -189,6 +189,19 @@ def test_every_account_that_has_one_of_the_tables_pays(tmp_path: Path) -> None:
     assert ledger.budget("register").spent.upper == pytest.approx(0.1)
 
 
+def test_another_account_is_no_second_budget_for_people_whose_own_table_is_not_read(tmp_path: Path) -> None:
+    """Drugs lead to persons by way of visits, so that no query of drugs reads persons: their account paid nothing."""
+    tables = files(tmp_path)
+    ledger = ft.open_ledger(tmp_path / "ledger.sqlite")
+    persons = ft.dataset(tmp_path / "persons.parquet", unit="person_id", max_rows=1, schema=SCHEMAS["persons"])
+    ft.Study(persons, epsilon=0.3, ledger=ledger, account="register").register()
+    study = ft.Study(tables["drugs"], epsilon=1.0, ledger=ledger, account="other")
+    study.plan(ft.count(), epsilon=0.2).release()
+    assert [ledger.budget(name).spent.upper for name in ("register", "other")] == pytest.approx([0.2, 0.2])
+    with pytest.raises(ft.FarthingError, match="register"):
+        study.plan(ft.count(by="drug"), epsilon=0.5).release()
+
+
 @pytest.mark.slow
 def test_all_accounts_pay_or_none(tmp_path: Path) -> None:
     tables = files(tmp_path)
