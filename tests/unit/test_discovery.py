@@ -15,7 +15,8 @@ import pytest
 
 import farthing as ft
 from farthing.adaptive.discovery.row_search import RowTally
-from farthing.data import Dates, Integers, Reals
+from farthing.data import Dataset, Dates, Integers, Reals, Sum
+from farthing.data.unknown_columns import known
 from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.study import Plan
@@ -225,3 +226,18 @@ def test_a_bound_balances_what_it_leaves_out_and_noise() -> None:
     counts = [1_000, *[0] * 8, 1]
     assert RowTally(counts, 1e-9).best(0.01) == 1
     assert RowTally(counts, 1e-9).best(10.0) == 10
+
+
+def test_a_column_that_is_found_is_read_in_both_tables_of_a_union() -> None:
+    """The second one had no such column: what was asked of both failed after its charge."""
+
+    def costs(each: float, **schema: Any) -> Dataset:
+        table = pa.table({"who": [1, 2], "cost": [each, each], "old": [True, False]})
+        return ft.dataset(table, unit="who", max_rows=1, schema={"old": bool, **schema})
+
+    both = costs(3.0, cost=ft.unknown("number")).union(costs(900.0, cost=ft.unknown("number")))
+    found = known(both, {"cost": Reals(0, 10)})
+    assert found.schema["cost"] == Reals(0, 10)
+    assert found.exact({"cost": Sum("cost", grid=1.0)})["cost"] == 2 * 3 + 2 * 10
+    part = costs(3.0, cost=ft.unknown("number")).select("old").union(costs(900.0))
+    assert "cost" not in known(part, {"cost": Reals(0, 10)}).schema

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from farthing.data.dataset import Dataset
 from farthing.data.schema import Domain
-from farthing.data.stability import LeftOut
+from farthing.data.stability import LeftOut, Step
+from farthing.data.steps.stability_steps import Union
 from farthing.data.unit_rows import MOST_ROWS_A_UNIT, widest_of
 from farthing.errors import InvalidValue
 
@@ -24,7 +25,8 @@ def known(
         left_out: How many rows the bound leaves out.
 
     Returns:
-        A dataset with the same steps. It claims nothing about rows: what lies outside is clipped, or missing.
+        A dataset with the same steps. It claims nothing about rows: what lies outside is clipped, or missing. A column
+        is known in a union if the second table has it too.
 
     >>> import pyarrow, farthing as ft
     >>> people = ft.dataset(pyarrow.table({"income": [30.0]}), schema={"income": ft.unknown("number")})
@@ -32,6 +34,9 @@ def known(
     ([], Reals(lower=0.0, upper=100.0))
     """
     base = dataset._base
+    steps = tuple(_known_there(step, dataset, domains) for step in dataset._steps)
+    added = [step.other.schema.columns for step in steps if isinstance(step, Union)]
+    domains = {name: each for name, each in domains.items() if all(other.get(name) == each for other in added)}
     declared, usable = base.declared, base.schema
     for name, domain in domains.items():
         if name in base.declared.unknown:
@@ -40,9 +45,18 @@ def known(
     if max_rows is not None and base.is_auto:
         base = replace(base, max_rows=max_rows, is_auto=False)
     schema = usable
-    for step in dataset._steps:
+    for step in steps:
         schema = step.schema(schema)
-    return replace(dataset, _base=base, schema=schema)
+    return replace(dataset, _base=base, _steps=steps, schema=schema)
+
+
+def _known_there(step: Step, dataset: Dataset, domains: Mapping[str, Domain]) -> Step:
+    """A union whose second table reads the same columns: what only the first one knows would fail after a charge."""
+    if not (isinstance(step, Union) and isinstance(step.other, Dataset)):
+        return step
+    there = step.other.unknown
+    alike = {name: each for name, each in domains.items() if name in there and there[name] == dataset.unknown.get(name)}
+    return replace(step, other=known(step.other, alike))
 
 
 def one_row_a_unit(dataset: Dataset, column: str) -> Dataset:
