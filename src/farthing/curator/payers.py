@@ -414,10 +414,9 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
             is_new = is_new or (place == 0 and bool(register.new(whole or first, patterns)))
         if place not in linked and not all(holders or [()]):
             others.add(_by_name(register, source))
-    if part is None:
-        sources += _linked_pieces(register, dataset)
-    unread = {each for source in _linked_unread(dataset) for each in _all_holding(register, source)}
-    others |= unread - {whole, part.account if part else None}
+    unread, holding_unread = _linked_unread(register, dataset)
+    sources += unread if part is None else []
+    others |= holding_unread - {whole, part.account if part else None}
     others.discard(first)
     if others and sampling_rate is not None:
         raise InvalidValue(
@@ -434,23 +433,20 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new, part)
 
 
-def _linked_pieces(register: Register, dataset: Dataset) -> list[SourceText]:
-    """What linked tables are known by that are not read now: the same people, and no second budget for them."""
-    texts: list[SourceText] = []
-    for source in _linked_unread(dataset):
-        if not _all_holding(register, source):
-            texts += [text for piece in pieces_of(source) for text in piece.kept]
+def _linked_unread(register: Register, dataset: Dataset) -> tuple[list[SourceText], set[str]]:
+    """Of linked tables that are not read now: what those without an account are known by, and the others' accounts.
+
+    All hold the same people, for whom there is no second budget.
+    """
+    texts, holders = list[SourceText](), set[str]()
+    for source in (each for each in dataset.linked_sources() if each not in dataset.sources()):
+        pieces = pieces_of(source)
+        holding = set().union(*(_holding(register, source, piece) for piece in pieces))
+        holders |= holding
+        if not holding:
+            texts += [text for piece in pieces for text in piece.kept]
             texts += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
-    return texts
-
-
-def _linked_unread(dataset: Dataset) -> list[Source]:
-    read = dataset.sources()
-    return [source for source in dataset.linked_sources() if source not in read]
-
-
-def _all_holding(register: Register, source: Source) -> set[str]:
-    return {name for piece in pieces_of(source) for name in _holding(register, source, piece)}
+    return texts, holders
 
 
 def part_of(ledger: Ledger, dataset: Dataset, name: str) -> Part | None:
