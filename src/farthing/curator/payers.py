@@ -439,11 +439,12 @@ def _linked_unread(register: Register, dataset: Dataset) -> tuple[list[SourceTex
     All hold the same people, for whom there is no second budget.
     """
     texts, holders = list[SourceText](), set[str]()
-    for source in (each for each in dataset.linked_sources() if each not in dataset.sources()):
+    read, own = dataset.sources(), dataset.linked_sources()
+    for source in (each for each in (*own, *dataset.linked_beside()) if each not in read):
         pieces = pieces_of(source)
         holding = set().union(*(_holding(register, source, piece) for piece in pieces))
         holders |= holding
-        if not holding:
+        if not holding and source in own:
             texts += [text for piece in pieces for text in piece.kept]
             texts += [(folder_text(pattern.folder), pattern.steps) for pattern in source.patterns]
     return texts, holders

@@ -776,6 +776,11 @@ class Dataset(PublicFace):
         """Every table that keys link to this one, read or not, its own included: all hold rows of the same units."""
         return self._base.linked_sources
 
+    def linked_beside(self) -> list[Source]:
+        """Every table that keys link to the datasets that were joined or added, read or not."""
+        others = [step.other for step in self._steps if isinstance(step, Union | JoinOnUnit)]
+        return [each for other in others for each in (*other.linked_sources(), *other.linked_beside())]
+
     def table(self, run: Run) -> Any:
         """The Ibis table after all steps.
 

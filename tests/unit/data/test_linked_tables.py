@@ -200,6 +200,11 @@ def test_another_account_is_no_second_budget_for_people_whose_own_table_is_not_r
     assert [ledger.budget(name).spent.upper for name in ("register", "other")] == pytest.approx([0.2, 0.2])
     with pytest.raises(ft.FarthingError, match="register"):
         study.plan(ft.count(by="drug"), epsilon=0.5).release()
+    cards = pa.table({"person_id": [1, 2], "card": [True, False]})
+    cards = ft.dataset(cards, unit="person_id", max_rows=1, schema={"card": bool}, name="cards")
+    beside = ft.Study(cards.join(tables["drugs"]), epsilon=1.0, ledger=ledger, account="cards")
+    beside.plan(ft.count(), epsilon=0.05).release()
+    assert ledger.budget("register").spent.upper == pytest.approx(0.25)
 
 
 @pytest.mark.slow

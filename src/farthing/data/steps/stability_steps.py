@@ -40,6 +40,14 @@ class SecondTable(Protocol):
     @property
     def schema(self) -> Schema: ...
 
+    def linked_sources(self) -> tuple[Source, ...]:
+        """Every table that keys link to it, read or not, its own included."""
+        ...
+
+    def linked_beside(self) -> list[Source]:
+        """Every table that keys link to what was joined to it or added."""
+        ...
+
     def sources(self) -> list[Source]:
         """Every table that is read."""
         ...
