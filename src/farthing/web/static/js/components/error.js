@@ -11,6 +11,7 @@ const TITLES = {
   not_found: "This does not exist, or is not yours to see",
   conflict: "Somebody changed this in the meantime",
   budget_exceeded: "The budget does not cover this",
+  undiscovered: "Something must be found first",
   infeasible: "This cannot be done within the budget",
   session_ended: "This session has ended",
   answer_forfeited: "The answer was lost",

@@ -103,6 +103,17 @@ function Columns({ form, set, kind, schema }) {
         : null
     }
     ${
+      kind.most
+        ? html`
+      <div class="field">
+        <label for="ask-most">How many values?</label>
+        <input id="ask-most" class="input short" type="number" inputmode="numeric" min="1" max="10000" step="1" value=${Number.isNaN(form.most) ? "" : form.most}
+          onInput=${(event) => set({ most: event.target.valueAsNumber })} aria-describedby="ask-most-hint" />
+        <p class="hint" id="ask-most-hint">All values are counted; the most frequent are shown. More cost nothing.</p>
+      </div>`
+        : null
+    }
+    ${
       kind.share
         ? html`
       <div class="field">

@@ -24,7 +24,8 @@ export const KINDS = [
     kind: "top",
     words: "The most frequent values of a column",
     column: ["categories"],
-    help: "The ten most frequent, each with its number of rows.",
+    most: true,
+    help: "For example the ten most frequent diagnoses, each with its number of rows.",
   },
   { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },
   { kind: "std", words: "How spread out a column is", column: NUMBERS, help: "Its standard deviation." },
@@ -130,6 +131,7 @@ export const emptyForm = () => ({
   columns: [],
   features: [],
   bins: null,
+  most: 10,
   share: 90,
   shares: "25, 50, 75",
   by: [],
@@ -180,6 +182,11 @@ export function entryOf(form, schema) {
     entry.bins === undefined ? [] : [entry.bins].flatMap((one) => (typeof one === "object" ? Object.values(one) : one));
   if (!cuts.every((bands) => Number.isInteger(bands) && bands >= 1 && bands <= 10000)) {
     return { problem: "The number of bands must be a whole number from 1 to 10,000." };
+  }
+  if (kind.most) {
+    if (!(Number.isInteger(form.most) && form.most >= 1 && form.most <= 10000))
+      return { problem: "Say how many values to show: a whole number from 1 to 10,000." };
+    entry.most = form.most;
   }
   if (kind.share) {
     if (!(form.share > 0 && form.share < 100)) return { problem: "The percentile must lie between 0 and 100." };

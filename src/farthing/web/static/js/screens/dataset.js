@@ -11,6 +11,7 @@ import { Table } from "../components/table.js";
 import { CorrectionForm } from "../dataset/correction.js";
 import { NextPeriod } from "../dataset/next_period.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
+import { UnknownFacts } from "../dataset/unknown_facts.js";
 import { amount, listText, privacy } from "../format.js";
 import { may } from "../login_session.js";
 import { Lifetime } from "../planner/budget.js";
@@ -36,7 +37,8 @@ export default function Dataset({ params, me }) {
       html`
       <${Budget} data=${data} me=${me} path=${path} reload=${reload} />
       <${PromiseCard} data=${data} />
-      <${Columns} columns=${data.schema} />
+      <${UnknownFacts} data=${data} me=${me} onFound=${reload} />
+      ${data.schema.length > 0 && html`<${Columns} columns=${data.schema} />`}
       ${data.grants && html`<${Grants} data=${data} me=${me} path=${path} reload=${reload} />`}
       ${me.role === "curator" && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}
       ${me.role === "curator" && html`<${CorrectionForm} data=${data} path=${path} reload=${reload} />`}`

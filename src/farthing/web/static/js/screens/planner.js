@@ -9,6 +9,7 @@ import { CheckField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
+import { UnknownFacts } from "../dataset/unknown_facts.js";
 import { epsilon } from "../format.js";
 import { Budget, Exhausted } from "../planner/budget.js";
 import { Share } from "../planner/budget_share.js";
@@ -65,7 +66,7 @@ export default function Screen({ params, me }) {
   if (!dataset.data || (params.id && !saved.data)) {
     return html`<${Page} title=${title} lead=${LEAD}><${Card}><${Loading} label="Loading the plan" lines=${6} /><//><//>`;
   }
-  return html`<${Planner} about=${dataset.data} saved=${saved.data} me=${me} title=${title} />`;
+  return html`<${Planner} about=${dataset.data} reload=${dataset.reload} saved=${saved.data} me=${me} title=${title} />`;
 }
 
 /** The draft to begin with: the saved one, the one this tab kept, or an empty one. */
@@ -88,7 +89,7 @@ function beginning(about, saved, me) {
 /** An analyst with a grant of nothing: what they plan is asked of a curator. */
 const mustAsk = (about) => about.budget.analyst !== null && !(about.budget.total.epsilon > 0);
 
-function Planner({ about, saved: loaded, me, title }) {
+function Planner({ about, reload, saved: loaded, me, title }) {
   const [first] = useState(() => {
     const start = beginning(about, loaded, me);
     if (mustAsk(about) || start.draft.onRequest)
@@ -133,6 +134,10 @@ function Planner({ about, saved: loaded, me, title }) {
     <${Page} title=${title} lead=${LEAD}>
       <div class="planner">
         <div class="planner-main stack">
+          <${UnknownFacts} data=${about} me=${me} onFound=${async () => {
+            await reload();
+            planning.again();
+          }} />
           ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />

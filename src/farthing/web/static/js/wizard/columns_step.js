@@ -3,7 +3,7 @@ import { html } from "../../vendor/preact.js";
 import { CheckField, SelectField, TextArea, TextField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { problemWith, sentenceAbout, useCheck } from "./declaration_check.js";
-import { bodyOf, columnId, declarable, KINDS, textual } from "./declaration_draft.js";
+import { bodyOf, canBeFound, columnId, declarable, isToBeFound, KINDS, textual } from "./declaration_draft.js";
 
 export function ColumnsStep({ draft, change, problemAt }) {
   const set = (name, part) =>
@@ -26,16 +26,23 @@ const UNUSABLE = {
 
 function Column({ name, column, holds, set, problemAt, checked }) {
   const id = columnId(name);
+  const toBeFound = isToBeFound(column);
   const [sentence, problem] = [sentenceAbout(checked, name), problemWith(checked, name)];
   return html`<fieldset class="card wizard-column">
     <legend class="unseen">Column ${name}</legend>
     <h3 aria-hidden="true"><code>${name}</code></h3>
     <div class="stack">
       <${SelectField} id=${id} label=${html`<span class="unseen">${name}: </span>What does it hold?`} value=${column.kind} onValue=${(kind) => set({ kind })} options=${KINDS} error=${problemAt(id)} />
-      ${(column.kind === "integers" || column.kind === "reals") && html`<${Range} ...${{ id, name, column, set, problemAt }} />`}
-      ${column.kind === "reals" && textual(holds) && html`<${CheckField} id=${id + "-comma"} checked=${Boolean(column.comma)} onValue=${(comma) => set({ comma })} label=${html`<span class="unseen">${name}: </span>Decimals are written with a comma, as in 23,5`} />`}
-      ${column.kind === "dates" && html`<${Days} ...${{ id, name, column, set, problemAt }} />`}
       ${
+        canBeFound(column) &&
+        html`<${CheckField} id=${id + "-unknown"} checked=${toBeFound} onValue=${(unknown) => set({ unknown })}
+        label=${html`<span class="unseen">${name}: </span>Nobody knows ${column.kind === "categories" ? "its values" : "its range"}: find ${column.kind === "categories" ? "them" : "it"} later, for a small part of the budget`} />`
+      }
+      ${!toBeFound && (column.kind === "integers" || column.kind === "reals") && html`<${Range} ...${{ id, name, column, set, problemAt }} />`}
+      ${column.kind === "reals" && textual(holds) && html`<${CheckField} id=${id + "-comma"} checked=${Boolean(column.comma)} onValue=${(comma) => set({ comma })} label=${html`<span class="unseen">${name}: </span>Decimals are written with a comma, as in 23,5`} />`}
+      ${!toBeFound && column.kind === "dates" && html`<${Days} ...${{ id, name, column, set, problemAt }} />`}
+      ${
+        !toBeFound &&
         column.kind === "categories" &&
         html`<${TextArea} id=${id + "-categories"} label=${html`<span class="unseen">${name}: </span>Which values can it have?`} rows="3" value=${column.categories} onValue=${(categories) => set({ categories })} error=${problemAt(id + "-categories")}
         hint="One per line, or separated by commas, written as in the file. Example: north, south, east, west. Values that are not in the list are not counted. A list that was not taken from the rows reveals nobody." />`
@@ -45,7 +52,7 @@ function Column({ name, column, holds, set, problemAt, checked }) {
         textual(holds) &&
         html`
         <${CheckField} id=${id + "-trim"} checked=${Boolean(column.trim)} onValue=${(trim) => set({ trim })} label=${html`<span class="unseen">${name}: </span>Ignore blanks before and after, so that " north" is north`} />
-        <${CheckField} id=${id + "-lowercase"} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore case, so that North is north. Write the list above in lower case`} />`
+        <${CheckField} id=${id + "-lowercase"} checked=${Boolean(column.lowercase)} onValue=${(lowercase) => set({ lowercase })} label=${html`<span class="unseen">${name}: </span>Ignore case, so that North is north${toBeFound ? "" : ". Write the list above in lower case"}`} />`
       }
       <div aria-live="polite">
         ${UNUSABLE[holds] && html`<p class="small">${name} ${UNUSABLE[holds]}</p>`}

@@ -11,6 +11,7 @@ export const EMPTY = {
   who: "",
   unit: "",
   maxRows: null,
+  findsMaxRows: false, // nobody knows how many: to be found
   neighbours: "add-remove",
   rows: null,
   sample: null,
@@ -130,6 +131,7 @@ const CHECKS = [
     !draft.who && { id: "wizard-who", text: "Say where one person is in this file." },
     draft.who === "column" && !draft.unit && { id: "wizard-unit", text: "Choose the column that names the person." },
     draft.who === "column" &&
+      !draft.findsMaxRows &&
       !whole(draft.maxRows, 1, 1e6) && {
         id: "wizard-max-rows",
         text: "Say how many rows of one person may count: a whole number from 1.",
@@ -181,11 +183,21 @@ const CHECKS = [
   ],
 ];
 
+/** What a column of a kind is called where nobody knows its range, or its values. */
+const UNKNOWN = { integers: "whole number", reals: "number", dates: "date", categories: "text" };
+
+/** Whether a column of this kind can be declared as not known. */
+export const canBeFound = (column) => column.kind in UNKNOWN;
+
+/** Whether its range, or its values, are to be found. */
+export const isToBeFound = (column) => canBeFound(column) && Boolean(column.unknown);
+
 export const columnId = (name) => "column-" + encodeURIComponent(name).replace(/[^A-Za-z0-9_-]/g, "_");
 
 function missingOf(name, column) {
   const id = columnId(name);
   if (column.kind === "") return { id, text: `${name}: choose what it holds.` };
+  if (isToBeFound(column)) return null;
   if (column.kind === "categories" && categoriesOf(column.categories).length === 0)
     return { id: id + "-categories", text: `${name}: list its possible values.` };
   if (column.kind === "dates") {
@@ -223,7 +235,7 @@ export function bodyOf(draft) {
     name: draft.name,
     source: draft.source,
     unit: byColumn ? draft.unit : null,
-    max_rows: byColumn ? draft.maxRows : null,
+    max_rows: byColumn ? (draft.findsMaxRows ? "auto" : draft.maxRows) : null,
     neighbours: draft.neighbours,
     rows: draft.neighbours === "replace" ? draft.rows : null,
     sample: draft.neighbours === "replace" ? null : draft.sample,
@@ -240,15 +252,20 @@ export function bodyOf(draft) {
 export const textual = (holds) =>
   !["whole numbers", "integers", "real numbers", "reals", "flags", "dates"].includes(holds);
 
-function columnDeclaration({ kind, lower, upper, categories, comma, trim, lowercase }, holds) {
+function columnDeclaration(column, holds) {
+  const { kind, lower, upper, categories, comma, trim, lowercase } = column;
+  const decimal = comma && textual(holds) ? { decimal: "," } : {};
+  const spelling = textual(holds) ? { ...(trim ? { trim } : {}), ...(lowercase ? { lower: true } : {}) } : {};
+  if (isToBeFound(column))
+    return {
+      unknown: UNKNOWN[kind],
+      ...(kind === "reals" ? decimal : {}),
+      ...(kind === "categories" ? spelling : {}),
+    };
   if (kind === "integers") return { range: [parsed(lower), parsed(upper)] };
-  if (kind === "reals")
-    return { range: [parsed(lower), parsed(upper)], real: true, ...(comma && textual(holds) ? { decimal: "," } : {}) };
+  if (kind === "reals") return { range: [parsed(lower), parsed(upper)], real: true, ...decimal };
   if (kind === "dates") return { range: [lower, upper] };
-  if (kind === "categories") {
-    const read = textual(holds) ? { ...(trim ? { trim } : {}), ...(lowercase ? { lower: true } : {}) } : {};
-    return { categories: coded(categoriesOf(categories), holds), ...read };
-  }
+  if (kind === "categories") return { categories: coded(categoriesOf(categories), holds), ...spelling };
   return kind === "flags" ? { flags: true } : null;
 }
 

@@ -1,6 +1,6 @@
 // Step 2: whom the promise protects.
 import { html } from "../../vendor/preact.js";
-import { ChoiceField, NumberField, SelectField } from "../components/field.js";
+import { CheckField, ChoiceField, NumberField, SelectField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
 import { namingColumns, personColumns } from "./declaration_draft.js";
 
@@ -31,8 +31,13 @@ export function UnitStep({ draft, change, problemAt }) {
       html`
       <${SelectField} id="wizard-unit" label="Which column names the person?" value=${draft.unit} onValue=${(unit) => set({ unit })} options=${columns} error=${problemAt("wizard-unit")}
         hint="It is used to find the rows that belong together and is never published." />
-      <${NumberField} id="wizard-max-rows" label="At most how many rows of one person count?" unit="rows" value=${draft.maxRows} onValue=${(maxRows) => set({ maxRows })} error=${problemAt("wizard-max-rows")}
+      <${CheckField} id="wizard-finds-max-rows" checked=${draft.findsMaxRows} onValue=${(findsMaxRows) => set({ findsMaxRows })}
+        label="Nobody knows how many rows of one person should count: find it later, for a small part of the budget" />
+      ${
+        !draft.findsMaxRows &&
+        html`<${NumberField} id="wizard-max-rows" label="At most how many rows of one person count?" unit="rows" value=${draft.maxRows} onValue=${(maxRows) => set({ maxRows })} error=${problemAt("wizard-max-rows")}
         hint="If somebody has more, that many are chosen at random and the rest are not used. More rows keep more of the data but need more noise. Example: 3 if most people come up to three times; go by common knowledge, not by the file." />`
+      }`
     }
     <details open=${draft.neighbours === "replace"}>
       <summary>Is it known who is in the file?</summary>
@@ -72,11 +77,12 @@ export function UnitStep({ draft, change, problemAt }) {
 }
 
 /** The choice so far, as a promise to the persons in the data. */
-export function promise({ who, unit, maxRows, neighbours }) {
+export function promise({ who, unit, maxRows, findsMaxRows, neighbours }) {
+  const most = findsMaxRows ? "as many as are found to be best" : `at most ${maxRows ?? "…"}`;
   const whose =
     who === "row"
       ? "Each row is a person of its own"
-      : `All rows with the same ${unit || "…"} belong to one person, and at most ${maxRows ?? "…"} of them count`;
+      : `All rows with the same ${unit || "…"} belong to one person, and ${most} of them count`;
   const what =
     neighbours === "replace"
       ? "what the file says about any one person"

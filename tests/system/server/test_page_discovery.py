@@ -1,0 +1,56 @@
+"""What nobody knows, in a real browser: declared in the wizard, found for a price that is shown, and planned with."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from system.server.accessibility import faults_of_all_looks
+from system.server.browser import NewPage, Site, go, settled
+
+pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
+
+def test_what_nobody_knows_is_declared_found_and_planned_with(new_page: NewPage, site: Site) -> None:
+    page = new_page("ada")
+    page.get_by_role("link", name="Declare a dataset").press("Enter")
+    page.get_by_label("visits.csv").check()
+    page.get_by_label("What should it be called?").fill("unknown visits")
+    forward = page.get_by_role("button", name="Next")
+    forward.press("Enter")
+    page.get_by_label("A column names the person").check()
+    page.get_by_label("Nobody knows how many rows of one person").check()
+    expect(page.get_by_text("as many as are found to be best of them count")).to_be_visible()
+    forward.press("Enter")
+    page.get_by_label("age: What does it hold?").select_option("integers")
+    page.get_by_label("age: Nobody knows its range").check()
+    expect(page.get_by_label("age: Lowest")).to_have_count(0)
+    page.get_by_label("place: What does it hold?").select_option("categories")
+    page.get_by_label("place: Nobody knows its values").check()
+    page.get_by_label("place: Ignore case").check()
+    page.get_by_label("insured: What does it hold?").select_option("flags")
+    expect(page.get_by_text("age is whole number: its range is not known")).to_be_visible()
+    assert faults_of_all_looks(page) == {}
+    forward.press("Enter")
+    page.get_by_label("Epsilon").fill("50")
+    forward.press("Enter")
+    expect(page.get_by_text("The declaration is valid")).to_be_visible()
+    page.get_by_role("button", name="Declare this dataset").press("Enter")
+    page.get_by_role("heading", level=1, name="unknown visits is declared").wait_for()
+
+    go(page, site, "#/plan/unknown%20visits", "Plan for unknown visits")
+    card = page.locator("#unknown-facts")
+    button = card.get_by_role("button", name="Find it (costs")
+    expect(button).to_be_visible()
+    expect(card.get_by_text("rows of one person")).to_be_visible()
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    before = site.state.root.budget("unknown visits").count
+    button.press("Enter")
+    page.get_by_role("button", name="Find it and spend").press("Enter")
+    expect(card.locator("#findings li")).to_have_count(3, timeout=60_000)
+    expect(button).to_have_count(0)
+    assert (before, site.state.root.budget("unknown visits").count) == (0, 3)
+
+    page.get_by_label("What do you want to know?").select_option("top")
+    expect(page.get_by_label("How many values?")).to_have_value("10")
