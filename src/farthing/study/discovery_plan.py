@@ -9,7 +9,7 @@ from typing import Any
 
 from farthing.adaptive.discovery import ROWS, Finding, Search, row_search, search_of
 from farthing.data.unknown_columns import table_itself
-from farthing.errors import InvalidValue
+from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.numerics.bounds import number_text
 from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.study.findings import PaidFinding, find, paid_finding
@@ -80,15 +80,29 @@ class DiscoveryPlan:
             AnswerForfeited: If a run failed after its charge, which stays.
         """
         if self.open:
-            self.study.allowance(self.cost)
+            self._refuse_beyond_budget()
         paid = {}
-        for search in self.searches:
+        # A first charge may choose the rule of its account: let it be the one that needs most of delta.
+        for search in sorted(self.searches, key=lambda search: -search.delta):
             paid[search.name] = find(self.study, search, fresh=self.fresh, progress=progress)
             if paid[search.name].repeated:
                 again = f"discover({search.name!r}, fresh=True)"
                 warn_if_changed(self.study, paid[search.name].receipt, again, stacklevel=3)
         self.study.learn()
-        return {name: each.finding for name, each in paid.items()}
+        return {search.name: paid[search.name].finding for search in self.searches}
+
+    def _refuse_beyond_budget(self) -> None:
+        """Refuse before the first search is charged what all of them cannot have."""
+        self.study.allowance(self.cost)
+        remaining = self.study.budget.remaining
+        if not self.delta <= remaining.delta:
+            raise BudgetExceeded(
+                f"the searches cost delta={self.delta:.3g} together, and the budget of {self.study.name!r} has "
+                f"{remaining.delta:.3g} left for charges of their own delta; leave delta out, or search for less.",
+                requested=self.cost,
+                remaining=remaining,
+                budget_id=self.study.name,
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data.

@@ -68,9 +68,12 @@ def test_no_delta_and_no_budget_are_refused_before_anything_is_spent(tmp_path: P
     poor = study(tmp_path / "poor")
     with pytest.raises(BudgetExceeded):
         poor.discover("diagnosis", epsilon=41.0).release()
+    poor.plan(ft.mean("age"), epsilon=0.1).release()
+    with pytest.raises(BudgetExceeded, match=r"cost delta=5e-07 together, and the budget of 'people' has 6.2"):
+        poor.discover("diagnosis", epsilon=1.0, delta=5e-7).release()
     with pytest.raises(InvalidValue, match="is too small"):
         poor.discover("diagnosis", epsilon=1e-9, delta=1e-17)
-    assert poor.budget.spent.upper == 0
+    assert poor.budget.count == 1
     poor.close()
 
 
