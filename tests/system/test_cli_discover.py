@@ -54,7 +54,15 @@ def test_a_study_is_planned_after_what_is_unknown_was_found(study: Path) -> None
     again = json.loads(run("discover", "--json"))
     assert again["spent_now"] == 0
     assert [(each["name"], each.get("upper")) for each in again["findings"]] == [("cost", 50), ("rows per unit", None)]
-    assert "left out by max_rows=2" in " ".join(run("release", "--yes").split())
+    said = " ".join(run("release", "--yes").split())
+    assert "left out by max_rows=2 (95% sure); units with more rows are too few to be seen" in said
+
+
+def test_a_count_of_rows_says_how_many_of_each_unit_it_counts(study: Path) -> None:
+    (study / "study.toml").write_text(STUDY.replace('"auto"', "1"), encoding="utf-8")
+    text, capped = run("count", "--yes"), "rows (at most 1 of each who)"
+    assert f"(95%), counts {capped}: what is beyond is in neither the number nor its margin of error; epsilon" in text
+    assert json.loads(run("count", "--json"))["counts"] == capped
 
 
 @pytest.mark.parametrize(

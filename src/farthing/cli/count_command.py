@@ -79,12 +79,13 @@ def count_command(file: str, share: str, as_json: bool, fresh: bool, yes: bool) 
     answer = row_count.answered
     if as_json:
         ends = {"rows": answer.values, "lower": answer.lower, "upper": answer.upper}
-        facts = {**ends, "confidence": answer.confidence, "epsilon": row_count.epsilon, "spent_now": spent}
+        facts = {**ends, "confidence": answer.confidence, "counts": row_count.counts}
+        facts |= {"epsilon": row_count.epsilon, "spent_now": spent}
         click.echo(json.dumps({**facts, "request_id": row_count.request_id}, indent=2))
         return
     if not spent:
         click.echo("Answered from the ledger: the rows were counted before; nothing was spent now.\n")
-    click.echo(f"rows: {answer!r}; epsilon {row_count.epsilon:.6g}; request {row_count.request_id}")
+    click.echo(f"rows: {row_count.sentence}; epsilon {row_count.epsilon:.6g}; request {row_count.request_id}")
 
 
 def count_first(
@@ -103,5 +104,5 @@ def count_first(
         work.begin("counting the rows", measured=True)
         count = count_rows(study, price, fresh=fresh, progress=work.share)
     if not quiet:
-        click.echo(f"\nrows: {count.answer!r}, for epsilon {count.epsilon:.6g}. The plan for what is left:\n", err=err)
+        click.echo(f"\nrows: {count.sentence}, for epsilon {count.epsilon:.6g}. The plan for what is left:\n", err=err)
     return count

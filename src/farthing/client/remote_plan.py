@@ -17,10 +17,10 @@ from farthing.ledger import PlanRequest, Receipt
 from farthing.ledger.request_records import Step
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import error_text, number_text
-from farthing.statistics.answer_records import restored
 from farthing.study import Release
 from farthing.study.plan_statistic import AtOnce
 from farthing.study.plan_text import aligned, error_rows
+from farthing.study.release import restored_answers
 from farthing.study.table_error import TableError
 
 _INFINITE = float("inf")
@@ -378,9 +378,8 @@ def release_from(text: str, *, repeated: bool = True) -> Release:
     """The release that a server sends as JSON: the same answers, predicted errors and receipt as a local one."""
     try:
         document = json.loads(text)
-        answers = [restored(entry) for entry in document["answers"]]
+        named = restored_answers(document["answers"], document["plan"])
         receipt = Receipt.from_json(json.dumps(document["receipt"]))
-        named = {answer.name: answer for answer in answers}
         return Release(named, document["plan"], receipt, str(document["request_id"]), repeated=repeated)
     except (ValueError, KeyError, TypeError):
         raise LedgerUnavailable(

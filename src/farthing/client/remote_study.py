@@ -213,7 +213,7 @@ class RemoteStudy:
                 break
             if progress is not None:
                 progress(float(view["progress"]))
-        return row_answer(float(view["rows"]), float(view["scale"]))
+        return row_answer(float(view["rows"]), float(view["scale"]), str(view.get("counts") or "rows"))
 
     def fit(
         self,

@@ -176,6 +176,8 @@ class Answer:
         asking: Answers further questions from the released cells, where that is possible.
         raw: The unbiased numbers as the noise left them, where `values` were moved to where the truth must lie (counts
             are not negative, and add up to the total that the raw ones have); elsewhere both are the same.
+        counts: What its numbers count, where something of a unit may be left out before any noise; no margin of error
+            speaks of that.
 
     >>> from farthing.inference import ErrorDistribution, Term
     >>> answer = Answer.around("mean of income", 41_230.4, ErrorDistribution([Term("normal", 245.0)]))
@@ -208,6 +210,7 @@ class Answer:
     note: str = ""
     asking: FurtherQueries | None = field(default=None, repr=False)
     raw: Numbers = math.nan
+    counts: str = ""
 
     @classmethod
     def around(
@@ -326,7 +329,7 @@ class Answer:
         Raises:
             InvalidValue: If `confidence` is not between 0 and 1.
         """
-        return Answer.within(
+        answer = Answer.within(
             self.name,
             self.values,
             self.standard_errors,
@@ -337,6 +340,7 @@ class Answer:
             asking=self.asking,
             raw=self.raw,
         )
+        return answer.counting(self.counts)
 
     def query(self, what: Any) -> Answer:
         """What the released cells say about a question nobody asked before, with its own error: free, at any time.
@@ -359,7 +363,7 @@ class Answer:
         if self.asking is None:
             way_out = "ranges and marginals can be asked"
             raise InvalidValue("query", what, f"cannot be asked of {self.name!r}", way_out)
-        return self.asking.query(what, self.confidence)
+        return self.asking.query(what, self.confidence).counting(self.counts)
 
     def error(self, confidence: float | None = None) -> Numbers:
         """The distance from the value to the further end of the interval.
@@ -385,6 +389,23 @@ class Answer:
         """
         return replace(self, name=name)
 
+    def counting(self, counts: str) -> Answer:
+        """The same answer, saying what its numbers count.
+
+        Args:
+            counts: Rows or people, and how much of each unit; empty for nothing to say.
+
+        Returns:
+            The answer.
+
+        >>> from farthing.inference import ErrorDistribution, Term
+        >>> answer = Answer.around("count", 510, ErrorDistribution([Term("laplace", 2.0)]))
+        >>> print(answer.counting("rows (at most 5 of each person)"))
+        510 ± 6 (95%)
+        counts: rows (at most 5 of each person)
+        """
+        return replace(self, counts=counts)
+
     def __len__(self) -> int:
         return len(self.labels) or 1
 
@@ -399,7 +420,7 @@ class Answer:
             low, high = whole(confidence)
             return low[place : place + 1], high[place : place + 1]
 
-        return Answer.within(
+        answer = Answer.within(
             f"{self.name}: {_label(label)}",
             np.asarray(self.values)[place],
             np.asarray(self.standard_errors)[place],
@@ -408,6 +429,7 @@ class Answer:
             note=self.note,
             raw=np.atleast_1d(self.raw)[place],
         )
+        return answer.counting(self.counts)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.labels)
@@ -435,7 +457,8 @@ class Answer:
 
     @property
     def _noted(self) -> list[str]:
-        return [f"note: {self.note}"] if self.note else []
+        counts = [f"counts: {self.counts}"] if self.counts else []
+        return [*counts, *([f"note: {self.note}"] if self.note else [])]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, ready for JSON; what is not finite becomes None."""

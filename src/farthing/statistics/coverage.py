@@ -38,6 +38,7 @@ class Coverage:
     Args:
         text: What is counted, with what is kept of each unit where something may be left out.
         value: What an error is a distance from, after "the" or "its": a true value only where nothing is left out.
+        left_out: What a bound of the statistic's own leaves out, after "in count by ward, "; nothing where it is empty.
 
     >>> Coverage().value
     'true value'
@@ -45,6 +46,7 @@ class Coverage:
 
     text: str = "rows"
     value: str = "true value"
+    left_out: str = ""
 
     @classmethod
     def of(cls, statistic: Statistic, dataset: Dataset, cells: int) -> Coverage:
@@ -75,6 +77,12 @@ class Coverage:
         different values
         >>> print(Coverage.of(count_distinct("origin", max_cells=2), flights, 1).text)
         different values (at most 2 of each plane)
+        >>> print(Coverage.of(count(by="origin", of="people", max_cells=2), flights, 3).left_out)
+        people in more than 2 cells count in 2 of them, chosen at random, and are missing from the others and from the
+        margins of error
+        >>> print(Coverage.of(count(max_rows=5), flights, 1).left_out)
+        at most 5 rows of each plane count, chosen at random; other rows are left out, and margins of error do not
+        account for them
         """
         if statistic.kind in DISTINCT:
             return cls._of_values(statistic, dataset, cells)
@@ -92,37 +100,60 @@ class Coverage:
         if bound is not None and bound.max_cells is not None:
             few = bound.max_cells < cells
             where = f" in each of at most {_many(bound.max_cells, 'cell')}" if few else " in each cell" * (cells > 1)
+        kept = f"{_at_most(most)} of each {unit} count{where}, chosen at random"
         return cls(
-            f"rows (at most {most:,} of each {unit}{where})", f"value over {_at_most(most)} of each {unit}{where}"
+            f"rows (at most {most:,} of each {unit}{where})",
+            f"value over {_at_most(most)} of each {unit}{where}",
+            "" if bound is None else f"{kept}; other rows are left out, {_NO_MARGIN}",
         )
 
     @classmethod
     def _of_people(cls, statistic: Statistic, dataset: Dataset, unit: str, cells: int) -> Coverage:
-        limits = []
+        limits, left_out, most = [], "", statistic.max_cells or 1
         if not dataset.shows_all_rows:
             limits.append(f"by {_at_most(dataset.rows_made_into_one or dataset.rows_per_unit)}")
         if statistic.kind in ADDED_CELLS:
             limits.append("in one cell, chosen by one of its rows")
-        elif cells > (statistic.max_cells or 1):
-            limits.append(f"in at most {_many(statistic.max_cells or 1, 'cell')}")
+            left_out = f"each {unit} counts by one of its rows, chosen at random; other rows are left out, {_NO_MARGIN}"
+        elif cells > most:
+            limits.append(f"in at most {_many(most, 'cell')}")
+            left_out = (
+                f"people in more than {_many(most, 'cell')} count in {most:,} of them, chosen at random, and are "
+                "missing from the others and from the margins of error"
+            )
         text = f"people ({', '.join([f'one per {unit}', *limits])})"
         number = "value over" if statistic.kind in ADDED_CELLS else "number of"
-        return cls(text, f"{number} {text}" if limits else f"true {number} {text}")
+        return cls(text, f"{number} {text}" if limits else f"true {number} {text}", left_out)
 
     @classmethod
     def _of_values(cls, statistic: Statistic, dataset: Dataset, groups: int) -> Coverage:
         """All values of a table whose unit is one row; else those that a unit may bring, of rows that may be few."""
         bound, unit, limits = bound_in(statistic, dataset), " and ".join(dataset.unit), []
+        left_out = ""
         pairs = groups * len(axis_of(statistic.column, dataset.schema))
         if bound is not None and bound.max_cells is not None and bound.max_cells < pairs:
             limits.append(f"at most {bound.max_cells:,} of each {unit}")
+            kept = f"at most {_many(bound.max_cells, 'value')} of each {unit} count, chosen at random"
+            left_out = f"{kept}; other values are left out, {_NO_MARGIN}"
         if dataset.unit and not dataset.shows_all_rows:
             made_of = dataset.rows_made_into_one or dataset.rows_per_unit
             limits.append(f"in {_at_most(made_of)} of each {unit}")
         if dataset.probability < 1:  # the whole table may have any number of further ones
             limits.append("of the sample")
         text = f"different values ({', '.join(limits)})" if limits else "different values"
-        return cls(text, f"number of {text}" if limits else f"true number of {text}")
+        return cls(text, f"number of {text}" if limits else f"true number of {text}", left_out)
+
+
+_NO_MARGIN = "and margins of error do not account for them"
+
+
+def limited(counts: str) -> str:
+    """What is counted, where the words bound what is kept of a unit; empty where every row or value counts.
+
+    >>> limited("rows"), limited("rows (at most 5 of each person)")
+    ('', 'rows (at most 5 of each person)')
+    """
+    return counts if counts.endswith(")") else ""
 
 
 def _at_most(rows: int) -> str:

@@ -363,7 +363,7 @@ class Plan:
     @property
     def about(self) -> str | None:
         """Which rows the numbers are about, where that is not every row of the table."""
-        return about_rows(self.study.dataset, [output.statistic for output in self.design.outputs])
+        return about_rows(self.study.dataset, self.design.outputs)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -25,10 +25,10 @@ from farthing.study.table_error import TableError, table_error
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "top", "contingency", "sum")
 
 
-def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | None:
+def about_rows(dataset: Dataset, outputs: Sequence[Output] = ()) -> str | None:
     """Which rows are counted at all; None where it is every row. No margin of error speaks of the others.
 
-    Statistics with a bound of their own look at all rows of a unit.
+    Statistics with a bound of their own look at all rows of a unit, and each says what its bound leaves out.
 
     >>> import pyarrow, farthing as ft
     >>> visits = pyarrow.table({"person": [1, 1, 2], "age": [30, 31, 45]})
@@ -50,9 +50,11 @@ def about_rows(dataset: Dataset, statistics: Sequence[Statistic] = ()) -> str | 
     probability 0.25 (the rows that you expect are those of the table). For the table, divide counts, sums and their
     margins by 0.25; a count of n in the sample then has a further error of about 6.8 sqrt(n) from the draw (95%)
     """
+    statistics = [output.statistic for output in outputs]
     own = [each for each in statistics if bound_in(each, dataset) is not None and dataset.shows_all_rows]
-    said = [_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, len(statistics))]
-    said += [None if dataset.left_out is None else f"{dataset.left_out} ({dataset.left_out.confidence:.0%} sure)"]
+    only_own = bool(own) and len(own) == len(statistics)
+    said = [_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, only_own=only_own)]
+    said += [None if only_own else _about_share(dataset), *_about_bounds(dataset, outputs)]
     return "; ".join(part for part in said if part) or None
 
 
@@ -81,20 +83,44 @@ def _about_sample(dataset: Dataset, own: Sequence[Statistic]) -> str | None:
     )
 
 
-def _about_units(dataset: Dataset, own: Sequence[Statistic], asked: int) -> str | None:
+def _about_share(dataset: Dataset) -> str | None:
+    """The share of rows that `max_rows` leaves out, where a study has found it, and whose rows are not in it."""
+    part = dataset.left_out
+    if part is None:
+        return None
+    unseen = "" if part.most is None else "; units with more rows are too few to be seen, and are not in this figure"
+    return f"{part} ({part.confidence:.0%} sure){unseen}"
+
+
+def _about_bounds(dataset: Dataset, outputs: Sequence[Output]) -> list[str]:
+    """What the bounds of single statistics leave out, each bound once."""
+    names: dict[str, list[str]] = {}
+    for output in outputs:
+        left_out = coverage_of(output, dataset).left_out
+        if left_out:
+            names.setdefault(left_out, []).append(output.name)
+    return [f"in {_listed(own)}, {left_out}" for left_out, own in names.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    few = list(names) if len(names) < 5 else [*names[:3], f"{len(names) - 3:,} more"]
+    return f"{', '.join(few[:-1])} and {few[-1]}" if few[1:] else few[0]
+
+
+def coverage_of(output: Output, dataset: Dataset) -> Coverage:
+    """What the numbers of a statistic count."""
+    return Coverage.of(output.statistic, dataset, max(1, len(output.labels)))
+
+
+def _about_units(dataset: Dataset, own: Sequence[Statistic], *, only_own: bool) -> str | None:
     if not dataset.unit:
         return None
     unit, made_of = " and ".join(dataset.unit), dataset.rows_made_into_one
-    if own and len(own) == asked:
-        return (
-            f"numbers look at all rows of each {unit}, and 'counts' says what each of them counts; rows without {unit} "
-            "are left out"
-        )
+    if only_own:
+        return f"numbers look at all rows of each {unit}; rows without {unit} are left out"
     if own:
-        names = " and ".join(each.name for each in own) if len(own) < 4 else f"{len(own)} other statistics"
-        look = "looks" if len(own) == 1 else "look"
-        others = _about_units(dataset, (), 0)
-        return f"{others}; {names} {look} at all rows of each {unit} instead, and 'counts' says what is counted"
+        others = _about_units(dataset, (), only_own=False)
+        return f"{others}; for {_listed([each.name for each in own])}, all rows of each {unit} are looked at instead"
     most = dataset.rows_per_unit if made_of is None else made_of
     rows = "1 row" if most == 1 else f"{most:,} rows"
     if made_of is not None and dataset.rows_per_unit == 1:
@@ -614,7 +640,7 @@ def planned_statistic(output: Output, allocation: Allocation, dataset: Dataset) 
         allocation.noises,
         allocation.even_share[output.name],
         dataset.probability,
-        Coverage.of(output.statistic, dataset, max(1, len(output.labels))),
+        coverage_of(output, dataset),
     )
 
 

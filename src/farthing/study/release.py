@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import partition_answer
 from farthing.ledger.table_versions import Version
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
+from farthing.statistics.coverage import limited
 from farthing.statistics.statistic import ROWS
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_contents import contents_of
@@ -193,9 +194,12 @@ class Release(Mapping[str, Answer]):
         ...     study.close()
         ['request_id', 'answers', 'plan', 'receipt', 'warnings']
         """
+        counts = self.counts
         return {
             "request_id": self.request_id,
-            "answers": [shown_form(answer) for answer in self.answers.values()],
+            "answers": [
+                {**shown_form(answer), "counts": counts.get(answer.name, ROWS)} for answer in self.answers.values()
+            ],
             "plan": dict(self.plan),
             "receipt": json.loads(self.receipt.to_json()),
             "warnings": list(self.warnings),
@@ -496,6 +500,13 @@ def _is_release(answered: Answered) -> bool:
     return {"answers", "plan"} <= set(answered.finished)
 
 
+def restored_answers(forms: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[str, Answer]:
+    """Answers by name, from plain data; each says what it counts, where something of a unit may be left out."""
+    counts = {one["name"]: str(one.get("counts", ROWS)) for one in plan["statistics"]}
+    answers = map(restored, forms)
+    return {answer.name: answer.counting(limited(counts.get(answer.name, ROWS))) for answer in answers}
+
+
 def _read(answered: Answered) -> Release:
     record = answered.finished
     if not _is_release(answered):
@@ -505,9 +516,8 @@ def _read(answered: Answered) -> Release:
             "must be that of a release of statistics",
             "a session, a monitor, a series or a synthetic table is resumed by the call that made it",
         )
-    answers = [restored(entry) for entry in record["answers"]]
     return Release(
-        {answer.name: answer for answer in answers},
+        restored_answers(record["answers"], record["plan"]),
         record["plan"],
         answered.receipt,
         answered.request_id,

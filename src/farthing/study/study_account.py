@@ -27,8 +27,10 @@ from farthing.planner.planning_problem import NANO
 from farthing.privacy import ApproxDP, Event
 from farthing.privacy.events import checked_epsilon, checked_real
 from farthing.statistics import Statistic
+from farthing.statistics.coverage import Coverage, limited
 from farthing.statistics.design import Design
 from farthing.statistics.public_facts import Counted
+from farthing.statistics.statistic import ROWS
 
 if TYPE_CHECKING:
     from farthing.curator import Curator
@@ -348,6 +350,19 @@ class RowCount:
         return self.answer
 
     @property
+    def counts(self) -> str:
+        """What was counted: rows, or some rows of each unit."""
+        return self.answered.counts or ROWS
+
+    @property
+    def sentence(self) -> str:
+        """The count in one line, with what is not in it."""
+        answer = self.answered
+        beyond = "what is beyond is in neither the number nor its margin of error"
+        cut = f", counts {answer.counts}: {beyond}" if answer.counts else ""
+        return f"{answer.counting('')!r}{cut}"
+
+    @property
     def counted(self) -> Counted | None:
         """As plans use it: the number, and the ends of its 95% interval."""
         if self.answer is None:
@@ -494,13 +509,14 @@ def _read(study: StudyAccount, request_id: str) -> RowCount | None:
     # Earlier versions kept no scale, and counted with all of what they had charged.
     scale = float(kept.get("scale", 0.0)) or study.dataset.sensitivity(Count()).l1 / answered.receipt.epsilon
     receipt = answered.receipt
-    return RowCount(request_id, row_answer(value, scale), receipt.epsilon, scale, receipt)
+    counts = Coverage.of(Statistic("count"), study.dataset, 1).text
+    return RowCount(request_id, row_answer(value, scale, counts), receipt.epsilon, scale, receipt)
 
 
-def row_answer(value: float, scale: float) -> Answer:
-    """A count with discrete Laplace noise of this scale as an answer with its interval."""
+def row_answer(value: float, scale: float, counts: str) -> Answer:
+    """A count with discrete Laplace noise of this scale as an answer with its interval, and which rows it counts."""
     distribution = ErrorDistribution([Term("laplace", scale)])
-    return Answer.around(NAME, max(0.0, value), distribution, centre=value, least=0)
+    return Answer.around(NAME, max(0.0, value), distribution, centre=value, least=0).counting(limited(counts))
 
 
 def _attempts(study: StudyAccount) -> Iterator[tuple[str, Stored | None]]:

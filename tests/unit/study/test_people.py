@@ -16,11 +16,12 @@ import pytest
 
 import farthing as ft
 from farthing.data import Bounded
-from farthing.errors import InvalidValue
+from farthing.errors import InvalidExpression, InvalidValue
 from farthing.server.services.release_status import _text
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import Statistic
 from farthing.study.documents.study_document import entry_of, statistic_of
+from farthing.study.plan_statistic import about_rows
 
 ORIGINS = ["EWR", "JFK", "LGA"]
 
@@ -170,3 +171,63 @@ def test_a_table_without_a_bound_answers_people_and_refuses_the_rest(tmp_path: P
         release = plan.release()
     assert release["count of people"].at(1 - 1e-9).lower <= 40
     assert set(people) == set(ORIGINS)
+
+
+def about(study: ft.Study, *asked: Statistic) -> str:
+    said = about_rows(study.dataset, design_of(asked, study.dataset).outputs)
+    assert said is not None
+    return said
+
+
+def test_what_bounds_of_single_statistics_leave_out_is_said_and_that_no_margin_speaks_of_it(tmp_path: Path) -> None:
+    table, _, _ = panel(planes=4)
+    whole = ft.count(by="origin", of="people", max_cells=3)
+    with contextlib.closing(study_of(table, tmp_path)) as study:
+        nothing = "numbers look at all rows of each tailnum; rows without tailnum are left out"
+        assert about(study, whole) == nothing  # as many cells as there are
+        said = about(study, whole, ft.count(by="origin", of="people", max_cells=2, name="few"))
+        assert said == (
+            f"{nothing}; in few, people in more than 2 cells count in 2 of them, chosen at random, and are missing "
+            "from the others and from the margins of error"
+        )
+        few = ft.count(by="origin", rows_per_cell=2, max_cells=1), ft.mean("hour", max_rows=5)
+        said = about(study, *few)
+        end = "chosen at random; other rows are left out, and margins of error do not account for them"
+        assert f"in count by origin, at most 2 rows of each tailnum count in each of at most 1 cell, {end}" in said
+        assert f"in mean of hour, at most 5 rows of each tailnum count, {end}" in said
+        values = about(study, ft.count_distinct("hour", max_cells=3))
+        assert (
+            "at most 3 values of each tailnum count, chosen at random; other values are left out, and margins" in values
+        )
+
+
+def test_an_answer_by_itself_says_what_its_cap_counts(tmp_path: Path) -> None:
+    table, _, _ = panel(planes=4)
+    with contextlib.closing(study_of(table, tmp_path, max_rows=5)) as study:
+        release = study.plan(ft.count(), ft.count(by="origin"), epsilon=1.0).release()
+        rows = study.count_rows()
+    capped = "rows (at most 5 of each tailnum)"
+    for answer in (release["count"], release["count by origin"], release["count by origin"]["JFK"], rows):
+        assert str(answer).endswith(f"\ncounts: {capped}") and str(answer.at(0.5)).endswith(capped)
+    assert [one["counts"] for one in release.to_dict()["answers"]] == [capped, capped]
+
+
+def test_the_share_that_max_rows_leaves_out_is_not_said_of_counts_that_have_no_use_for_it(tmp_path: Path) -> None:
+    table = pa.table({"who": [n // 4 for n in range(4_000)], "sex": ["F"] * 4_000})
+    visits = ft.dataset(table, unit="who", max_rows=2, schema={"sex": ["F", "M"]}, name="visits")
+    with contextlib.closing(ft.Study(visits, epsilon=400.0, ledger=str(tmp_path / "study.db"))) as study:
+        study.discover(rows_per_unit=True, epsilon=50.0).release()
+        people = ft.count(of="people")
+        assert "left out by max_rows" not in about(study, people)
+        both = about(study, people, ft.count())
+        assert "; for count of people, all rows of each who are looked at instead; about 50% (" in both
+        assert "by max_rows=2 (95% sure); units with more rows are too few to be seen, and are not in this" in both
+
+
+@pytest.mark.parametrize("asked", [ft.count(where="cost > 100"), ft.mean("cost", where="cost > 100")])
+def test_a_condition_on_an_unknown_column_is_refused_before_it_is_found(tmp_path: Path, asked: Statistic) -> None:
+    visits = ft.dataset(pa.table({"cost": [130.0]}), schema={"cost": ft.unknown("number")}, name="visits")
+    study = ft.Study(visits, epsilon=1.0, ledger=str(tmp_path / "study.db"))
+    with pytest.raises(InvalidExpression, match=r"the column 'cost' is declared as unknown.*find it first"):
+        study.plan(asked)
+    study.close()

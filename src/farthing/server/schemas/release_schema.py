@@ -146,6 +146,7 @@ class RowCountView(BaseModel):
     lower: float | None = None
     upper: float | None = None
     confidence: float = 0.95
+    counts: str = Field(default="rows", description="what was counted: rows, or some rows of each unit")
     scale: float | None = Field(default=None, description="of its discrete Laplace noise")
     epsilon: float | None = Field(default=None, description="what the count has cost, once")
     request_id: str | None = Field(default=None, description="the name of its charge in the ledger")

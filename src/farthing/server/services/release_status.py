@@ -337,6 +337,7 @@ def count_view(state: State, who: Caller, job: Job) -> RowCountView:
             "rows": float(answer.values),
             "lower": float(answer.lower),
             "upper": float(answer.upper),
+            "counts": count.counts,
             "scale": count.scale,
             "epsilon": count.epsilon,
             "request_id": count.request_id,
