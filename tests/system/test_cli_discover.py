@@ -77,3 +77,13 @@ def test_a_declaration_that_cannot_be_is_refused(study: Path, line: str, words: 
     text = STUDY.replace('cost = { unknown = "whole number" }', line)
     (study / "study.toml").write_text(text, encoding="utf-8")
     assert words in run("discover", "--yes", code=2)
+
+
+def test_a_count_of_people_that_lacks_max_cells_is_told_how_many_cells_there_are(study: Path) -> None:
+    people = 'kind = "count"\nby = ["ward", "icu"]\nof = "people"'
+    schema = 'ward = { categories = ["n", "s", "w"] }\nicu = { flags = true }'
+    text = STUDY.replace('cost = { unknown = "whole number" }', schema)
+    (study / "study.toml").write_text(text.replace('kind = "sum"\ncolumn = "cost"', people), encoding="utf-8")
+    said = " ".join(run("plan", code=2).split())
+    assert "statistics[0].max_cells" in said and "for a count of people by ward and icu" in said
+    assert "6 cells of ward and icu: max_cells = 6 leaves nobody out" in said

@@ -298,7 +298,8 @@ def statistic(
         )
     named, groups = names_of(columns, "columns"), _read_by(by)
     limits = {"max_cells": max_cells, "rows_per_cell": rows_per_cell, "max_rows": max_rows}
-    _refuse_bounds(kind, bool(groups) or (bool(named) and kind in COUNT_FAMILY), of, limits)
+    cut_by = (*(named if kind in COUNT_FAMILY else ()), *groups)
+    _refuse_bounds(kind, cut_by, of, limits)
     return Statistic(
         kind=kind,
         columns=named,
@@ -319,8 +320,8 @@ def statistic(
     )
 
 
-def _refuse_bounds(kind: Kind, several: bool, of: Any, limits: Mapping[str, Any]) -> None:
-    """Refuse bounds that do not say what one unit adds; `several` cells must be bounded in their number."""
+def _refuse_bounds(kind: Kind, cut_by: tuple[str, ...], of: Any, limits: Mapping[str, Any]) -> None:
+    """Refuse bounds that do not say what one unit adds; cells that columns cut must be bounded in their number."""
     if of not in (ROWS, PEOPLE):
         raise InvalidValue("of", of, "must be rows or people", "people counts each unit once")
     cells, rows, total = (limits[name] for name in BOUNDS)
@@ -342,12 +343,13 @@ def _refuse_bounds(kind: Kind, several: bool, of: Any, limits: Mapping[str, Any]
             'of="people" counts each unit in one cell, max_rows= bounds its rows, and a histogram has max_cells=',
         )
     wanted = of == PEOPLE and kind not in ADDED_CELLS
-    if several and cells is None and (wanted or rows is not None):
+    if cut_by and cells is None and (wanted or rows is not None):
         raise InvalidValue(
             "max_cells",
             None,
-            "must be given where one unit may be in several cells",
-            "say in how many of them one unit may count; beyond that, cells are left out at random",
+            f"must be given for a {kind} of {of} by {_listed(cut_by)}, where one unit may be in several cells",
+            f"as many as {_listed(cut_by)} has cells leaves nobody out; a unit in more cells than you say is missing "
+            "from some of them, chosen at random",
         )
     UnitBound(1 if rows is None else rows, 1 if cells is None else cells)  # refuses numbers that are none
     if total is not None:

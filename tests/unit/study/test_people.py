@@ -112,7 +112,7 @@ def test_a_mean_of_bounded_rows_is_of_one_choice_of_rows(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "words", "rule"),
     [
-        ("count", {"by": "origin", "of": "people"}, "max_cells=None: must be given where one unit may be in several"),
+        ("count", {"by": "origin", "of": "people"}, "max_cells=None: must be given for a count of people by origin,"),
         ("histogram", {"column": "hour", "of": "people"}, "max_cells=None: must be given"),
         ("count", {"of": "persons"}, "of='persons': must be rows or people"),
         ("count", {"of": "people", "max_rows": 3}, "max_rows=3: must be left out for people"),

@@ -33,12 +33,13 @@ within = 500                       # required error, at `confidence` (0.95 by de
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ from farthing.study.documents.study_document import (
     plan_description,
     plan_of,
     refuse_unknown,
+    statistic_of,
 )
 from farthing.study.plan import Plan
 from farthing.study.study import Study
@@ -277,7 +279,40 @@ def read_study(
             "must be a list of at least one",
             'write [[statistics]] and kind = "count" below it',
         )
-    return StudyFile(Path(path), text, facts, plan_description(asked), dict(changes or {}))
+    described = plan_description(asked, partial(_statistic, facts))
+    return StudyFile(Path(path), text, facts, described, dict(changes or {}))
+
+
+def _statistic(facts: Mapping[str, Any], entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, Any]]:
+    """The statistic of one entry; the refusal of one that lacks `max_cells` says how many cells there are."""
+    try:
+        return statistic_of(entry, where)
+    except InvalidValue as refusal:
+        if (refusal.name, refusal.value) != ("max_cells", None):
+            raise
+        cut_by = [entry.get(key, []) for key in ("columns", "column", "by")]
+        columns = [name for names in cut_by for name in ([names] if isinstance(names, str) else names)]
+        sizes = [_values_listed(facts, column) for column in columns]
+        if not all(sizes):
+            raise
+        cells = math.prod(sizes)
+        way_out = f"{cells:,} cells of {' and '.join(columns)}: max_cells = {cells} leaves nobody out"
+        raise InvalidValue(f"{where}.max_cells", None, refusal.rule, way_out) from None
+
+
+def _values_listed(facts: Mapping[str, Any], column: str) -> int:
+    """How many values the file lists for a column; 0 where it lists none."""
+    linked = facts.get("tables")
+    tables = [facts, *(linked.values() if isinstance(linked, Mapping) else ())]
+    tables = [table for table in tables if isinstance(table, Mapping)]
+    declared = [table["schema"].get(column) for table in tables if isinstance(table.get("schema"), Mapping)]
+    for one in declared:
+        values = one.get("categories") if isinstance(one, Mapping) else one
+        if isinstance(values, list):
+            return len(values)
+        if isinstance(one, Mapping) and one.get("flags") is True:
+            return 2
+    return 0
 
 
 def _check_split(split: Any, allowed: bool) -> None:
