@@ -30,6 +30,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "drugs": {"drug": ["x", "y"], "cost": (0, 5)},
     "doses": {"amount": (-3, 3)},
 }
+CELLS = {"sex": "FM", "ward": "AB", "drug": "xy"}
 ABOVE = {"persons": [], "visits": ["persons"], "drugs": ["visits", "persons"], "doses": ["drugs", "visits", "persons"]}
 SPELLED = ["ab", "AB", "ab ", "ä", "x" * 40, "x" * 41]
 
@@ -112,7 +113,7 @@ class Chain:
 
     place: str
     joins: tuple[tuple[str, str], ...]
-    most: int  # rows of a unit that are kept
+    most: int | None  # rows of a unit that are kept; None where only statistics bound them
     by_code: bool = False
     text: bool = False
     where: str | None = None  # a category of the last join
@@ -128,7 +129,7 @@ class Chain:
             **{name: table(sources[name], schema=SCHEMAS[name]) for name in SCHEMAS},
             unit="persons.person_id",
             keys={f"{name}.{column}": f"{above}.{target}" for name, (column, above, target) in self.keys.items()},
-            max_rows=dict.fromkeys(SCHEMAS, self.most),
+            max_rows=None if self.most is None else dict.fromkeys(SCHEMAS, self.most),
         )
 
     def dataset(self, sources: dict[str, Any]) -> Dataset:
@@ -158,6 +159,16 @@ class Chain:
         """What the aggregates come to, by a loop; None where it is not simple."""
         if self.where is not None or self.people or self.beside is not None:
             return None
+        short = [row for rows in self.rows_of_units(world).values() for row in rows[: self.most] if not row["lost"]]
+        found: dict[str, Any] = {"rows": len(short)}
+        for name, values in CELLS.items():
+            found[f"by {name}"] = [sum(row.get(name) == value for row in short) for value in values]
+        for name, low, high in (("cost", 0, 9), ("visits_cost", 0, 9), ("amount", -3, 3)):
+            found[f"sum of {name}"] = sum(max(low, min(high, row.get(name) or 0)) for row in short)
+        return found
+
+    def rows_of_units(self, world: World) -> dict[Any, list[dict[str, Any]]]:
+        """All rows of each unit with the cells that are joined to them, and whether a join lost them."""
         kept: dict[Any, list[dict[str, Any]]] = {}
         for row in world[self.place]:
             units = leads(world, self.keys, self.place, row)
@@ -172,20 +183,14 @@ class Chain:
                     value = None if above[name] is None else above[name][column]
                     cells[f"{name}_{column}" if column in cells else column] = value
             kept.setdefault(unit, []).append({**cells, "lost": lost})
-        short = [row for rows in kept.values() for row in rows[: self.most] if not row["lost"]]
-        found: dict[str, Any] = {"rows": len(short)}
-        for name, values in (("sex", "FM"), ("ward", "AB"), ("drug", "xy")):
-            found[f"by {name}"] = [sum(row.get(name) == value for row in short) for value in values]
-        for name, low, high in (("cost", 0, 9), ("visits_cost", 0, 9), ("amount", -3, 3)):
-            found[f"sum of {name}"] = sum(max(low, min(high, row.get(name) or 0)) for row in short)
-        return found
+        return kept
 
     def is_whole(self, world: World) -> bool:
         """Whether no unit has more rows than are kept, in any table."""
         for name in SCHEMAS:
             units = [leads(world, self.keys, name, row) for row in world[name]]
             owners = [min(unit) for unit in units if len(unit) == 1]
-            if any(owners.count(unit) > self.most for unit in set(owners)):
+            if self.most is not None and any(owners.count(unit) > self.most for unit in set(owners)):
                 return False
         return True
 

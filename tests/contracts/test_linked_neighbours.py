@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.linked_worlds import SCHEMAS, Chain, World, a_chain, a_world, arrow, leads, types, without
+from contracts.linked_worlds import CELLS, SCHEMAS, Chain, World, a_chain, a_world, arrow, leads, types, without
 from contracts.test_neighbours import refuse_beyond
-from farthing.data import connection, linked_rows, unit_rows
+from farthing.data import Bounded, Count, Sum, UnitBound, connection, linked_rows, unit_rows
+from farthing.data.aggregates import unit_bounds
 from farthing.data.aggregates.aggregate import aggregate_queries
 from farthing.data.engines.duckdb import quiet
 from farthing.data.engines.engine import columns_of_rows
@@ -72,6 +74,84 @@ def check(chain: Chain, luck: random.Random, size: int, values: int) -> None:
     for before, after in zip(found[::2], found[1::2], strict=True):
         for name, claim in claims.items():
             refuse_beyond(before[name], after[name], claim, f"{name} of {chain}")
+
+
+def check_bounds(chain: Chain, luck: random.Random, size: int, values: int) -> None:
+    """Without `max_rows`: what each unit adds is bounded by the aggregates, which look at all of its rows.
+
+    One bound leaves nothing to chance, so that neighbours can be compared, and the loop. The others choose rows at
+    random: there a world of one unit alone is compared with the world without it.
+    """
+    chain = replace(chain, most=None, where=None, people=False, beside=None)
+    pairs, alone = [], []
+    for _ in range(PAIRS):
+        world, one = a_world(luck, size, values), luck.randrange(values)
+        pairs += [world, without(world, chain.keys, one)]
+        for other in set(range(values)) - {one}:
+            world = without(world, chain.keys, other)
+        alone.append(world)
+    with quiet():
+        keep(CONNECTION.con, [*pairs, *alone], chain.text)
+        rows = chain.dataset({name: CONNECTION.table(name) for name in SCHEMAS})
+    asked = {"rows of anybody": Bounded(Count(), UnitBound(max_rows=1))}
+    for name in (each for each in CELLS if each in rows.schema):
+        asked[f"by {name}"] = Bounded(Count(by=name), UnitBound(rows_per_cell=2, max_cells=2))
+        asked[f"rows of 1 {name}"] = Bounded(Count(by=name), UnitBound(rows_per_cell=1, max_cells=1))
+    for name in (each for each in ("cost", "visits_cost", "amount") if each in rows.schema):
+        asked[f"sum of {name}"] = Bounded(Sum(name), UnitBound(max_rows=2))
+
+    for name, aggregate in asked.items():
+        claim = rows.sensitivity(aggregate)
+        (query,) = rows._queries({name: aggregate})
+        CONNECTION.con.execute(f"prepare linked as {rows._sql(query, 'no sample')}")
+
+        def found(number: int, query: Any = query, name: str = name) -> Any:
+            CONNECTION.con.execute(f"update present set world = {number}")
+            cells = CONNECTION.con.execute("execute linked").fetchall()
+            return query.answers(columns_of_rows(cells, query.bits))[name]
+
+        for number in range(len(pairs), len(pairs) + PAIRS):
+            some = found(number)
+            refuse_beyond(some, some * 0, claim, f"{name} of {chain}")
+        if not name.startswith("by "):
+            continue
+        answers = [found(number) for number in range(len(pairs))]
+        for answer, world in zip(answers, pairs, strict=True):
+            assert answer.tolist() == people_in_cells(chain, world, name[3:]), f"{name} of {chain}"
+        for before, after in zip(answers[::2], answers[1::2], strict=True):
+            refuse_beyond(before, after, claim, f"{name} of {chain}")
+
+
+def people_in_cells(chain: Chain, world: World, name: str) -> list[int]:
+    """Rows in each cell of a column, at most two of each unit there, by a loop."""
+    units = [[row.get(name) for row in rows if not row["lost"]] for rows in chain.rows_of_units(world).values()]
+    return [sum(min(2, own.count(value)) for own in units) for value in CELLS[name]]
+
+
+@pytest.mark.slow
+@settings(max_examples=CHAINS // 3)
+@given(st.integers(0, 2**40), st.integers(1, 5), st.integers(1, 4))
+def test_without_max_rows_no_unit_moves_a_bounded_aggregate_too_far(seed: int, size: int, values: int) -> None:
+    luck = random.Random(seed)
+    check_bounds(a_chain(luck), luck, size, values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "name", "broken"),
+    [
+        (unit_bounds, "bounded", lambda rows, *_: rows),
+        (linked_rows, "rows_of_one_unit", lambda rows: rows.drop("__farthing_shared")),
+    ],
+)
+def test_a_planted_fault_is_found_without_max_rows(
+    module: Any, name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, broken)
+    with pytest.raises(AssertionError, match=r"rows of|by |sum of"):
+        for seed in range(40):
+            luck = random.Random(seed)
+            check_bounds(a_chain(luck), luck, 5, 4)
 
 
 @pytest.mark.slow

@@ -230,7 +230,7 @@ def linked_study_text(sources: Sequence[tuple[str, list[tuple[str, str | None]]]
             lines.append(f'# "{name}.column" = "table.column"  # no key was found: add one, or remove [tables.{name}]')
     for name, (source, columns) in zip(names, sources, strict=True):
         linking = {unit, *keys, *keys.values()}
-        bound = "# max_rows = 1  # how many rows of each person are kept, chosen at random"
+        bound = "# max_rows = 1  # how many rows of each person are kept; not needed if its rows are only joined"
         lines += ["", f"[tables.{name}]", f"source = {_quoted(source)}", bound]
         lines += ["", f"[tables.{name}.schema]", *(_SCHEMA if name == names[0] else ())]
         lines += [_line(column, kind) for column, kind in columns if f"{name}.{column}" not in linking]

@@ -144,7 +144,8 @@ class Dataset(PublicFace):
         V1  where age >= 18  x 1  1 row      every row is kept or dropped by itself
         neighbours differ in at most 2 rows (1 a unit x 2 units)
         """
-        return Stability(self._links(), self.unit, self.neighbours, self.reach, self._group, self._probability)
+        more = (self._group, self._probability, self._base.place_name)
+        return Stability(self._links(), self.unit, self.neighbours, self.reach, *more)
 
     def sensitivity(self, aggregate: Aggregate) -> Sensitivity:
         """How far neighbours move an aggregate, in whole steps of its grid.

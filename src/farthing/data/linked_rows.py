@@ -26,7 +26,7 @@ from typing import Any
 from farthing.data.engines.engine import Engine
 from farthing.data.schema import Schema, refuse_alike
 from farthing.data.sources import Source
-from farthing.data.stability import Link, Run
+from farthing.data.stability import UNBOUNDED, Link, Run
 from farthing.data.unit_rows import Base, bounded, unit_columns
 from farthing.errors import InvalidValue
 
@@ -57,7 +57,7 @@ class Tables:
     keys: Mapping[str, Key]
     unit_table: str
     unit_column: str
-    max_rows: Mapping[str, int]
+    max_rows: Mapping[str, int]  # UNBOUNDED where every statistic has a bound of its own, or nothing is asked
     neighbours: str
 
     def above(self, name: str) -> list[str]:
@@ -89,7 +89,7 @@ class Tables:
             [
                 name,
                 base.source.declared,
-                self.max_rows[name],
+                self.max_rows[name] if self.max_rows[name] < UNBOUNDED else None,
                 sorted([c, repr(base.declared[c])] for c in base.declared),
             ]
             for name, base in self.members.items()
@@ -105,6 +105,10 @@ class LinkedBase(Base):
     place: str = field(kw_only=True)
     joins: tuple[tuple[str, bool], ...] = ()  # tables above it, each with whether rows without one there are kept
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # what comes from a table above, by its name
+
+    @property
+    def place_name(self) -> str:
+        return self.place
 
     @property
     def own(self) -> Base:

@@ -9,8 +9,8 @@ from typing import Any
 from farthing.data.dataset import Dataset
 from farthing.data.linked_rows import Key, Tables
 from farthing.data.schema import Schema
-from farthing.data.stability import refuse_unbounded
-from farthing.data.unit_rows import Base, checked_max_rows, opened_base
+from farthing.data.stability import UNBOUNDED
+from farthing.data.unit_rows import AUTO, Base, checked_max_rows, opened_base
 from farthing.errors import InvalidValue
 
 
@@ -87,7 +87,8 @@ class LinkedTables(Mapping[str, Dataset]):
             key = self._tables.keys.get(name)
             leads = f", {key.column} -> {key.parent}.{key.target}" if key else ""
             most = self._tables.max_rows[name]
-            lines.append(f"{name}: at most {most} row{'s' * (most > 1)} of a unit{leads}")
+            rows = "any number of rows" if most >= UNBOUNDED else f"at most {most} row{'s' * (most > 1)}"
+            lines.append(f"{name}: {rows} of a unit{leads}")
         return "\n".join(lines)
 
 
@@ -95,7 +96,7 @@ def linked(
     *,
     unit: str,
     keys: Mapping[str, str],
-    max_rows: Mapping[str, int],
+    max_rows: Mapping[str, int] | None = None,
     neighbours: str = "add-remove",
     **tables: TableFacts,
 ) -> LinkedTables:
@@ -109,7 +110,9 @@ def linked(
         keys: For each other table the column that leads to a row of another: {"visits.person_id": "persons.person_id",
             "drugs.visit_id": "visits.visit_id"}.
         max_rows: How many rows of each unit are kept, by table, chosen uniformly at random; 1 of the unit's own table
-            unless it is given.
+            unless it is given. A table needs none if nothing is asked of its rows (they are only joined), or if
+            every statistic has a bound of its own (`of="people"` with `max_cells`, for example): such a statistic
+            looks at all rows of a unit.
         neighbours: "add-remove" or "replace".
         **tables: Each table by name, made with `table`.
 
@@ -211,15 +214,19 @@ def _refuse_unlinked(links: Mapping[str, Key], tables: Mapping[str, TableFacts],
             )
 
 
-def _bounds(max_rows: Mapping[str, int], tables: Mapping[str, TableFacts], unit_table: str) -> dict[str, int]:
+def _bounds(max_rows: Mapping[str, int] | None, tables: Mapping[str, TableFacts], unit_table: str) -> dict[str, int]:
+    max_rows = {} if max_rows is None else max_rows
     if not isinstance(max_rows, Mapping) or not set(max_rows) <= set(tables):
         rule = f"must say how many rows of a unit are kept, for tables among {', '.join(tables)}"
         raise InvalidValue("max_rows", max_rows, rule, 'such as {"visits": 5}')
     bounds = {}
     for name in tables:
+        asked = max_rows.get(name, 1 if name == unit_table else None)
+        if asked == AUTO:
+            way_out = f"find it in a study of {name!r} alone, or leave it out and give every statistic a bound"
+            raise InvalidValue(f"max_rows[{name!r}]", asked, "must be a number in linked tables", way_out)
         try:
-            most = checked_max_rows(max_rows.get(name, 1 if name == unit_table else None), ("unit",))
-            bounds[name] = refuse_unbounded(most)
+            bounds[name] = checked_max_rows(asked, ("unit",))
         except InvalidValue as problem:
             raise InvalidValue(f"max_rows[{name!r}]", problem.value, problem.rule, problem.way_out) from None
     return bounds

@@ -67,7 +67,7 @@ class PublicFace:
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit after all steps; refused where only statistics bound them."""
-        return refuse_unbounded(self.reach)
+        return refuse_unbounded(self.reach, self._base.place_name)
 
     @property
     def reach(self) -> int:

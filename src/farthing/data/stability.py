@@ -25,19 +25,24 @@ UNBOUNDED = 10**30
 """How many rows a unit may have where nothing bounds them: whoever adds this up by mistake adds noise for it."""
 
 
-def refuse_unbounded(rows: int) -> int:
+def refuse_unbounded(rows: int, linked: str | None = None) -> int:
     """The rows of one unit, where something bounds them; a refusal with both ways out where nothing does.
+
+    `linked` is the name of a table among several, which `max_rows="auto"` is not for.
 
     >>> refuse_unbounded(3)
     3
     """
     if rows < UNBOUNDED:
         return rows
+    own = "give the dataset max_rows=, such as 3, or 'auto' to have it found"
+    if linked is not None:
+        own = f"give that table max_rows, such as 3: max_rows={{{linked!r}: 3}}, in study.toml under [tables.{linked}]"
     raise InvalidValue(
-        "max_rows",
+        "max_rows" if linked is None else f"max_rows[{linked!r}]",
         None,
         "must be given with a unit where a statistic has no bound of its own",
-        "give the dataset max_rows=, such as 3, or 'auto' to have it found; or give every statistic a bound: "
+        f"{own}; or give every statistic a bound: "
         "of='people' with max_cells=, rows_per_cell= with max_cells=, or max_rows=",
     )
 
@@ -156,6 +161,7 @@ class Stability:
         rows_per_unit: How many rows belong to one unit at most.
         group: How many units change together.
         exact_probability: The chance that a unit is in the sample; 1 without one.
+        table: What the table is called among linked ones; None where it is alone.
 
     >>> print(Stability((Link("people.csv", "1", 1, "a unit is one row"),), (), "replace", 1))
     unit: one row; neighbours replace one unit
@@ -169,11 +175,12 @@ class Stability:
     rows_per_unit: int
     group: int = 1
     exact_probability: Fraction = Fraction(1)
+    table: str | None = None
 
     @property
     def rows(self) -> int:
         """How many rows come or go between neighbours; under replacement as many again come in their place."""
-        return refuse_unbounded(self.rows_per_unit) * self.group
+        return refuse_unbounded(self.rows_per_unit, self.table) * self.group
 
     @property
     def probability(self) -> float:

@@ -170,6 +170,11 @@ class Base:
         return [self.key_type(name) for name in self.unit]
 
     @property
+    def place_name(self) -> str | None:
+        """What it is called among linked tables; None where it is alone."""
+        return None
+
+    @property
     def own(self) -> Base:
         """The table itself, without what is read of others."""
         return self
@@ -255,7 +260,7 @@ class Base:
         table = sampled(table, self.source.engine, len(names), run.probability, run.key)
         if run.all_rows:
             return table
-        return bounded(table, names, refuse_unbounded(self.max_rows), *self._dated)
+        return bounded(table, names, refuse_unbounded(self.max_rows, self.place_name), *self._dated)
 
     def rows_of_units(
         self, columns: Collection[str], limits: Mapping[str, int], more: Mapping[str, Any] | None = None

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
-from farthing.data import Count, LinkedTables, TableFacts, check
+from farthing.data import Bounded, Count, LinkedTables, TableFacts, UnitBound, check
 from farthing.errors import InvalidValue
 
 KEYS = {"visits.person_id": "persons.person_id", "drugs.visit_id": "visits.visit_id"}
@@ -123,7 +123,7 @@ def test_the_order_of_joins_and_steps_is_said() -> None:
         ({"unit": "person_id"}, "must be a table and a column"),
         ({"unit": "persons.peron_id"}, "did you mean 'person_id'"),
         ({"unit": "people.person_id"}, "must begin with a table"),
-        ({"max_rows": {"visits": 5}}, r"max_rows\['drugs'\]=None: must be given with a unit"),
+        ({"max_rows": {"drugs": "auto"}}, r"max_rows\['drugs'\]='auto': must be a number in linked tables; find it in"),
         ({"max_rows": {"visits": 5, "drugs": 0}}, r"max_rows\['drugs'\]=0: must be a whole number from 1"),
         ({"max_rows": {"visit": 5, "drugs": 1}}, "among persons, visits, drugs"),
         ({"max_rows": 5}, "among persons, visits, drugs"),
@@ -142,6 +142,28 @@ def test_the_order_of_joins_and_steps_is_said() -> None:
 def test_links_that_cannot_be_are_refused_in_words(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         hospital(**changes)
+
+
+def test_a_table_whose_statistics_have_bounds_needs_no_max_rows() -> None:
+    tables = hospital(max_rows=None)
+    assert str(tables).splitlines()[2] == "visits: any number of rows of a unit, person_id -> persons.person_id"
+    drugs = tables["drugs"].join("visits").join("persons", how="left")
+    people = Bounded(Count(by="ward"), UnitBound(rows_per_cell=1, max_cells=2))
+    whole = hospital(max_rows={"visits": 9, "drugs": 9})["drugs"].join("visits").join("persons", how="left")
+    assert drugs.exact({"n": people})["n"].tolist() == whole.exact({"n": people})["n"].tolist()
+    assert drugs.sensitivity(people) == whole.sensitivity(people)
+    words = r"max_rows\['drugs'\]=None: must be given with a unit where a statistic has no bound of its own; give that"
+    with pytest.raises(InvalidValue, match=words) as told:
+        number(drugs)
+    assert "auto" not in str(told.value)
+    with pytest.raises(InvalidValue, match=words):
+        _ = drugs.stability().rows
+    with pytest.raises(InvalidValue, match=r"max_rows\['visits'\]=None: must be given"):
+        number(tables["persons"].join("visits", how="left"))
+
+
+def test_a_table_that_is_only_passed_through_needs_no_max_rows() -> None:
+    assert number(hospital(max_rows={"drugs": 3})["drugs"].join("visits")) == number(hospital()["drugs"].join("visits"))
 
 
 def test_linked_tables_are_no_parts_periods_or_plain_tables() -> None:

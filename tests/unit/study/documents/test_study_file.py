@@ -325,7 +325,7 @@ def test_linked_tables_of_a_file_are_those_of_python(tables: Path) -> None:
         ('table = "drugs"', 'table = "drug"', "dataset.table='drug': must be one of persons, visits, drugs"),
         ('table = "drugs"', 'source = "drugs.csv"', "dataset.source='drugs.csv': is not known; there are: table, unit"),
         ('unit = "persons.person_id"', "", "dataset.unit=None: must be given; such as"),
-        ("max_rows = 3", "", r"max_rows\['drugs'\]=None: must be given with a unit"),
+        ("max_rows = 3", 'max_rows = "auto"', r"max_rows\['drugs'\]='auto': must be a number in linked tables"),
         ("max_rows = 3", "rows = 3", "tables.drugs.rows=3: is not known; there are: source, max_rows, schema"),
         ('source = "visits.csv"', "", "tables.visits.source=None: must be given"),
         ("[tables.drugs]", "[tables.unit]", "must be one of persons, visits, unit"),
