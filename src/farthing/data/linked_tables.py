@@ -37,7 +37,8 @@ def table(source: Any, *, schema: Mapping[str, object] | Schema, name: str | Non
 
     Args:
         source: A path, a frame or an Ibis table, as for `dataset`.
-        schema: For each column its public bounds, categories or kind. Keys need not be declared.
+        schema: For each column its public bounds, categories or kind. Keys need not be declared; {} for a
+            table that only links others.
         name: What a ledger calls the table; its file name by default, and for a frame its name among the linked tables.
 
     Returns:
@@ -47,6 +48,12 @@ def table(source: Any, *, schema: Mapping[str, object] | Schema, name: str | Non
     {'ward': ['A', 'B']}
     """
     return TableFacts(source, schema, name)
+
+
+class _UnknownTable(InvalidValue, KeyError):
+    """A KeyError, too, as every mapping has; a KeyError by itself shows its message in quotes."""
+
+    __str__ = Exception.__str__
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +78,8 @@ class LinkedTables(Mapping[str, Dataset]):
 
     def __getitem__(self, name: str) -> Dataset:
         if name not in self._tables.members:
-            raise KeyError(f"{name!r}: there are {', '.join(self._tables.members)}")
+            known = ", ".join(self._tables.members)
+            raise _UnknownTable("table", name, "is not one of the linked tables", f"there are: {known}")
         base = self._tables.base(name)
         return Dataset(base, (), base.schema)
 
@@ -160,8 +168,9 @@ def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str]) -> B
     frame = not isinstance(facts.source, str) and not hasattr(facts.source, "__fspath__")
     frame = frame and not isinstance(facts.source, list | tuple) and not hasattr(facts.source, "op")
     called = facts.name or (name if frame else None)
+    schema = Schema({}) if isinstance(facts.schema, Mapping) and not facts.schema else facts.schema  # it only links
     try:
-        base = opened_base(facts.source, None, None, facts.schema, neighbours, None, called, keys)
+        base = opened_base(facts.source, None, None, schema, neighbours, None, called, keys)
     except InvalidValue as problem:
         raise InvalidValue(f"{name}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
     if base.declared.unknown:
@@ -221,7 +230,7 @@ def _bounds(max_rows: Mapping[str, int] | None, tables: Mapping[str, TableFacts]
         raise InvalidValue("max_rows", max_rows, rule, 'such as {"visits": 5}')
     bounds = {}
     for name in tables:
-        asked = max_rows.get(name, 1 if name == unit_table else None)
+        asked: Any = max_rows.get(name, 1 if name == unit_table else None)
         if asked == AUTO:
             way_out = f"find it in a study of {name!r} alone, or leave it out and give every statistic a bound"
             raise InvalidValue(f"max_rows[{name!r}]", asked, "must be a number in linked tables", way_out)

@@ -162,6 +162,19 @@ def test_a_table_whose_statistics_have_bounds_needs_no_max_rows() -> None:
         number(tables["persons"].join("visits", how="left"))
 
 
+def test_a_table_that_only_links_needs_no_schema() -> None:
+    tables = hospital(visits=TableFacts(pa.table(ROWS["visits"]), {}))
+    assert number(tables["drugs"].join("visits")) == number(hospital()["drugs"].join("visits"))
+    assert list(tables["drugs"].join("visits").schema) == ["drug", "ward"]  # its own, and no visits_ward
+
+
+def test_a_table_that_is_not_there_is_said_in_words() -> None:
+    tables = hospital()
+    with pytest.raises(InvalidValue, match=r"^table='nothing': is not one of the linked tables; there are: persons, v"):
+        tables["nothing"]
+    assert "nothing" not in tables and tables.get("nothing") is None
+
+
 def test_a_table_that_is_only_passed_through_needs_no_max_rows() -> None:
     assert number(hospital(max_rows={"drugs": 3})["drugs"].join("visits")) == number(hospital()["drugs"].join("visits"))
 
