@@ -111,6 +111,11 @@ class LinkedBase(Base):
         return self.place
 
     @property
+    def joined_tables(self) -> dict[str, Base]:
+        """The tables whose columns are brought along, by name."""
+        return {name: self.tables.members[name] for name, _ in self.joins}
+
+    @property
     def own(self) -> Base:
         return self.tables.members[self.place]
 

@@ -85,6 +85,7 @@ class UnitCheck:
     keeps: tuple[tuple[float, int], ...]
     shared: int = 0
     linked: bool = False
+    auto: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Check:
         unit: How many rows the units have.
         columns: What becomes of the cells of each column.
         lists: The columns of lists, which are not looked at.
+        unknown: The columns that nobody knows yet, which are not looked at either.
+        joined: The linked tables whose columns are brought along, each with its columns.
 
     >>> import pyarrow
     >>> from farthing.data import dataset
@@ -116,6 +119,8 @@ class Check:
     unit: UnitCheck | None = None
     columns: tuple[ColumnCheck, ...] = ()
     lists: tuple[str, ...] = field(default=())
+    unknown: tuple[str, ...] = ()
+    joined: tuple[Check, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -143,6 +148,10 @@ class Check:
             lines += _unit_lines(self.unit, self.rows)
         lines += [_column_line(column, self.rows) for column in self.columns]
         lines += [f"{name}: a column of lists, not looked at" for name in self.lists]
+        lines += [f"{name}: unknown, not looked at; farthing discover finds it" for name in self.unknown]
+        for other in self.joined:
+            lines += ["", f"{other.name}, joined: {other.rows or 0:,} rows are read."]
+            lines += [_column_line(column, other.rows or 0) for column in other.columns]
         return "\n".join(lines)
 
     def _dropped(self) -> str:
@@ -187,7 +196,12 @@ def check(dataset: Dataset) -> Check:
     for source in base.sources:
         source.prepare()
     rows, columns = _columns(base.own)
-    return Check(dataset.name, rows, files, _unit(base, rows) if base.unit else None, columns, base.lists)
+    joined = []
+    for name, other in base.joined_tables.items() if isinstance(base, LinkedBase) else ():
+        number, cells = _columns(other)
+        joined.append(Check(name, number, (), None, cells, other.lists))
+    unit, unknown = _unit(base, rows) if base.unit else None, tuple(base.declared.unknown)
+    return Check(dataset.name, rows, files, unit, columns, base.lists, unknown, tuple(joined))
 
 
 def _lengths(path: str, layout: Layout) -> dict[str, int]:
@@ -323,11 +337,12 @@ def _unit(base: Base, rows: int) -> UnitCheck:
         sum(units for _, units in sizes_of_units),
         most,
         rows - total - shared,
-        base.max_rows if base.max_rows < UNBOUNDED else None,
+        base.max_rows if base.max_rows < UNBOUNDED and not base.is_auto else None,
         kept(base.max_rows) / total if total else 1.0,
         keeps,
         shared,
         isinstance(base, LinkedBase),
+        base.is_auto,
     )
 
 
@@ -354,7 +369,8 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     advice = "; ".join(f"{bound:,} would keep {share:.0%}" for bound, share in best.items())
     if unit.max_rows is None:
         said = f"; as max_rows, {advice}" if advice else ""
-        lines.append(f"  without max_rows, every statistic needs a bound of its own{said}")
+        why = 'max_rows = "auto": farthing discover finds it' if unit.auto else ""
+        lines.append(f"  {why or 'without max_rows, every statistic needs a bound of its own'}{said}")
     else:
         advice = f"; {advice}" if advice else ""
         lines.append(f"  max_rows = {unit.max_rows:,} keeps {unit.kept:.1%} of the rows{advice}")

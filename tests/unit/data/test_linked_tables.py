@@ -192,6 +192,27 @@ def test_the_steward_sees_how_many_rows_lead_to_nobody() -> None:
     assert [column.name for column in found.columns] == ["drug", "ward"]
 
 
+def test_the_steward_sees_the_columns_of_joined_tables() -> None:
+    wrong = TableFacts(pa.table(ROWS["persons"]), {"sex": ["f", "m"]})
+    found = check(hospital(persons=wrong)["drugs"].join("visits").join("persons", how="left"))
+    assert [(each.name, [column.name for column in each.columns]) for each in found.joined] == [
+        ("visits", ["ward"]),
+        ("persons", ["sex"]),
+    ]
+    assert (
+        found.joined[1].columns[0].unread > 0 and "persons, joined: " in str(found) and "not listed: 'F'" in str(found)
+    )
+
+
+def test_the_steward_sees_what_is_unknown() -> None:
+    rows = pa.table({"who": [1, 1, 2], "cost": [1.0, 2.0, 3.0]})
+    found = check(ft.dataset(rows, unit="who", max_rows="auto", schema={"cost": ft.unknown("number")}))
+    assert found.unit is not None and found.unit.max_rows is None
+    text = str(found)
+    assert "cost: unknown, not looked at; farthing discover finds it" in text
+    assert 'max_rows = "auto": farthing discover finds it; as max_rows, 2 would keep 100%' in text
+
+
 def files(folder: Path) -> LinkedTables:
     for name, rows in ROWS.items():
         pq.write_table(pa.table(rows), folder / f"{name}.parquet")
