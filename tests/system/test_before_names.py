@@ -92,11 +92,16 @@ def test_the_same_request_gets_the_same_release(kind: str, study: ft.Study) -> N
         assert plain(answer.to_dict()) == ANSWERS["queries"][kind]
 
 
+def as_before(release: Any, before: Any) -> bool:
+    """Whether a release is what it was, but for keys that there were none of."""
+    return bool(_without_new_keys(plain(release.to_dict()), before) == before)
+
+
 def test_controls_steps_and_names_are_known_again(folder: Path, study: ft.Study) -> None:
-    assert plain(controlled_plan(study).release().to_dict()) == ANSWERS["controlled"]
-    assert plain(study.released("by its own name").to_dict()) == ANSWERS["named"]
+    assert as_before(controlled_plan(study).release(), ANSWERS["controlled"])
+    assert as_before(study.released("by its own name"), ANSWERS["named"])
     transformed = study_of(folder, adults(folder))
-    assert plain(transformed_plan(transformed).release().to_dict()) == ANSWERS["transformed"]
+    assert as_before(transformed_plan(transformed).release(), ANSWERS["transformed"])
     transformed.close()
 
 
