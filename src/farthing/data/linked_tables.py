@@ -175,7 +175,11 @@ def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str]) -> B
         raise InvalidValue(f"{name}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
     if base.declared.unknown:
         column, rule = next(iter(base.declared.unknown)), "must be known in linked tables"
-        raise InvalidValue(f"{name}.{column}", base.declared.unknown[column], rule, "find it in a study of that table")
+        way_out = (
+            "find it in a study of that table alone (study.discover, or farthing discover), and declare here what "
+        )
+        way_out += f"it found, which is public: study.dataset.schema[{column!r}]"
+        raise InvalidValue(f"{name}.{column}", base.declared.unknown[column], rule, way_out)
     return base
 
 
@@ -264,5 +268,6 @@ def _refuse_unlike(members: Mapping[str, Base], links: Mapping[str, Key]) -> Non
                 "keys",
                 f"{name}.{key.column}: {key.parent}.{key.target}",
                 f"must be columns of one type, not {left} and {right}",
-                "convert one of them; every column of a CSV file is text",
+                "convert one of them; every column of a CSV file is text, so save such a file as Parquet: "
+                "pyarrow.parquet.write_table(pyarrow.csv.read_csv('drugs.csv'), 'drugs.parquet')",
             )

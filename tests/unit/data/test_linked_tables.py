@@ -134,6 +134,10 @@ def test_the_order_of_joins_and_steps_is_said() -> None:
             "visits.person_id: persons.person_id.*must be columns of one type, not int64 and string",
         ),
         (
+            {"persons": TableFacts(pa.table(ROWS["persons"]), {"sex": ft.unknown("text")})},
+            r"persons.sex.*must be known in linked tables; find it.*declare here.*study.dataset.schema\['sex'\]",
+        ),
+        (
             {"visits": TableFacts(pa.table({"visit_id": [1.5], "person_id": [1], "ward": ["A"]}), SCHEMAS["visits"])},
             "visits.keys='visit_id': must be a column of whole numbers",
         ),
