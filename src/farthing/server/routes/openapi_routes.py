@@ -20,6 +20,7 @@ TAGS = {
     "datasets": "Tables with a budget: what they hold, whose rows they are, what is left.",
     "studies": "Named folders of plans.",
     "plans": "What statistics would cost and how accurate they would be; nothing is spent.",
+    "discoveries": "Ranges, values and bounds that nobody knows: what finding them costs, and what was found.",
     "releases": "Spend budget once and return the answers; the same request id never spends twice.",
     "requests": "What analysts ask curators to approve, what they decided, and standing policies.",
     "series": "Running counts of a table that grows, paid once and released period by period.",

@@ -199,9 +199,9 @@ def _row_count(mind: Mind) -> Wish:
 
 
 def _discovery(mind: Mind) -> Wish:
-    """How many rows people have, which can be asked of a table whose columns are all known; of people it is refused."""
+    """How many rows people have: that can be asked of a table whose columns are all known. Visits name nobody."""
     body = {"rows_per_unit": True, "epsilon": 0.01}
-    return Wish({"name": "visits" if mind.plain else mind.dataset()}, body=body)
+    return Wish({"name": "people" if mind.plain else mind.dataset()}, body=body)
 
 
 def _search(mind: Mind) -> Wish:
