@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import expect
 
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import NewPage, Site, go, settled
+from system.server.browser import NewPage, Site, go, serving, settled
 
 pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server of its own: elsewhere another test may have given visits.csv an account already."""
+    with serving(tmp_path_factory.mktemp("site")) as made:
+        yield made
 
 
 def test_what_nobody_knows_is_declared_found_and_planned_with(new_page: NewPage, site: Site) -> None:
