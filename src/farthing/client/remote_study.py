@@ -13,6 +13,7 @@ from typing import Any
 from farthing.adaptive.query_session import Answer
 from farthing.client.http_connection import WAIT, Connection, awaited, part, refusal_of
 from farthing.client.remote_discovery import RemoteDiscoveryPlan, discovery_plan_at
+from farthing.client.remote_parts import RemoteDivision, divided_at, division_at
 from farthing.client.remote_plan import RemotePlan, release_from, request_from
 from farthing.client.remote_series import (
     RemoteSeries,
@@ -165,6 +166,20 @@ class RemoteStudy:
     ) -> RemotePlan:
         """How accurate each statistic would be; nothing is spent and no row is read."""
         return self._plan(statistics, {}, epsilon, expected)
+
+    def split_plan(self, by: str, epsilon: float, delta: float = 0.0) -> RemoteDivision:
+        """What `split` with the same arguments would cost; nothing is charged (curators)."""
+        return division_at(self.connection, self.name, by, epsilon, delta)
+
+    def split(self, by: str, epsilon: float, delta: float = 0.0, *, fresh: bool = False) -> dict[Any, RemoteStudy]:
+        """Divide the table into disjoint parts, once, each with a budget of its own (curators).
+
+        All parts together cost what one of them may: that is charged now, and plans of the parts cost nothing more. The
+        same call returns the same parts. If the table has changed since, `fresh=True` divides it again, which is
+        charged again.
+        """
+        division = divided_at(self.connection, self.name, by, epsilon, delta, fresh)
+        return {value: RemoteStudy(self.connection, name) for value, name in division.datasets.items()}
 
     def discover(
         self,

@@ -449,3 +449,30 @@ def test_the_planner_and_a_release_fit_a_phone(new_page: NewPage, site: Site) ->
         for left, right in pairwise(boxes):
             assert left is not None and right is not None
             assert left["x"] + left["width"] < right["x"]  # no label stands on another
+
+
+def test_a_table_is_divided_and_its_parts_are_planned_by_themselves(new_page: NewPage, site: Site) -> None:
+    site.declare({**DECLARATION, "name": "divided"})
+    page = new_page("ada")
+    go(page, site, "#/plan/divided", "Plan for divided")
+    page.get_by_text("Divide the table into disjoint parts").click()
+    page.get_by_role("button", name="Show the price").press("Enter")  # nothing was typed
+    expect(page.get_by_role("link", name="Epsilon is a number above 0")).to_be_visible()
+    page.get_by_label("Each part by itself").select_option("sex")
+    page.get_by_label("Epsilon (ε) of each part").fill("0.5")
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    page.get_by_role("button", name="Show the price").press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("all of them together cost epsilon 0.5")).to_be_visible()
+    page.get_by_role("button", name="Divide and spend").press("Enter")
+    expect(page.get_by_role("link", name="sex = F")).to_be_visible()
+    assert round(site.state.root.budget("divided").spent_upper, 6) == 0.5
+    page.get_by_role("link", name="sex = F").click()
+    page.get_by_role("heading", level=1, name="Plan for divided sex F").wait_for()
+    expect(page.get_by_text("costs divided nothing more")).to_be_visible()
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    page.get_by_role("link", name="sex = M").click()
+    page.get_by_role("heading", level=1, name="Plan for divided sex M").wait_for()
+    assert round(site.state.root.budget("divided").spent_upper, 6) == 0.5

@@ -107,6 +107,8 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("POST", f"{_V}/datasets/{{name}}/corrections/check"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/datasets/{{name}}/corrections"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/datasets/{{name}}/periods"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/datasets/{{name}}/parts/price"): Rule(CURATOR, "plan"),
+    ("POST", f"{_V}/datasets/{{name}}/parts"): Rule(CURATOR, "spend"),
     ("PUT", f"{_V}/datasets/{{name}}/grants/{{user}}"): Rule(CURATOR, "manage"),
     ("PUT", f"{_V}/datasets/{{name}}/reserves/{{label}}"): Rule(CURATOR, "manage"),
     # Studies and plans.

@@ -19,10 +19,13 @@ from farthing.server.schemas.dataset_schema import (
     DatasetsView,
     DatasetView,
     Declaration,
+    Division,
+    DivisionView,
+    DivisionWords,
     NextPeriod,
     SourcesView,
 )
-from farthing.server.services import dataset_corrections, dataset_registry
+from farthing.server.services import dataset_corrections, dataset_parts, dataset_registry
 from farthing.server.services.app_state import TheState
 
 router = guarded("datasets")
@@ -137,6 +140,29 @@ def correct(name: Name, body: Correction, state: TheState, who: Who) -> Correcti
 def open_period(name: Name, body: NextPeriod, state: TheState, who: Who) -> dict[str, Any]:
     """The rows of another period, as a dataset of its own, with the budget that every period has."""
     return dataset_registry.open_period(state, who, name, body)
+
+
+@router.post(
+    "/datasets/{name}/parts/price",
+    response_model=DivisionView,
+    responses=refusals("not_found", "engine_error"),
+    summary="What it costs to divide a table into disjoint parts",
+)
+def price_parts(name: Name, body: DivisionWords, state: TheState, who: Who) -> DivisionView:
+    """All parts together cost what one of them may. Nothing is charged; the file is compared with how it was."""
+    return dataset_parts.priced(state, who, name, body)
+
+
+@router.post(
+    "/datasets/{name}/parts",
+    status_code=201,
+    response_model=DivisionView,
+    responses=refusals("not_found", "conflict", "budget_exceeded", "engine_error"),
+    summary="Divide a table into disjoint parts",
+)
+def divide(name: Name, body: Division, state: TheState, who: Who) -> DivisionView:
+    """One charge for all parts; each becomes a dataset, whose plans cost the whole table's account nothing more."""
+    return dataset_parts.divided(state, who, name, body)
 
 
 @router.put(

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from farthing.server.schemas.budget_schema import BudgetView, View
+from farthing.server.schemas.budget_schema import Amount, BudgetView, View
 from farthing.server.schemas.discovery_schema import UnknownView
-from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Number, Sentence, Whole, Words
+from farthing.server.schemas.plan_schema import ColumnName, DatasetName, Epsilon, Number, Sentence, Whole, Words
 
 MOST_COLUMNS = 500
 
@@ -140,6 +140,24 @@ class NextPeriod(Words):
     period: PeriodName
 
 
+class DivisionWords(Words):
+    """Disjoint parts of a table, by a column: each may spend this much, and all of them together cost the maximum."""
+
+    by: ColumnName = Field(description="a column of categories or flags; rows of one unit must be in one part")
+    epsilon: Epsilon = Field(description="of each part")
+    delta: Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)] = Field(
+        0.0, description="of each part"
+    )
+
+
+class Division(DivisionWords):
+    """A table to be divided. The same again finds the same parts, and costs nothing."""
+
+    fresh: Annotated[bool, Field(strict=True)] = Field(
+        False, description="divide, and pay, again if the table has changed since it was divided like this"
+    )
+
+
 class BudgetWords(Words):
     """An epsilon and a delta to be set; a delta that is left out stays as it is, and is 0 for what is new."""
 
@@ -241,6 +259,37 @@ class ColumnView(View):
     categories: list[bool | int | str] | None
 
 
+class PartLine(View):
+    """One part of a divided table: a dataset of its own, whose account has the budget of a part."""
+
+    value: bool | int | str
+    dataset: str
+    account: str
+
+
+class DivisionView(View):
+    """How a column divides a table, and at what price."""
+
+    dataset: str
+    by: str
+    budget: Amount = Field(description="of each part")
+    cost: Amount = Field(description="of all parts together: the maximum, not the sum; 0 if it was paid before")
+    paid: bool = Field(description="whether the table, as it is now, was divided like this before")
+    changed: bool = Field(description="whether it was divided like this before it changed; `fresh` divides it again")
+    request_id: str = Field(description="the name of its charge in the ledger")
+    parts: list[PartLine]
+    sentence: str
+
+
+class PartView(View):
+    """Which part of which dataset it is; all parts of that division are in `parts`."""
+
+    of: str
+    by: str
+    value: bool | int | str
+    parts: list[PartLine]
+
+
 class DatasetView(View):
     """A dataset; its source and its grants only for those who may see them."""
 
@@ -257,5 +306,9 @@ class DatasetView(View):
     rows: int | None
     people: int | None = None
     renews: RenewalWords | None = Field(description="which period it is, where its account has a budget for each")
+    part: PartView | None = Field(default=None, description="which part of a divided table it is")
+    divided: list[list[PartLine]] = Field(
+        default_factory=list, description="the parts of every division of it; for curators and auditors"
+    )
     budget: BudgetView
     grants: list[BudgetView] | None

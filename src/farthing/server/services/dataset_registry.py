@@ -14,6 +14,7 @@ from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
 from farthing.server.schemas.dataset_schema import BudgetWords, CheckedDeclaration, Declaration, NextPeriod
 from farthing.server.schemas.discovery_schema import UnknownView
 from farthing.server.services.app_state import State
+from farthing.server.services.dataset_parts import divisions, part_view
 from farthing.server.services.dataset_service import (
     StoredDeclaration,
     all_declarations,
@@ -247,6 +248,9 @@ def set_budget(state: State, who: Caller, name: str, body: BudgetWords) -> Budge
 def grant(state: State, who: Caller, name: str, user: str, body: BudgetWords) -> BudgetView:
     """Set how much an analyst may spend in all."""
     ledger, account = _registered(state, who, name)
+    if account in ledger.parts():
+        rule = "is a part of a table, which only a curator may spend from"
+        raise InvalidValue("name", name, rule, "grant a share of the whole table")
     with state.store.reading() as connection:
         if user_rows.find(connection, user) is None:
             raise RequestRefused(
@@ -274,7 +278,8 @@ def _claim_tables(state: State, ledger: Ledger) -> None:
     """What was registered by an older version, or by hand, holds its table before another budget for it is opened."""
     known = ledger.sources()
     for each in all_declarations(state.store):
-        if each.account in known and not known[each.account]:
+        # The account of a part holds no table: that of the whole table does.
+        if each.account in known and not known[each.account] and each.facts.get("part") is None:
             # A table that cannot be opened cannot be read under another name either.
             with suppress(FarthingError):
                 take_up_table(ledger, dataset_of(state, each), each.account)
@@ -368,6 +373,8 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
         "rows": dataset.rows,
         "people": dataset.people,
         "renews": declaration.facts.get("renews"),
+        "part": part_view(state, declaration),
+        "divided": [] if who.role == "analyst" else divisions(state, name),
         "budget": standing,
         "grants": grants,
     }

@@ -180,8 +180,8 @@ def _view(
     outlook = Outlook(plan, proof)
     # What a curator is to approve is a part of the dataset's own budget.
     cost, budget = outlook.cost, study.ledger.budget(study.name) if study.by_request else study.budget
-    about = {"epsilon": study.epsilon, "delta": study.delta}
-    local = local_code(asked, study.dataset, study.name, about)
+    about, local = _as_words(study, asked)
+    remote = client_code(asked, draft.dataset, state.settings.origin)
     standing = study_budget_view(study)
     reach = standing.room if plan.allocation.problem.on_clock else standing.remaining
     return {
@@ -213,7 +213,21 @@ def _view(
         "released": plan.earlier.request_id if plan.earlier is not None and plan.earlier.exact else None,
         "released_with_more": plan.earlier.request_id if plan.earlier is not None and not plan.earlier.exact else None,
         "by_request": study.by_request,
-        "code": f"{client_code(asked, study.name, state.settings.origin)}\n\n\n# The same beside the data:\n{local}\n",
+        "code": f"{remote}\n\n\n# The same beside the data:\n{local}\n",
         "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
         "error": None,
     }
+
+
+def _as_words(study: Study, asked: PlanDescription) -> tuple[dict[str, Any], str]:
+    """What a study.toml says about the study of a plan, and the Python that asks for the plan beside the data."""
+    about: dict[str, Any] = {"epsilon": study.epsilon, "delta": study.delta}
+    part = study.ledger.parts().get(study.name)
+    if part is None:
+        return about, local_code(asked, study.dataset, study.name, about)
+    total = study.ledger.budget(part.account).total
+    whole = {"epsilon": total.epsilon, "delta": total.delta}
+    split = {"by": part.by, **about, "part": part.value}
+    options = ", ".join(f"{name}={value!r}" for name, value in split.items() if name in ("by", *about))
+    line = f"study = study.split({options})[{part.value!r}]  # this spends, once for all parts"
+    return {**whole, "split": split}, local_code(asked, study.dataset, part.account, whole, [line])

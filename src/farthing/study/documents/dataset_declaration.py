@@ -26,12 +26,12 @@ _FEW = 6  # categories that are named in a sentence
 def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dataset:
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
-    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `people`, `sample`, `renews` (the period whose rows it is) and
-    `columns`, each {"range": [0, 110]} (with "real": true for numbers with fractions, where the source does not say,
-    and "decimal": "," for text), {"categories": [...]} (with "trim" and "lower"), {"flags": true} or {"unknown":
-    "number"} (or "whole number", "date", "text": what a study is to find). `max_rows` may be "auto": to be found, too.
-    `steps` are those of a study.toml; a public table that one of them joins must be given with its rows: no file is
-    opened for it.
+    `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `people`, `sample`, `renews` (the period whose rows it is),
+    `part` (one of the disjoint parts of the table, by a column and its value) and `columns`, each {"range": [0, 110]}
+    (with "real": true for numbers with fractions, where the source does not say, and "decimal": "," for text),
+    {"categories": [...]} (with "trim" and "lower"), {"flags": true} or {"unknown": "number"} (or "whole number",
+    "date", "text": what a study is to find). `max_rows` may be "auto": to be found, too. `steps` are those of a
+    study.toml; a public table that one of them joins must be given with its rows: no file is opened for it.
     """
     columns, share = facts["columns"], facts.get("sample")
     declared = dataset(
@@ -51,7 +51,19 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
         raise InvalidValue("sample", share, "must be left out for an account that renews")
     if terms is not None:
         declared = declared.during(terms["date"], terms["every"], terms["period"])
+    if facts.get("part") is not None:
+        return _part_of(declared, facts["part"])
     return declared if share is None else declared.sample(share)
+
+
+def _part_of(whole: Dataset, part: Mapping[str, Any]) -> Dataset:
+    """The rows of one part of a table that was divided."""
+    parts = whole.split(part["by"])
+    named = [rows for value, rows in parts.items() if str(value) == str(part["value"])]
+    if not named:
+        rule = f"must be a value of {part['by']} as the table was divided"
+        raise InvalidValue("part", part["value"], rule, "divide the table again")
+    return named[0]
 
 
 def _domain(column: str, entry: Any, source: Source) -> Any:

@@ -404,8 +404,10 @@ def released_code(dataset: str, request_id: str, address: str, asked: str) -> st
     )
 
 
-def local_code(asked: PlanDescription, dataset: Dataset, name: str, about: Mapping[str, Any]) -> str:
-    """Python that asks for this plan beside the data, with a ledger of its own."""
+def local_code(
+    asked: PlanDescription, dataset: Dataset, name: str, about: Mapping[str, Any], then: Sequence[str] = ()
+) -> str:
+    """Python that asks for this plan beside the data, with a ledger of its own; `then` is done to the study first."""
     unit = ""
     if dataset.unit:
         named = dataset.unit[0] if len(dataset.unit) == 1 else list(dataset.unit)
@@ -424,6 +426,7 @@ def local_code(asked: PlanDescription, dataset: Dataset, name: str, about: Mappi
             "",
             f'dataset = ft.dataset(\n    "your-file.csv",\n{unit}    schema={{\n{columns}    }},\n{more}){sample}',
             f'study = ft.Study(dataset, {options}, account={name!r}, ledger="study.db")',
+            *then,
             *plan_lines(asked),
             "print(plan)",
             "# release = plan.release()  # this spends",

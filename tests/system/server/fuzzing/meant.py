@@ -163,6 +163,11 @@ def _next_period(mind: Mind) -> Wish:
     return Wish({"name": "monthly"}, body={"name": mind.known.fresh(), "period": month})
 
 
+def _parts(mind: Mind) -> Wish:
+    amount = mind.draw.choice((0.001, 0.002, 5.0))
+    return Wish({"name": mind.loose_dataset()}, body={"by": mind.draw.choice(("sex", "age")), "epsilon": amount})
+
+
 def _reserve(mind: Mind) -> Wish:
     label = mind.draw.choice(("next year", "x"))
     if mind.plain:
@@ -327,6 +332,8 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/datasets/{{name}}/corrections/check"): _correction(check=True),
     ("POST", f"{V}/datasets/{{name}}/corrections"): _correction(check=False),
     ("POST", f"{V}/datasets/{{name}}/periods"): _next_period,
+    ("POST", f"{V}/datasets/{{name}}/parts/price"): _parts,
+    ("POST", f"{V}/datasets/{{name}}/parts"): _parts,
     ("PUT", f"{V}/datasets/{{name}}/grants/{{user}}"): _grant,
     ("PUT", f"{V}/datasets/{{name}}/reserves/{{label}}"): _reserve,
     ("GET", f"{V}/studies"): _nothing,

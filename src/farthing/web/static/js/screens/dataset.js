@@ -10,6 +10,7 @@ import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
 import { CorrectionForm } from "../dataset/correction.js";
 import { NextPeriod } from "../dataset/next_period.js";
+import { Parts } from "../dataset/parts.js";
 import { BudgetForm, Grants, Reserves } from "../dataset/shares.js";
 import { UnknownFacts } from "../dataset/unknown_facts.js";
 import { amount, listText, privacy } from "../format.js";
@@ -39,7 +40,8 @@ export default function Dataset({ params, me }) {
       <${PromiseCard} data=${data} />
       <${UnknownFacts} data=${data} me=${me} onFound=${reload} />
       ${data.schema.length > 0 && html`<${Columns} columns=${data.schema} />`}
-      ${data.grants && html`<${Grants} data=${data} me=${me} path=${path} reload=${reload} />`}
+      <${Parts} data=${data} me=${me} reload=${reload} />
+      ${data.grants && !data.part && html`<${Grants} data=${data} me=${me} path=${path} reload=${reload} />`}
       ${me.role === "curator" && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}
       ${me.role === "curator" && html`<${CorrectionForm} data=${data} path=${path} reload=${reload} />`}`
     }
@@ -64,7 +66,7 @@ function Budget({ data, me, path, reload }) {
       <//>`
       }
       ${me.role === "curator" && data.renews && html`<${NextPeriod} data=${data} path=${path} />`}
-      ${me.role === "curator" && !data.renews && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
+      ${me.role === "curator" && !data.renews && !data.part && html`<${BudgetForm} budget=${budget} path=${path} reload=${reload} />`}
     </div>
   <//>`;
 }

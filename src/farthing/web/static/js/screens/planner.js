@@ -9,6 +9,7 @@ import { CheckField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
+import { Parts } from "../dataset/parts.js";
 import { UnknownFacts } from "../dataset/unknown_facts.js";
 import { epsilon } from "../format.js";
 import { Budget, Exhausted } from "../planner/budget.js";
@@ -126,6 +127,7 @@ function Planner({ about, reload, saved: loaded, me, title }) {
     return html`<${Page} title=${title} lead=${LEAD}>
       <${Card} title="Budget"><${Budget} dataset=${about.name} budget=${budget} sentence=${false} /><//>
       <${Exhausted} dataset=${about.name} budget=${budget} me=${me} onAsk=${about.budget.analyst ? () => actions.onRequest(true) : null} />
+      <${Parts} data=${about} me=${me} reload=${reload} />
       <${Releases} dataset=${about.name} />
       <${Drafts} dataset=${about.name} me=${me} title="Drafts" />
     <//>`;
@@ -154,6 +156,7 @@ function Planner({ about, reload, saved: loaded, me, title }) {
           }
           ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
+          <${Parts} data=${about} me=${me} reload=${reload} />
         </div>
         <div class="planner-side stack">
           <${Outlook} about=${about} view=${view} proving=${status !== "idle"} />
