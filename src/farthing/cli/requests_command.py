@@ -179,7 +179,7 @@ def withdraw_command(
     "--cell",
     metavar="N",
     default="0",
-    help="Cells hold at least so many people on average, by the rows that the study declares.",
+    help="Withhold cells of fewer people, by the low end of the count that is released of each.",
 )
 def policy_command(words: tuple[str, ...], url: str | None, key: str | None, as_json: bool, **options: Any) -> None:
     """Grant or end a policy."""
@@ -305,7 +305,7 @@ def _policy_line(policy: Policy) -> str:
     rules = [f"epsilon {policy.epsilon:.6g}{delta} per {policy.per}", f"{policy.left:.6g} left"]
     rules += [] if policy.statistics is None else [f"only {', '.join(policy.statistics)}"]
     rules += [] if policy.columns is None else [f"only columns {', '.join(policy.columns)}"]
-    rules += [f"cells of at least {policy.cell} people on average, by declared rows"] if policy.cell else []
+    rules += [f"cells of fewer than {policy.cell} people, by released counts, are withheld"] if policy.cell else []
     return f"{policy.dataset}: {policy.analyst} may spend {'; '.join(rules)}; until {policy.last_day}"
 
 

@@ -662,12 +662,15 @@ def _lost(charge: Charge) -> str:
 
 
 def _drawn(question: Question, dataset: Dataset, marks: list[list[str]], tell: Progress) -> str:
-    answers = question.run(dataset, tell)
+    answers, withholds = question.run(dataset, tell), isinstance(question, PlanQuestion) and question.withholds
     try:
         finished = question.finish(answers)
-        return text_of(answers, {**(finished or {}), _TABLES: marks} if any(marks) else finished)
+        kept = {} if withholds else answers
+        return text_of(kept, {**(finished or {}), _TABLES: marks} if any(marks) else finished)
     # What was paid for is not lost: the numbers are recorded, and finished when they are delivered.
     except Exception:
+        if withholds:  # but not where some of them must not be shown
+            raise
         return text_of(answers)
 
 

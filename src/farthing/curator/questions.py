@@ -240,6 +240,11 @@ class PlanQuestion:
     def digest(self) -> str:
         return self.measurements.digest
 
+    @property
+    def withholds(self) -> bool:
+        """Whether cells of few people are withheld: then what was measured is not recorded, only what it came to."""
+        return bool(getattr(self.post_processing, "least", 0))
+
     def check(self, dataset: Dataset) -> None:
         """Every slot was designed for neighbours at least as far apart as those of this dataset."""
         derived = dict(self.measurements.derived)

@@ -319,9 +319,9 @@ class PlanRequests:
             expires: The last day; a year from now by default.
             statistics: The kinds of statistics that are allowed, such as "count"; all by default.
             columns: The columns that may be read, conditions and groups included; all by default.
-            cell: How many people the smallest cell of a table must hold on average. It is decided from the number
-                of rows that the dataset declares (on a server the steward's word, in a script its author's) and the
-                number of cells, and looks at no row.
+            cell: How many people a cell must hold to be shown. Plans that this policy pays for must release a count of
+                every cell; a cell is withheld if the low end of the 95% interval of that count is below this. Only
+                released numbers decide it, never rows.
 
         Returns:
             The policy as it is now.

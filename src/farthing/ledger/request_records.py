@@ -104,7 +104,7 @@ class Policy:
         expires: When it ends.
         statistics: The kinds of statistics that are allowed; None for all.
         columns: The columns that may be read; None for all.
-        cell: How many people the smallest cell must hold on average, by the public number of rows; 0 for no rule.
+        cell: How many people a cell must hold to be shown, by the low end of a released count; 0 for no rule.
         left: What is left of epsilon in this period.
 
     >>> from datetime import datetime

@@ -30,8 +30,8 @@ class Contents:
     Args:
         statistics: The kinds of its statistics, such as "count" and "mean".
         columns: Every column that it reads; None where that cannot be told.
-        cell: How many people its smallest cell holds on average, from the public number of rows; None where that is
-            not public.
+        cell: Below how many people, by a released count, the release withholds a cell; None where it has no count of
+            every cell.
 
     >>> Contents(("count",), ("sex",), 500).columns
     ('sex',)
@@ -75,7 +75,7 @@ class StandingPolicy:
         until: When it expires, in nanoseconds.
         statistics: The kinds of statistics that are allowed; None for all.
         columns: The columns that may be read; None for all.
-        cell: How many people the smallest cell must hold on average; 0 where that does not matter.
+        cell: Cells of fewer people, by a released count, are withheld; 0 where that does not matter.
         period: The period in which something was charged last.
         used_nano: The sum of the epsilons that were charged in it.
         used_units: The sum of its deltas.
@@ -116,9 +116,9 @@ class StandingPolicy:
         if strange is not None:
             return f"{strange!r} is not one of the columns it allows ({', '.join(self.columns or ())})"
         if self.cell and contents.cell is None:
-            return "how many people a cell holds is not public: declare the number of rows, and ask without where="
+            return "every number needs a released count of its cell: add a count by the same columns"
         if self.cell and contents.cell is not None and not contents.cell >= self.cell:
-            return f"cells hold {contents.cell} people on average and must hold {self.cell}"
+            return f"cells of fewer than {self.cell} people must be withheld"
         left_nano, left_units = self.left(now)
         if nano is None or not (nano <= left_nano and units <= left_units):
             left = f"epsilon={epsilon_down(left_nano):g}, delta={delta_down(left_units):g}"

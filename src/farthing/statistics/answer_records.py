@@ -26,6 +26,7 @@ from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.ranges.cell_conditions import Between
 from farthing.statistics.ranges.error_shapes import ShapedInterval
 from farthing.statistics.statistic import MOMENTS, QUANTILES, Statistic
+from farthing.statistics.withheld_cells import withheld
 
 Floats = NDArray[np.float64]
 Limits = tuple[Floats | float, Floats | float]
@@ -314,7 +315,9 @@ class PostProcessing:
     """What a plan makes of its noisy numbers, as the curator records it: answers beside the plan that predicted them.
 
     It runs inside the curator, after the noise, and sees no rows. `levels` are, for each output, further confidences at
-    which its interval is kept: that at which all numbers of the plan hold at once, and that of its own cells.
+    which its interval is kept: that at which all numbers of the plan hold at once, and that of its own cells. If a
+    policy says that cells must hold at least so many people, `least` is that number, and `rows_of_one` what one person
+    can add to a cell of each output.
     """
 
     outputs: tuple[Output, ...]
@@ -322,10 +325,14 @@ class PostProcessing:
     schema: Schema
     levels: tuple[tuple[float, float], ...]
     plan: Mapping[str, Any]
+    least: int = 0
+    rows_of_one: tuple[int, ...] = ()
 
     def __call__(self, measured: Mapping[str, Any]) -> dict[str, Any]:
         """The answers and the plan as plain data."""
         answers = answers_from(self.outputs, self.noises, self.schema, measured)
+        if self.least:
+            answers = withheld(answers, self.outputs, self.least, self.rows_of_one)
         stored = [stored_form(answer, kept) for answer, kept in zip(answers, self.levels, strict=True)]
         return {"answers": stored, "plan": self.plan}
 

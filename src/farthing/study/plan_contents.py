@@ -1,4 +1,4 @@
-"""What a policy looks at in a plan: its kinds of statistics, the columns it reads, how many people a cell holds."""
+"""What a policy looks at in a plan: its kinds of statistics, the columns it reads, the least people in a cell."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from farthing.data.expressions.expression import read
 from farthing.errors import FarthingError
 from farthing.ledger.rights import Contents
+from farthing.statistics.withheld_cells import companion
 
 if TYPE_CHECKING:
     from farthing.data import Dataset
@@ -15,27 +16,35 @@ if TYPE_CHECKING:
     from farthing.study.plan_text import PlanFacts
 
 
-def contents_of(plan: PlanFacts, asked: Iterable[Statistic]) -> Contents:
+def contents_of(plan: PlanFacts, asked: Iterable[Statistic], least: int | None) -> Contents:
     """The contents of a plan; what cannot be told is None, and a policy that minds it does not cover the plan.
 
-    How many people a cell holds is said on average: the public number of rows, over the most rows of one person and the
-    most numbers of one statistic. What an analyst expects has no part in it, and neither have rows: a condition, or a
-    table that was filtered first, leaves it open.
+    `least` is the number of people below which the release withholds a cell: see `least_in_cell`.
     """
     statistics, dataset = tuple(asked), plan.study.dataset
     kinds = tuple(dict.fromkeys(statistic.kind for statistic in statistics))
     if not dataset.is_untransformed or plan.study.sampling_rate is not None:
         return Contents(kinds)
-    columns = _columns(statistics, dataset)
-    rows = dataset.rows
-    if rows is None and plan.design.counted is not None:
-        rows = plan.design.counted.lower
-    cell, people = None, dataset.people
-    if people is None and rows is not None and (dataset.bounds_rows or not dataset.unit):
-        people = rows // max(1, dataset.rows_per_unit if dataset.unit else 1)
-    if people is not None and all(statistic.where is None for statistic in statistics):
-        cell = people // max(planned.cells for planned in plan.statistics)
-    return Contents(kinds, columns, cell)
+    return Contents(kinds, _columns(statistics, dataset), least)
+
+
+def least_in_cell(plan: PlanFacts) -> int | None:
+    """How many people a cell must hold to be shown in a release of this plan: as the analyst's policy says.
+
+    It holds for whatever the analyst releases while the policy stands, except for plans that a curator approved as they
+    are. None where the plan does not release a count of every cell, or the table was changed first: then nobody could
+    tell how many people are in a cell.
+    """
+    study = plan.study
+    if study.analyst is None or study.ledger.requests.approved(study.name, study.payer, plan.request.name) is not None:
+        return 0
+    rules = [each.cell for each in study.ledger.requests.policies(study.name) if each.analyst == study.analyst]
+    least = max(rules, default=0)
+    if not least:
+        return 0
+    outputs = plan.design.outputs
+    counted = all(companion(each.statistic, outputs) is not None for each in outputs)
+    return least if counted and study.dataset.is_untransformed and study.sampling_rate is None else None
 
 
 def _columns(statistics: Iterable[Statistic], dataset: Dataset) -> tuple[str, ...] | None:

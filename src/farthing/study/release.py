@@ -20,8 +20,9 @@ from farthing.ledger.table_versions import Version
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.statistics.coverage import limited
 from farthing.statistics.statistic import ROWS
+from farthing.statistics.withheld_cells import people_in
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.plan_contents import contents_of
+from farthing.study.plan_contents import contents_of, least_in_cell
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
@@ -305,6 +306,7 @@ def release_of_plan(
     if plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # that of another day was enough then
     study.register()
+    least = least_in_cell(plan)  # once: a policy may be replaced at any time
     try:
         answered = study.curator.release(
             study.dataset,
@@ -313,10 +315,10 @@ def release_of_plan(
             request_id=name,
             sampling_rate=study.sampling_rate,
             delta=plan.delta,
-            post_processing=_post_processing(plan, title),
+            post_processing=_post_processing(plan, title, least),
             progress=progress,
             give_up=False,
-            contents=None if study.analyst is None else contents_of(plan, plan.asked),
+            contents=None if study.analyst is None else contents_of(plan, plan.asked, least),
         )
     except (InvalidValue, BudgetExceeded):
         # Another process may have asked for the same meanwhile, and may have found more of the budget, or all of it.
@@ -330,12 +332,18 @@ def release_of_plan(
     return _read(answered)
 
 
-def _post_processing(plan: PlanFacts, title: str) -> PostProcessing:
-    """What is recorded with the numbers of a release: the plan that they answer, and what it is called."""
+def _post_processing(plan: PlanFacts, title: str, least: int | None) -> PostProcessing:
+    """What is recorded with the numbers of a release: the plan that they answer, and what it is called.
+
+    Where `least` is None no policy covers the plan, and a grant pays for it as it is.
+    """
     kept = {**predicted(plan), **({"title": title} if title else {})}
     levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
-    schema = plan.study.dataset.schema
-    return PostProcessing(plan.design.outputs, plan.allocation.noises, schema, tuple(levels), kept)
+    dataset, outputs = plan.study.dataset, plan.design.outputs
+    rows_of_one = tuple(people_in(each.statistic, dataset) for each in outputs)
+    return PostProcessing(
+        outputs, plan.allocation.noises, dataset.schema, tuple(levels), kept, least=least or 0, rows_of_one=rows_of_one
+    )
 
 
 def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:

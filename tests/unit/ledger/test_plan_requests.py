@@ -270,8 +270,8 @@ def test_a_policy_allows_so_much_a_quarter_of_what_it_names(ada: Ledger, bob: Le
         (Contents(("count", "mean"), ("sex",), 500), "mean is not one of the statistics"),
         (Contents(("count",), ("sex", "hiv"), 500), "'hiv' is not one of the columns"),
         (Contents(("count",), None, 500), "which columns are read cannot be told"),
-        (Contents(("count",), ("sex",), 99), "cells hold 99 people on average and must hold 100"),
-        (Contents(("count",), ("sex",), None), "is not public"),
+        (Contents(("count",), ("sex",), 99), "cells of fewer than 100 people must be withheld"),
+        (Contents(("count",), ("sex",), None), "add a count by the same columns"),
     ],
 )
 def test_a_plan_beyond_a_policy_is_refused(ada: Ledger, bob: Ledger, contents: Contents | None, reason: str) -> None:

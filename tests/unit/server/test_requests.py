@@ -304,6 +304,7 @@ WALK: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"plan": "0" * 16, "request_id": "walk-6", "wait": 30},
     ],
     ("POST", f"{API}/datasets/{{name}}/rows"): [{"request_id": "walk-rows", "wait": 30, "share": 0.5}],
+    ("POST", f"{API}/datasets/{{name}}/parts"): [{"by": "sex", "epsilon": 0.01}],
     ("POST", f"{API}/datasets/{{name}}/discoveries"): [
         {"request_id": "walk-find", "wait": 30, "rows_per_unit": True},
         {"request_id": "walk-find-all", "wait": 30, "epsilon": 0.01},

@@ -69,7 +69,7 @@ class PolicyWords(Words):
         default=None, description="the columns that may be read; all by default"
     )
     cell: Annotated[int, Field(strict=True, ge=0, le=10**12)] = Field(
-        default=0, description="how many people the smallest cell must hold on average, by the public number of rows"
+        default=0, description="cells of fewer people, by the low end of a released count, are withheld"
     )
 
 

@@ -230,6 +230,6 @@ def _policy_view(policy: Policy) -> PolicyView:
     rules = [f"epsilon {policy.epsilon:g} per {policy.per}"]
     rules += [] if policy.statistics is None else [f"only {', '.join(policy.statistics)}"]
     rules += [] if policy.columns is None else [f"only of {', '.join(policy.columns)}"]
-    rules += [f"cells of at least {policy.cell} people on average, by declared rows"] if policy.cell else []
+    rules += [f"cells of fewer than {policy.cell} people, by released counts, are withheld"] if policy.cell else []
     sentence = f"{'; '.join(rules)}; {policy.left:.6g} is left of this {policy.per}, until {policy.last_day}."
     return PolicyView(**policy.to_dict(), sentence=sentence)

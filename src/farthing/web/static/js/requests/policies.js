@@ -89,7 +89,7 @@ function NewPolicy({ onDone }) {
       <${SelectField} label="How often" value=${form.per} onValue=${set("per")} options=${PERIODS} />
       <${TextField} label="Only these statistics" optional hint="Kinds, such as count, histogram." value=${form.statistics} onValue=${set("statistics")} />
       <${TextField} label="Only these columns" optional hint="Groups and conditions included." value=${form.columns} onValue=${set("columns")} />
-      <${NumberField} label="People in a cell, on average" optional value=${form.cell} onValue=${set("cell")} hint="By the number of rows that the dataset declares; a single cell may hold fewer." />
+      <${NumberField} label="Withhold cells of fewer people than" optional value=${form.cell} onValue=${set("cell")} hint="The released count decides, at the low end of its 95% interval. A plan must count every cell that it shows." />
       <div><${Button} type="submit" kind="primary" disabled=${!ready} busy=${busy}>Grant<//></div>
     </form>
   </details>`;
