@@ -28,6 +28,26 @@ def parquet_schema(path: str) -> list[tuple[str, Any]]:
     return list(zip(schema.names, schema.types, strict=True))
 
 
+def refuse_milliseconds(footer: Sequence[tuple[str, Any]], names: Sequence[str]) -> None:
+    """Refuse a column of timestamps in milliseconds, by its type and whatever it holds.
+
+    DuckDB reads them as microseconds, and stops at one that does not fit: then a single row would decide whether a
+    query fails, after it was paid for.
+    """
+    from pyarrow import types
+
+    for name, kind in footer:
+        inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
+        if name in names and types.is_timestamp(inner) and inner.unit == "ms":
+            raise InvalidValue(
+                f"schema[{name!r}]",
+                "timestamps in milliseconds",
+                "cannot be read from a Parquet file: one that is out of range would stop every query",
+                "write the column as dates, or as timestamps in microseconds: in pandas "
+                f'frame[{name!r}].astype("datetime64[us]"), in SQL CAST({name} AS DATE)',
+            )
+
+
 def refuse_other_footer(path: str, footer: tuple[Any, ...]) -> None:
     """Refuse a file that was taken away or replaced by one of other columns; its folder is not named."""
     rule, way_out = "cannot be read any more", "check the file"

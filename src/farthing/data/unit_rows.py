@@ -42,6 +42,7 @@ from farthing.data.column_types import refuse_wrong_type, type_text, typed
 from farthing.data.engines.engine import Engine
 from farthing.data.expressions import read_column
 from farthing.data.expressions.ibis_compiler import literal
+from farthing.data.parquet_files import refuse_milliseconds
 from farthing.data.schema import Domain, Schema, Unknown
 from farthing.data.sources import Source, open_source
 from farthing.data.stability import NEIGHBOURS, UNBOUNDED, LeftOut, Link, Run, refuse_unbounded
@@ -396,6 +397,7 @@ def _checked_types(
         return frozenset(), ()
     for name, argument in units.items():
         _refuse_wrong_unit(argument, name, kinds[name])
+    refuse_milliseconds(source.footer, (*declared, *declared.unknown, *units))
     text = any(_is_text(kinds[name]) for name in (*declared, *declared.unknown, *units))
     padded = source.engine.padded(source.table) if text else frozenset()
     return padded, tuple(name for name in declared if kinds[name].is_array())
