@@ -29,6 +29,7 @@ from farthing.numerics.bounds import down, precision
 from farthing.privacy.events import (
     ApproxDP,
     Composed,
+    Event,
     GaussianNoise,
     checked_count,
     checked_delta,
@@ -284,11 +285,7 @@ def _variance_for(epsilon: float, delta: Fraction, keys: int) -> int:
             event = vector_event(Fraction(variance), float(length), keys)
         except InvalidValue:
             return False
-        assert isinstance(event, Composed)
-        gaussian, leak = (part for part, _ in event.parts)
-        assert isinstance(gaussian, GaussianNoise) and isinstance(leak, ApproxDP)
-        lost = flint.arb(leak.delta)
-        return bool(lost + (1 - lost) * _hockey_stick(epsilon, gaussian.noise_multiplier) <= _ball(delta))
+        return bool(leak_of(event, epsilon) <= _ball(delta))
 
     low, high = 0, length * length
     while not meets(high):
@@ -299,6 +296,15 @@ def _variance_for(epsilon: float, delta: Fraction, keys: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
+
+
+def leak_of(event: Event, epsilon: float) -> Any:
+    """The delta, as a ball, of noise on a vector (`vector_event`) at epsilon."""
+    assert isinstance(event, Composed)
+    gaussian, leak = (part for part, _ in event.parts)
+    assert isinstance(gaussian, GaussianNoise) and isinstance(leak, ApproxDP)
+    lost = flint.arb(leak.delta)
+    return lost + (1 - lost) * _hockey_stick(epsilon, gaussian.noise_multiplier)
 
 
 def _hockey_stick(epsilon: float, multiplier: float) -> Any:
