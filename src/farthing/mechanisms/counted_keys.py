@@ -295,7 +295,8 @@ class CountedKeys(Mechanism):
             return np.asarray(~(most - least > allowed * most))
 
         lower = _first(passes, np.zeros_like(array), array)  # n = x itself passes: no more than half is below
-        return lower.astype(float), (_first(fails, array - 1, array + far) - 1.0)
+        upper = _first(fails, array - 1, array + far) - 1
+        return lower.astype(np.float64), upper.astype(np.float64)
 
     def promise(self, confidence: float = 0.95) -> tuple[int, int]:
         """(units, error): a key of so many units or more is seen with an estimate within the error, so often.

@@ -19,8 +19,10 @@ from farthing.study.study_account import SEARCH, StudyAccount, refuse_sample
 SHARE = 0.05
 """Of the whole budget, for each range and for rows per unit, by default; values of text get twice as much."""
 
+OWN_DELTA = 32
+"""A clock sets this part of delta aside for the charges' own deltas: with more of it a search stops it."""
+
 _MOST = 0.2  # of the whole budget, for all of them
-_OWN_DELTA = 32  # a clock sets this part of delta aside for the charges' own deltas: with more of it a search stops it
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,7 @@ def discovery_plan(
     whole = study.budget.total.epsilon if whole is None else whole
     each = _price(whole, len(wanted) + texts, epsilon, share)
     # How many units a value needs grows with the logarithm of 1/delta only, so a small part of delta will do.
-    usual = study.budget.total.delta / _OWN_DELTA / max(2, texts)
+    usual = study.budget.total.delta / OWN_DELTA / max(2, texts)
     spread = usual if delta is None else checked_real(delta, "delta")
     rest = max(whole - each * (len(wanted) + texts), each)
 

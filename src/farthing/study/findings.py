@@ -7,7 +7,7 @@ The findings are there when somebody opens the study again, whatever is left of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from farthing.curator.session_records import PATIENCE
 from farthing.data import Dataset
 from farthing.data.unknown_columns import known, table_itself
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
+from farthing.study.release_request import Earlier, Request
 from farthing.study.study_account import StudyAccount
 
 if TYPE_CHECKING:
@@ -72,8 +73,12 @@ def find(
     *,
     fresh: bool = False,
     progress: Callable[[float], None] | None = None,
+    world: str = "adaptive",
 ) -> PaidFinding:
-    """Charge for a search and run it, unless it was; `fresh` searches again, and is charged again."""
+    """Charge for a search and run it, unless it was; `fresh` searches again, and is charged again.
+
+    As a rule what is asked afterwards depends on it, so that it is charged as adaptive.
+    """
     earlier = paid_finding(study, search.name, wait=True)
     if earlier is not None and not fresh:
         return earlier
@@ -84,13 +89,28 @@ def find(
         search,
         ledger_name=study.name,
         request_id=request_id,
-        world="adaptive",  # what is asked afterwards depends on it
+        world=world,
         delta=search.delta or None,
         progress=progress,
+        patience=PATIENCE,  # somebody else may have been quicker by a moment: theirs is the answer
     )
     paid = _read(study, request_id)
     assert paid is not None
     return PaidFinding(paid.finding, paid.receipt, repeated=False)
+
+
+def counted_finding(study: StudyAccount, name: str, request: Request) -> Earlier | None:
+    """The last release that has found the values of a column and counted them, for this very request; if any."""
+    latest: Earlier | None = None
+    for request_id, stored in _attempts(study, name, study.payer):
+        if stored is None or stored.state != "released":
+            continue
+        if study.curator.is_of_other_table(study.declared, request_id):
+            continue
+        kept = study.curator.recorded(request_id).finished.get("plan")
+        if isinstance(kept, Mapping) and request.is_that_of(kept["asked"]):
+            latest = Earlier(request_id, kept, True)
+    return latest
 
 
 def lost_search(study: StudyAccount, name: str, since: int) -> str | None:

@@ -39,6 +39,7 @@ from farthing.statistics.design import Design, design_of
 from farthing.statistics.public_facts import Counted
 from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
 from farthing.study.findings import with_findings
+from farthing.study.key_count_plan import key_count_plan
 from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
 from farthing.study.release_request import checked_statistics, nothing_to_measure
@@ -170,7 +171,8 @@ class Study(StudySessions):
 
         Returns:
             A plan with the predicted error of every statistic; `release()` spends. Where a statistic needs something
-            that is declared as unknown, a `StagedPlan`, whose `discover()` finds that first.
+            that is declared as unknown, a `StagedPlan`, whose `discover()` finds that first. A single count by a column
+            of unknown text is a `KeyCountPlan`: its release has the values and their counts, in one step.
 
         Raises:
             InvalidValue: If a statistic does not fit the schema.
@@ -186,6 +188,10 @@ class Study(StudySessions):
         95 times in 100 within ±3 of the true value
         """
         asked = checked_statistics(statistics)
+        if self.declared.unknown:
+            counted = key_count_plan(self, asked, expected, epsilon)
+            if counted is not None:
+                return counted
         if self.dataset.unknown or self.dataset.is_auto:
             self.learn()  # another process may have found it
             staged = staged_plan(self, asked, expected, epsilon)

@@ -1,13 +1,14 @@
 """The values of a column that nobody listed: those that enough units share, found for an epsilon and a delta.
 
-Only the list of values is found. How many units have each of them is measured afterwards, with noise of its own, so
-that no count is biased by having been large enough to be found.
+As a rule only the list of values is found. How many units have each of them is measured afterwards, with noise of its
+own, so that no count is biased by having been large enough to be found. A search that counts releases the noisy counts
+by which it finds (`found_counts`), and what being found has added to them is taken back.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from farthing.data.schema import BLANKS, MOST_CATEGORIES, Unknown
 from farthing.data.stability import REPLACE
 from farthing.errors import InvalidValue
 from farthing.mechanisms import KeySelection, WeightedKeySelection
+from farthing.mechanisms.counted_keys import CountedKeys
 from farthing.mechanisms.weighted_keys import MOST_KEYS, selection_for
 from farthing.privacy import Event
 from farthing.privacy.events import checked_count
@@ -29,7 +31,7 @@ from farthing.privacy.events import checked_count
 USUAL_KEYS = 4
 """How many values of one unit count by default; no more than its rows."""
 
-_BYTES, _LENGTHS, _NUMBERS = "bytes of the values", "lengths of the values", "values"
+_BYTES, _LENGTHS, _NUMBERS, _COUNTS = "bytes of the values", "lengths of the values", "values", "counts"
 _NAMED = 6  # values in a sentence
 
 
@@ -46,6 +48,7 @@ class KeySearch:
         replaced: Whether neighbours replace a unit, so that twice as many values change.
         units: What units are called.
         rows: The number of rows, where it is public.
+        counted: Whether the noisy counts by which values are found are released with them.
 
     >>> import pyarrow, farthing as ft
     >>> visits = pyarrow.table({"who": [1, 1, 2], "diagnosis": ["flu", "Flu ", "cold"]})
@@ -66,13 +69,23 @@ class KeySearch:
     replaced: bool
     units: str
     rows: int | None = None
+    counted: bool = False
 
     @cached_property
-    def selection(self) -> KeySelection | WeightedKeySelection:
+    def selection(self) -> KeySelection | WeightedKeySelection | CountedKeys:
         """The rule by which values are kept."""
+        if self.counted:
+            return self.counts
         if self.replaced:  # the counts of as many values fall as rise, each by one
             return KeySelection(self.epsilon, self.delta, 2 * self.max_keys)
         return selection_for(self.epsilon, self.delta, self.max_keys)
+
+    @cached_property
+    def counts(self) -> CountedKeys:
+        """The rule of a search that counts; where neighbours replace a unit, what is proven is Laplace noise."""
+        if self.replaced:
+            return CountedKeys(self.epsilon, self.delta, 2 * self.max_keys, "laplace")
+        return CountedKeys(self.epsilon, self.delta, self.max_keys)
 
     @property
     def event(self) -> Event:
@@ -100,7 +113,7 @@ class KeySearch:
     def digest(self) -> str:
         """Of the column, how it is read, and the price."""
         price = [self.epsilon.hex(), self.delta.hex(), self.max_keys, self.replaced]
-        return digest_of(["values", self.name, repr(self.rules), *price])
+        return digest_of(["values", self.name, repr(self.rules), *price, *(["counts"] if self.counted else [])])
 
     def check(self, dataset: Dataset) -> None:
         """Refuse a dataset whose neighbours differ in more than is priced, or whose column has no values to find."""
@@ -130,27 +143,37 @@ class KeySearch:
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """One pass over the rows; values are decided part by part, and only those that are kept are remembered."""
-        kept: list[Hashable] = []
+        kept: list[tuple[Any, int]] = []
 
         def take(keys: list[Any], weights: NDArray[np.int64]) -> None:
-            kept.extend(keys[place] for place in np.flatnonzero(self.selection.kept(weights)))
+            if isinstance(self.selection, CountedKeys):
+                seen, noisy = self.selection.noisy(weights)
+            else:
+                seen, noisy = self.selection.kept(weights), np.zeros_like(weights)
+            kept.extend((keys[place], int(noisy[place])) for place in np.flatnonzero(seen))
 
         each_key(
             dataset, self.name, self._weights, take, trim=self.rules.trim, lower=self.rules.lower, progress=progress
         )
-        return _written(sorted(kept))
+        kept.sort()  # by the value: no two are the same
+        counts = {_COUNTS: np.array([count for _, count in kept], dtype=np.int64)} if self.counted else {}
+        return {**_written([key for key, _ in kept]), **counts}
 
     def finish(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values, as a list of categories can hold them."""
         items = _read(answers)
         values = _as_categories(items, self.rules)
+        noisy = dict(zip(items, answers[_COUNTS], strict=True)) if self.counted else {}
         facts: dict[str, Any] = {"name": self.name, "kind": "text", "found": bool(values), "values": values}
         facts |= {"left_out": len(items) - len(values), "trim": self.rules.trim, "lower": self.rules.lower}
         facts |= {"epsilon": self.epsilon, "delta": self.delta, "max_keys": self.max_keys}
+        facts |= {"counts": [int(noisy[value]) for value in values]} if self.counted else {}
         return {"finding": facts | {"needed": self.needed, "units": self.units}}
 
 
-def key_search(dataset: Dataset, name: str, epsilon: float, delta: float, max_keys: int | None = None) -> KeySearch:
+def key_search(
+    dataset: Dataset, name: str, epsilon: float, delta: float, max_keys: int | None = None, *, counted: bool = False
+) -> KeySearch:
     """The search for the values of an unknown column, at a price.
 
     Args:
@@ -159,6 +182,7 @@ def key_search(dataset: Dataset, name: str, epsilon: float, delta: float, max_ke
         epsilon: What the search may cost.
         delta: The delta of that, > 0.
         max_keys: How many values of one unit count at most; by default 4, or its rows where these are fewer.
+        counted: Whether the noisy counts by which values are found are released with them.
 
     Returns:
         The search.
@@ -185,7 +209,8 @@ def key_search(dataset: Dataset, name: str, epsilon: float, delta: float, max_ke
     most = min(USUAL_KEYS, dataset.bound) if max_keys is None else checked_count(max_keys, "max_keys")
     if not 1 <= most <= MOST_KEYS:
         raise InvalidValue("max_keys", max_keys, f"must be from 1 to {MOST_KEYS:,}")
-    search = KeySearch(name, *price, most, rules, dataset.neighbours == REPLACE, units_word(dataset), dataset.rows)
+    replaced, units = dataset.neighbours == REPLACE, units_word(dataset)
+    search = KeySearch(name, *price, most, rules, replaced, units, dataset.rows, counted)
     _ = search.needed  # a price that no value could be found for is refused at once
     return search
 

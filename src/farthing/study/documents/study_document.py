@@ -24,6 +24,7 @@ from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
 from farthing.planner import Problem, Requirement
 from farthing.statistics import Statistic
 from farthing.statistics.constructors import CONSTRUCTORS
+from farthing.study.key_count_plan import key_count_plan
 from farthing.study.plan import Plan
 from farthing.study.plan_text import call_lines, control_line
 from farthing.study.release_request import (
@@ -208,6 +209,10 @@ def request_of(study: Study, asked: PlanDescription) -> Request:
 
 
 def _plan_now(study: Study, asked: PlanDescription, known: Plan | None, *, quick: bool, from_file: bool) -> Plan:
+    if from_file and study.declared.unknown and request_of(study, asked).controls == ():
+        counted = key_count_plan(study, asked.statistics, asked.expected, asked.epsilon)
+        if counted is not None:
+            return replace(counted, from_file=True)
     if from_file and (study.dataset.unknown or study.dataset.is_auto):
         staged = staged_plan(study, asked.statistics, asked.expected, asked.epsilon)
         if staged is not None:
