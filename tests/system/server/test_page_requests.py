@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from farthing.server.schemas.dataset_schema import Declaration
+from farthing.server.services.dataset_registry import register
 from system.server.accessibility import faults_of_all_looks
 from system.server.browser import GRANT, PHONE, NewPage, Site, fits, go, screenshot, settled
 
@@ -109,6 +111,44 @@ def test_a_query_session_is_asked_for_approved_and_opened_on_the_page(new_page: 
     assert site.state.root.budget("people").count == count + 1
     go(hers, site, f"#/requests/{number}")
     expect(hers.get_by_role("link", name="Ask questions")).to_be_visible()
+
+
+def test_a_running_series_is_asked_for_approved_and_opened_on_the_page(new_page: NewPage, site: Site) -> None:
+    rows = [f"p{n},2024-{n % 12 + 1:02d}-15" for n in range(240)]
+    (site.settings.data / "wards.csv").write_text("\n".join(["person,admitted", *rows, ""]), encoding="utf-8")
+    columns = {"admitted": {"range": ["2024-01-01", "2033-12-31"]}}
+    about = {"name": "wards", "source": "wards.csv", "unit": "person", "max_rows": 1, "columns": columns}
+    register(site.state, site.caller("ada"), Declaration.model_validate({**about, "epsilon": 1.0, "delta": 1e-9}))
+    site.state.ledger(site.caller("ada")).grant("wards", "zoe", 0.0)
+    hers = new_page("zoe")
+    go(hers, site, "#/series/wards", "Running series of wards")
+    expect(hers.get_by_text("Nothing is left of your grant: a curator can allow you this series.")).to_be_visible()
+    hers.get_by_label("First period").fill("2024-01")
+    hers.get_by_role("button", name="Show the errors").click()
+    expect(hers.get_by_role("link", name="Say what you ask the curator for")).to_be_visible()
+    hers.get_by_label("What all periods together may cost").fill("0.4")
+    hers.get_by_role("button", name="Show the errors").click()
+    hers.get_by_role("button", name="Ask a curator …").click()
+    hers.get_by_label("What are the answers for?").fill("the weekly bulletin")
+    settled(hers)
+    assert faults_of_all_looks(hers) == {}
+    hers.get_by_role("button", name=re.compile("^Ask for")).press("Enter")
+    expect(hers.get_by_role("heading", name="Waiting for a curator")).to_be_visible()
+    number = hers.url.rpartition("/")[2]
+    assert site.state.root.budget("wards").count == 0
+
+    page = new_page("ada")
+    go(page, site, f"#/requests/{number}")
+    expect(page.get_by_text("running series of 1 count, 12 months")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Approve ε")).press("Enter")
+    expect(page.get_by_role("heading", name="Approved, and not used yet")).to_be_visible()
+
+    hers.reload()
+    hers.get_by_role("button", name="Open …").click()
+    hers.get_by_role("button", name=re.compile("^Open and spend")).click()
+    hers.get_by_role("button", name="Release 2024-01").click()
+    expect(hers.get_by_role("row", name=re.compile("^2024-01"))).to_have_count(1)
+    assert site.state.root.budget("wards").spent_upper == pytest.approx(0.4, abs=1e-6)
 
 
 def test_a_curator_declines_with_a_reason_and_grants_a_policy(new_page: NewPage, site: Site) -> None:

@@ -266,6 +266,25 @@ def test_a_query_session_is_asked_for_approved_and_opened_once(served: Served, c
     )
 
 
+@pytest.mark.slow
+@pytest.mark.draws(false_alarm=0, miss=0)
+def test_a_session_asked_for_without_alpha_is_opened_as_it_was_shown(served: Served, curator: TestClient) -> None:
+    """The server finds the error that the price affords; what was approved is that session and no other."""
+    zoe = served.signed_in("zoe")
+    asks = {name: value for name, value in _session(epsilon=0.3).items() if name != "alpha"}
+    price = zoe.post(f"{API}/sessions/price", json={**asks, "on_request": True}).json()
+    before = spent(served)
+    request = zoe.post(f"{API}/requests", json={"session": asks, "purpose": "as exact as it gets"}).json()
+    assert request["draft"]["alpha"] == price["alpha"] and request["epsilon"] == pytest.approx(0.3, abs=1e-6)
+    assert decided(curator, request, "approve").json()["state"] == "approved"
+    opening = {**asks, "request_id": "no-alpha", "confirmed_epsilon": 0.3, "wait": 30}
+    session = waited_for(zoe, f"{API}/sessions", opening)
+    assert session.status_code == 200 and session.json()["plan"]["alpha"] == price["alpha"], session.text
+    assert spent(served)[0] <= before[0] + 0.3 + 1e-6
+    again = waited_for(zoe, f"{API}/sessions", {**opening, "request_id": "no-alpha-again"})
+    assert code(again) == (409, "budget_exceeded")
+
+
 def test_a_request_is_for_one_thing_at_a_stated_price(zoe: TestClient) -> None:
     for body in ({}, {"draft": draft(), "session": _session()}, {"session": _session(), "series": {}}):
         response = zoe.post(f"{API}/requests", json={**body, "purpose": "x"})
