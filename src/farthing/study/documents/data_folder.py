@@ -4,7 +4,8 @@
 url = "postgresql://reader@db/registry"    # or sc://host:15002 for Spark
 table = "public.people"
 
-A path never leads out of the folder, whatever it is spelled like or linked to.
+A pattern (visits/*.csv) or a folder is one table, of all files that it holds at the time. A path never leads out of the
+folder, whatever it is spelled like or linked to.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import glob
 import os
 import threading
 import tomllib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,6 +24,7 @@ from farthing.data import postgres_table, spark_table
 from farthing.data.csv_files import CSV
 from farthing.data.declaration_file import ZONED, columns_of
 from farthing.data.engines.engine import rows_of
+from farthing.data.file_paths import paths_of
 from farthing.data.parquet_files import PARQUET
 from farthing.data.sources import Source, open_source
 from farthing.errors import EngineError, FarthingError, InvalidValue
@@ -56,7 +59,7 @@ class DataFolder:
     >>> tables.opened("../people.csv")
     Traceback (most recent call last):
         ...
-    farthing.errors.InvalidValue: source='../people.csv': must name a table of the data folder; choose one of the list.
+    farthing.errors.InvalidValue: source='../people.csv': must name a table of the data folder; ...
     >>> folder.cleanup()
     """
 
@@ -74,7 +77,8 @@ class DataFolder:
         """Every table that could be registered; the columns of engines' tables only where one is asked for."""
         if only is not None:
             return [self._described(only)]
-        tables = [self._described(name) for name in self._files()]
+        names = self._files()
+        tables = [self._described(name) for name in (*_patterns(names), *names)]
         return tables + [FolderTable(name, kind) for name, (kind, _, _) in self._engines().items()]
 
     def opened(self, name: str) -> Source:
@@ -82,9 +86,9 @@ class DataFolder:
         engines = self._engines()
         if name in engines:
             return self._engine_table(name, *engines[name])
-        path = self._path(name)
-        facts = path.stat()
-        key = (str(path), facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        path, files = self._path(name)
+        facts = [(each, each.stat()) for each in files]
+        key = (str(path), *((str(each), fact.st_mtime_ns, fact.st_size, fact.st_ino) for each, fact in facts))
         with self._turn:
             if key in self._open:
                 self._open.move_to_end(key)
@@ -92,7 +96,10 @@ class DataFolder:
         try:
             source = open_source(str(path))
         except InvalidValue as problem:
-            raise InvalidValue("source", name, problem.rule, problem.way_out) from None
+            words = (self._without_root(problem.rule), self._without_root(problem.way_out))
+            raise InvalidValue("source", name, *words) from None
+        if not all(self._is_below(Path(each)) for each in source.files):  # a link was put there in the meantime
+            raise _no_table(name)
         return self._remembered(key, source)
 
     def answering(self, name: str) -> Source:
@@ -124,11 +131,12 @@ class DataFolder:
         if name in engines:
             table = self.opened(name).table
             return FolderTable(name, engines[name][0], tuple((c, _holds(k)) for c, k in table.schema().items()))
-        path = self._path(name)
+        path, _ = self._path(name)
         try:
             return FolderTable(name, "duckdb", tuple(columns_of(str(path))))
         except InvalidValue as problem:  # its text has the whole path
-            return FolderTable(name, "duckdb", problem=f"{problem.rule}; {problem.way_out}".removesuffix("; "))
+            said = f"{problem.rule}; {problem.way_out}".removesuffix("; ")
+            return FolderTable(name, "duckdb", problem=self._without_root(said))
 
     def _files(self) -> list[str]:
         names: list[str] = []
@@ -145,26 +153,44 @@ class DataFolder:
                     return names
         return names
 
-    def _path(self, name: str) -> Path:
+    def _path(self, name: str) -> tuple[Path, list[Path]]:
+        """What is to be opened, and the files that it stands for; a pattern or a folder as it is spelled."""
         path = self._inside(name) if 0 < len(name) <= LONGEST_NAME else None
-        if path is None or not name.lower().endswith(CSV + PARQUET):
-            way_out = "choose one of the list"
-            if glob.has_magic(name):
-                way_out = "a server takes no patterns: declare each file as a dataset, all of them in one account"
-            raise InvalidValue("source", name, "must name a table of the data folder", way_out)
-        return path
+        if path is not None and name.lower().endswith(CSV + PARQUET):
+            return path, [path]
+        whole = self._root / name
+        files = self._matches(name, whole) if path is None and 0 < len(name) <= LONGEST_NAME else []
+        if not files:
+            raise _no_table(name)
+        return whole, files
 
     def _inside(self, name: str) -> Path | None:
         """The file, if it is one and lies below the folder when all links are followed."""
-        parts = PurePosixPath(name)
-        plain = name.isprintable() and not parts.is_absolute() and "\\" not in name and "://" not in name
-        if not plain or ".." in parts.parts or parts.as_posix() != name:
-            return None
+        real = Path(os.path.realpath(self._root / name)) if _is_plain(name) else None
         try:
-            real = Path(os.path.realpath(self._root / parts))
-            return real if real.is_relative_to(self._root) and real.is_file() else None
+            return real if real is not None and self._is_below(real) and real.is_file() else None
         except (OSError, ValueError):
             return None
+
+    def _matches(self, name: str, whole: Path) -> list[Path]:
+        """The files of a pattern or folder; none at all if one of them lies elsewhere, or is no table."""
+        # If the name of the folder itself were a pattern, this would be another one.
+        hidden = any(step.startswith(".") for step in name.split("/"))
+        if not _is_plain(name) or hidden or glob.has_magic(str(self._root)):
+            return []
+        try:
+            if not glob.has_magic(name) and not (whole.is_dir() and self._is_below(whole)):
+                return []
+            files = [Path(each) for each in paths_of(str(whole))]
+            return files if all(map(self._is_below, files)) else []
+        except (InvalidValue, OSError, ValueError):
+            return []
+
+    def _is_below(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(self._root)
+
+    def _without_root(self, words: str) -> str:
+        return words.replace(f"{self._root}{os.sep}", "")
 
     # Tables of engines
 
@@ -201,6 +227,28 @@ class DataFolder:
         except FarthingError:
             failed = EngineError(kind, "its table cannot be opened", f"correct {name!r} in {ENGINES}")
         raise failed  # outside of the handlers: what was caught may name the server
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is a relative path in one spelling, which goes up nowhere."""
+    parts = PurePosixPath(name)
+    plain = name.isprintable() and not parts.is_absolute() and "\\" not in name and "://" not in name
+    return plain and ".." not in parts.parts and parts.as_posix() == name
+
+
+def _no_table(name: str) -> InvalidValue:
+    way_out = "choose one of the list, or write a pattern such as visits/*.csv, whose files are all in the data folder"
+    return InvalidValue("source", name, "must name a table of the data folder", way_out)
+
+
+def _patterns(names: Sequence[str]) -> list[str]:
+    """The patterns that are offered: all files of a folder, where it has several of one kind.
+
+    >>> _patterns(["people.csv", "visits/2024-01.csv", "visits/2024-02.csv", "visits/one.parquet"])
+    ['visits/*.csv']
+    """
+    kinds = ((PurePosixPath(name).parent.as_posix(), PurePosixPath(name).suffix) for name in names if "/" in name)
+    return [f"{folder}/*{kind}" for (folder, kind), several in Counter(kinds).items() if several > 1]
 
 
 def _holds(kind: Any) -> str | None:

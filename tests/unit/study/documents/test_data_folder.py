@@ -75,7 +75,7 @@ def test_a_file_without_a_header_shows_nothing_of_its_first_row(root: Path) -> N
 @pytest.mark.parametrize(
     "name",
     [
-        "../outside.csv", "link.csv", "/etc/passwd", "deep/../../outside.csv", "deep", "", ".", "nothing.csv",
+        "../outside.csv", "link.csv", "/etc/passwd", "deep/../../outside.csv", "", ".", "nothing.csv",
         "./people.parquet", "people.parquet/", "deep//visits.csv", "notes.txt", "*.csv", "a\x00b.csv", "s3://x/y.csv",
         "postgresql://u:p@h/d", "..\\outside.csv", "x" * 600 + ".csv", "people.parquet\n",
     ],
@@ -162,7 +162,37 @@ def test_a_check_names_what_is_wrong_and_keeps_what_is_right(root: Path) -> None
     assert not whole.problems and "every statistic says how much of each is used" in whole.unit
 
 
-def test_a_pattern_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
-    (tmp_path / "visits-1.csv").write_text("age\n30\n")
-    with pytest.raises(InvalidValue, match="declare each file as a dataset, all of them in one account"):
-        DataFolder(tmp_path).opened("visits-*.csv")
+def test_a_pattern_or_a_folder_is_one_table_of_what_it_holds_today(tmp_path: Path) -> None:
+    (tmp_path / "visits").mkdir()
+    for month in (1, 2):
+        (tmp_path / "visits" / f"2024-0{month}.csv").write_text("age\n30\n")
+    folder = DataFolder(tmp_path)
+    assert [each.name for each in folder.listed()] == ["visits/*.csv", "visits/2024-01.csv", "visits/2024-02.csv"]
+    assert folder.listed("visits/*.csv")[0].columns == (("age", None),)
+    first = folder.opened("visits/*.csv")
+    assert folder.opened("visits/*.csv") is first and len(first.files) == 2
+    assert len(folder.opened("visits").files) == len(folder.opened("**/2024-*.csv").files) == 2
+    (tmp_path / "visits" / "2024-03.csv").write_text("age\n31\n")
+    assert len(folder.opened("visits/*.csv").files) == 3
+    (tmp_path / "visits" / "2024-04.csv").write_text("weight\n31\n")
+    with pytest.raises(InvalidValue) as different:
+        folder.opened("visits/*.csv")
+    assert str(tmp_path) not in str(different.value)
+
+
+def test_a_pattern_that_reaches_a_file_elsewhere_opens_nothing(tmp_path: Path) -> None:
+    (tmp_path / "data" / "visits").mkdir(parents=True)
+    (tmp_path / "data" / "visits" / "2024-01.csv").write_text("age\n30\n")
+    (tmp_path / "secret.csv").write_text("age\n99\n")
+    (tmp_path / "data" / "visits" / "2024-02.csv").symlink_to(tmp_path / "secret.csv")
+    (tmp_path / "data" / "away").symlink_to(tmp_path)
+    (tmp_path / "data" / ".kept").mkdir()
+    (tmp_path / "data" / ".kept" / "a.csv").write_text("age\n1\n")
+    for name in ("visits/*.csv", "visits", "away/*.csv", "away", "*/*.csv", "**/*.csv", ".kept/*.csv",
+                 "visits/../*.csv", "nothing/*.csv", "[", "visits/*.txt"):  # fmt: skip
+        with pytest.raises(InvalidValue, match="must name a table of the data folder"):
+            DataFolder(tmp_path / "data").opened(name)
+    (tmp_path / "data [1]").mkdir()
+    (tmp_path / "data [1]" / "a.csv").write_text("age\n1\n")
+    with pytest.raises(InvalidValue, match="must name a table"):
+        DataFolder(tmp_path / "data [1]").opened("*.csv")
