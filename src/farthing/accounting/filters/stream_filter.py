@@ -26,7 +26,7 @@ class StreamFilter(ClockFilter):
     For streams of charges of which some are not small beside the budget. Of charges between 0.001 and 0.05 at (1, 1e-9)
     it admits 44 where ClockFilter admits 40 and 48 could have been fixed in advance; at (1, 1e-6) 64, where that admits
     62, RenyiFilter too, and 70 could have been fixed. Where all charges are small, or most of them are Gaussian noise,
-    ClockFilter admits more. It takes about a second to open.
+    ClockFilter admits more. It takes about half a second to open.
 
     Args:
         epsilon: The epsilon of the whole budget.

@@ -24,7 +24,7 @@ from farthing.numerics.bounds import ball, float_up, precision
 
 Floats = NDArray[np.float64]
 
-UNITS = 3000
+UNITS = 1500
 """Units that a whole Gaussian clock is cut into."""
 
 _CELLS = 90  # of the lattice, in a standard deviation of the whole clock
@@ -81,7 +81,7 @@ class StreamTable:
 
 @lru_cache(maxsize=64)
 def stream_table(epsilon: Fraction, slack: Fraction, largest: float, units: int = UNITS) -> StreamTable:
-    """The table of a budget, computed in about a second.
+    """The table of a budget, computed in about half a second.
 
     Args:
         epsilon: The epsilon of the budget.
