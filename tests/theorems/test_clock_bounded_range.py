@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 from benchmarks.clock_prices import curve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farthing import compose
 from farthing.accounting.filters.bounded_range_cost import MARGIN, checked_level, covers_bounded_range
 from farthing.accounting.filters.clock_costs import CLOCK_UNITS, clock_cost
+from farthing.ledger.account import Account
 from farthing.numerics.bounds import exact
 from farthing.privacy import ApproxDP, BoundedRange, RandomizedResponse, Sampled
 
@@ -102,3 +106,30 @@ def test_a_sample_of_a_choice_is_cheaper_than_one_of_a_black_box() -> None:
     level = Fraction(1, 100)
     choice, black_box = (clock_cost(Sampled(event, 0.1), level) for event in (BoundedRange(0.5), ApproxDP(0.5)))
     assert choice is not None and black_box is not None and choice.clock < 0.4 * black_box.clock
+
+
+def _reached(length: float, count: int, epsilon: float, cuts: int = 8) -> float:
+    """The most that an analyst reaches who chooses where the range of every charge lies, by the losses so far."""
+    step = length / cuts
+    reach = round((count * length + epsilon) / step)
+    losses = np.arange(-reach, reach + 1) * step
+    value = -np.expm1(np.minimum(0.0, epsilon - losses))
+    for _ in range(count):
+        best = value
+        for up in range(1, cuts):
+            down = cuts - up
+            p = math.expm1(down * step) / (math.exp(down * step) - math.exp(-up * step))
+            risen, fallen = np.append(value[up:], [value[-1]] * up), np.append([value[0]] * down, value[:-down])
+            best = np.maximum(best, p * risen + (1 - p) * fallen)
+        value = best
+    return float(value[reach])
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "length"), [(1.0, 1e-6, 0.05), (3.0, 1e-6, 0.2)])
+def test_a_ledger_admits_less_than_the_optimum_of_bounded_ranges_and_more_than_compose(
+    epsilon: float, delta: float, length: float
+) -> None:
+    """`compose` asks for more than is needed: it has one pair for all of a range."""
+    count = Account.of(epsilon, delta).fitting(BoundedRange(length))
+    assert _reached(length, count, epsilon) <= delta < _reached(length, round(1.15 * count), epsilon)
+    assert 1.08 * epsilon < compose([BoundedRange(length)], counts=[count]).epsilon_at(delta).upper < 1.155 * epsilon
