@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.data.engines.engine import Engine
-from farthing.data.schema import Schema, refuse_alike
+from farthing.data.schema import Domain, Schema, refuse_alike
 from farthing.data.sources import Source
 from farthing.data.stability import UNBOUNDED, Link, Run
 from farthing.data.unit_rows import Base, bounded, unit_columns
@@ -78,7 +78,7 @@ class Tables:
         own = self.members[name]
         return LinkedBase(
             own.source, (self.unit_column,), self.max_rows[name], own.declared, self.neighbours, None,
-            own.padded, own.schema, own.lists, tables=self, place=name,
+            own.padded, own.schema, own.lists, spelled=own.spelled, tables=self, place=name,
         )  # fmt: skip
 
     @property
@@ -90,7 +90,7 @@ class Tables:
                 name,
                 base.source.declared,
                 self.max_rows[name] if self.max_rows[name] < UNBOUNDED else None,
-                sorted([c, repr(base.declared[c])] for c in base.declared),
+                sorted([c, repr(each)] for c, each in (*base.declared.columns.items(), *base.declared.unknown.items())),
             ]
             for name, base in self.members.items()
         )
@@ -167,7 +167,13 @@ class LinkedBase(Base):
         if name not in self.tables.above(self.place) or (changed and self._by_unit(name)):
             return None
         above = self.tables.members[name]
-        taken, brought = {*self.declared}, {}
+        taken, brought = {*self.declared, *self.declared.unknown}, {}
+        unknown = above.declared.unknown
+        for column in unknown:  # it is found under its own name, in its own table
+            if column in taken:
+                way_out = "declare what it holds, or rename one of them in the source"
+                raise InvalidValue("other", name, f"has an unknown column {column!r}, and the name is taken", way_out)
+        taken |= {*unknown}
         for column in above.schema:  # lists are read by the table that has them
             called = f"{name}_{column}" if column in taken else column
             if called in taken:
@@ -175,14 +181,32 @@ class LinkedBase(Base):
             taken.add(called)
             brought[called] = (name, column)
         new = {called: above.schema[column] for called, (_, column) in brought.items()}
-        refuse_alike([*self.declared, *new])
+        still = {**self.declared.unknown, **unknown}
+        refuse_alike([*self.declared, *new, *still])
         return replace(
             self,
-            declared=Schema({**self.declared.columns, **new}),
-            schema=Schema({**self.schema.columns, **new}),
+            declared=Schema({**self.declared.columns, **new}, still),
+            schema=Schema({**self.schema.columns, **new}, still),
             joins=(*self.joins, (name, keep)),
-            columns={**self.columns, **brought},
+            columns={**self.columns, **brought, **{column: (name, column) for column in unknown}},
         )
+
+    def table_of(self, column: str) -> LinkedBase:
+        """The table of a column without any join: what is found there is the same, whatever it is joined to."""
+        return self.tables.base(self.origin(column)[0])
+
+    def origin(self, column: str) -> tuple[str, str]:
+        return self.columns.get(column, (self.place, column))
+
+    def with_domains(self, domains: Mapping[str, Domain]) -> LinkedBase:
+        """Also in the tables themselves, which read the cells that are brought along."""
+        members = dict(self.tables.members)
+        for called, domain in domains.items():
+            name, column = self.origin(called)
+            members[name] = members[name].with_domains({column: domain})
+        known = super().with_domains(domains)
+        assert isinstance(known, LinkedBase)
+        return replace(known, tables=replace(self.tables, members=members))
 
     def beside(self, name: str) -> Base:
         self._refuse_unknown(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.data.dataset import Dataset
@@ -116,7 +116,8 @@ def linked(
     Args:
         unit: The column that names a person, with its table: "persons.person_id".
         keys: For each other table the column that leads to a row of another: {"visits.person_id": "persons.person_id",
-            "drugs.visit_id": "visits.visit_id"}.
+            "drugs.visit_id": "visits.visit_id"}. Whole numbers lead to text, and text to them, by their digits: 7 and
+            "7" are the same, "07" is another.
         max_rows: How many rows of each unit are kept, by table, chosen uniformly at random; 1 of the unit's own table
             unless it is given. A table needs none if nothing is asked of its rows (they are only joined), or if
             every statistic has a bound of its own (`of="people"` with `max_cells`, for example): such a statistic
@@ -159,7 +160,8 @@ def linked(
         name: _opened(name, facts, neighbours, _key_columns(name, links, unit_table, unit_column))
         for name, facts in tables.items()
     }
-    _refuse_unlike(members, links)
+    _refuse_other_engine(members)
+    members = _comparable(members, links)
     return LinkedTables(Tables(members, links, unit_table, unit_column, bounds, neighbours))
 
 
@@ -170,17 +172,9 @@ def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str]) -> B
     called = facts.name or (name if frame else None)
     schema = Schema({}) if isinstance(facts.schema, Mapping) and not facts.schema else facts.schema  # it only links
     try:
-        base = opened_base(facts.source, None, None, schema, neighbours, None, called, keys)
+        return opened_base(facts.source, None, None, schema, neighbours, None, called, keys)
     except InvalidValue as problem:
         raise InvalidValue(f"{name}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
-    if base.declared.unknown:
-        column, rule = next(iter(base.declared.unknown)), "must be known in linked tables"
-        way_out = (
-            "find it in a study of that table alone (study.discover, or farthing discover), and declare here what "
-        )
-        way_out += f"it found, which is public: study.dataset.schema[{column!r}]"
-        raise InvalidValue(f"{name}.{column}", base.declared.unknown[column], rule, way_out)
-    return base
 
 
 def _place(argument: str, text: Any, tables: Mapping[str, TableFacts]) -> tuple[str, str]:
@@ -253,7 +247,7 @@ def _key_columns(name: str, links: Mapping[str, Key], unit_table: str, unit_colu
     return list(dict.fromkeys(own))
 
 
-def _refuse_unlike(members: Mapping[str, Base], links: Mapping[str, Key]) -> None:
+def _refuse_other_engine(members: Mapping[str, Base]) -> None:
     engines = {name: base.source.engine for name, base in members.items()}
     first = next(iter(engines))
     for name, engine in engines.items():
@@ -261,13 +255,33 @@ def _refuse_unlike(members: Mapping[str, Base], links: Mapping[str, Key]) -> Non
             raise InvalidValue(
                 name, members[name].source.name, f"must be in the engine of {first!r}", "move one of them"
             )
+
+
+def _comparable(members: Mapping[str, Base], links: Mapping[str, Key]) -> dict[str, Base]:
+    """The tables with keys of one type: where whole numbers lead to text, or text to them, both are text.
+
+    Every column of a CSV file is text. A whole number has one spelling, its digits, so that it meets the cell that is
+    spelled like it and no other: "07" leads nowhere.
+    """
+    spelled = {name: set[str]() for name in members}
+    while True:  # a key that becomes text may be what another one leads to
+        made = {name: replace(base, spelled=frozenset(spelled[name])) for name, base in members.items()}
+        before = sum(map(len, spelled.values()))
+        for name, key in links.items():
+            ends = {name: key.column, key.parent: key.target}
+            kinds = {each: made[each].key_type(column) for each, column in ends.items()}
+            if "string" in kinds.values():
+                for each, kind in kinds.items():
+                    spelled[each] |= {ends[each]} if kind in ("int64", "uint64") else set()
+        if sum(map(len, spelled.values())) == before:
+            break
     for name, key in links.items():
-        left, right = members[name].key_type(key.column), members[key.parent].key_type(key.target)
+        left, right = made[name].key_type(key.column), made[key.parent].key_type(key.target)
         if left != right:  # an engine that casts one to the other may fail at a row
             raise InvalidValue(
                 "keys",
                 f"{name}.{key.column}: {key.parent}.{key.target}",
                 f"must be columns of one type, not {left} and {right}",
-                "convert one of them; every column of a CSV file is text, so save such a file as Parquet: "
-                "pyarrow.parquet.write_table(pyarrow.csv.read_csv('drugs.csv'), 'drugs.parquet')",
+                "convert one of them; whole numbers and text, such as any column of a CSV file, are compared by digits",
             )
+    return made

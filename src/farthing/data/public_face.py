@@ -95,6 +95,24 @@ class PublicFace:
         """The columns of the table whose range or values nobody knows yet."""
         return self._base.declared.unknown
 
+    def origin(self, column: str) -> tuple[str, str]:
+        """The linked table that a column of the table came from, "" where there is one table, and its name there.
+
+        Args:
+            column: What it is called here.
+
+        Returns:
+            The names of the table and of its column.
+
+        >>> import pyarrow, farthing as ft
+        >>> persons = ft.table(pyarrow.table({"id": [1], "cost": [2]}), schema={"cost": (0, 9)})
+        >>> visits = ft.table(pyarrow.table({"who": [1], "cost": [2]}), schema={"cost": (0, 9)})
+        >>> both = ft.linked(persons=persons, visits=visits, unit="persons.id", keys={"visits.who": "persons.id"})
+        >>> both["visits"].join("persons").origin("persons_cost")
+        ('persons', 'cost')
+        """
+        return self._base.origin(column)
+
     @property
     def bound(self) -> int:
         """How many rows of a unit the table itself keeps, before any step."""

@@ -10,6 +10,8 @@ is replaced by bytes before anything is grouped, hashed or joined (`unit_key`).
     text                its bytes if there are fewer than 32 of them, and their SHA-256 (32 bytes) otherwise; the blanks
                         that fill up a CHAR(n) are no part of it, other blanks are
     dates, UUIDs, flags as they are: every engine has one form for each of them
+    a key of whole      by its digits, as text, if the key at its other end is text (`linked_tables`): 7 and "7" are
+    numbers             one, "07" and " 7" are others
     anything else       refused when the dataset is made, by its type
 
 The rows of a unit that stay are chosen uniformly at random, by the engine's own generator. Privacy does not rest on
@@ -164,6 +166,7 @@ class Base:
     is_auto: bool = False  # nobody knows how many rows of a unit to keep: `max_rows` is the most there can be
     people: int | None = None  # how many units there are, where that is public
     left_out: LeftOut | None = None  # how many rows `max_rows` leaves out, where a study has found that
+    spelled: frozenset[str] = frozenset()  # keys of whole numbers that are compared with text, by their digits
 
     @property
     def unit_types(self) -> list[str]:
@@ -232,6 +235,22 @@ class Base:
         for name, mine, theirs in zip(self.unit, self.unit_types, other.unit_types, strict=True):
             if mine != theirs:  # an engine that casts one to the other may fail at a row
                 raise InvalidValue("unit", name, f"must be {mine} in both datasets, not {theirs}", "convert one")
+
+    def origin(self, column: str) -> tuple[str, str]:
+        """The linked table that a column stands in, "" where there is one table, and its name there."""
+        return "", column
+
+    def table_of(self, column: str) -> Base:
+        """The table that a column stands in, by itself: another one if the column was brought along from there."""
+        return self
+
+    def with_domains(self, domains: Mapping[str, Domain]) -> Base:
+        """The same table where unknown columns have become known; other names are left aside."""
+        declared, usable = self.declared, self.schema
+        for name, domain in domains.items():
+            if name in self.declared.unknown:
+                declared, usable = declared.with_column(name, domain), usable.with_column(name, domain)
+        return replace(self, declared=declared, schema=usable)
 
     def joined(self, name: str, keep: bool, changed: bool) -> Base | None:
         """The same rows with the columns of another table that they lead to; None where the unit alone can join them.
@@ -316,11 +335,14 @@ class Base:
 
     def key(self, column: str) -> Any:
         """What stands for a cell in comparisons of units and of keys."""
-        return unit_key(self._plain(column, self.source.table[column]), self.source.engine)
+        value = self._plain(column, self.source.table[column])
+        return unit_key(value.cast("string") if column in self.spelled else value, self.source.engine)
 
     def key_type(self, column: str) -> str:
         """What a column of units or keys holds; neither its width nor its NOT NULL matters."""
-        return "string" if self.source.text_file else str(common_type(self.source.table.schema()[column]))
+        if self.source.text_file or column in self.spelled:
+            return "string"
+        return str(common_type(self.source.table.schema()[column]))
 
     def _keys(self) -> dict[str, Any]:
         names = unit_columns(len(self.unit))

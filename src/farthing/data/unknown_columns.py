@@ -37,14 +37,10 @@ def known(
     steps = tuple(_known_there(step, dataset, domains) for step in dataset._steps)
     added = [step.other.schema.columns for step in steps if isinstance(step, Union)]
     domains = {name: each for name, each in domains.items() if all(other.get(name) == each for other in added)}
-    declared, usable = base.declared, base.schema
-    for name, domain in domains.items():
-        if name in base.declared.unknown:
-            declared, usable = declared.with_column(name, domain), usable.with_column(name, domain)
-    base = replace(base, declared=declared, schema=usable, left_out=left_out or base.left_out)
+    base = replace(base.with_domains(domains), left_out=left_out or base.left_out)
     if max_rows is not None and base.is_auto:
         base = replace(base, max_rows=max_rows, is_auto=False)
-    schema = usable
+    schema = base.schema
     for step in steps:
         schema = step.schema(schema)
     return replace(dataset, _base=base, _steps=steps, schema=schema)
@@ -109,11 +105,12 @@ def rows_a_unit(dataset: Dataset) -> Dataset:
     return Dataset(whole, (), whole.schema, dataset._group).per_unit(rows="count()")
 
 
-def table_itself(dataset: Dataset) -> Dataset:
+def table_itself(dataset: Dataset, column: str | None = None) -> Dataset:
     """The table that a dataset starts from, as it was declared, without anything that was done to its rows.
 
     Args:
         dataset: The dataset.
+        column: A column; if it was brought along from a linked table, that table is meant.
 
     Returns:
         A dataset of the same units; those of other tables, which were joined or added, are not in it.
@@ -123,4 +120,5 @@ def table_itself(dataset: Dataset) -> Dataset:
     >>> table_itself(people.where("age >= 18")).is_untransformed
     True
     """
-    return Dataset(dataset._base, (), dataset._base.schema, dataset._group)
+    base = dataset._base.table_of("" if column is None else column)
+    return Dataset(base, (), base.schema, dataset._group)

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
-from farthing.data import Bounded, Count, LinkedTables, TableFacts, UnitBound, check
+from farthing.data import Bounded, Count, Integers, LinkedTables, Sum, TableFacts, UnitBound, check
+from farthing.data.unknown_columns import known, one_row_a_unit, table_itself
 from farthing.errors import InvalidValue
 
 KEYS = {"visits.person_id": "persons.person_id", "drugs.visit_id": "visits.visit_id"}
@@ -130,12 +131,8 @@ def test_the_order_of_joins_and_steps_is_said() -> None:
         ({"drugs": pa.table(ROWS["drugs"])}, "drugs.*must be a table; write"),
         ({"persons": TableFacts(pa.table(ROWS["persons"]), {"sax": ["F"]})}, r"persons.schema\['sax'\].*mean 'sex'"),
         (
-            {"persons": TableFacts(pa.table({"person_id": ["1"], "sex": ["F"]}), SCHEMAS["persons"])},
-            "visits.person_id: persons.person_id.*must be columns of one type, not int64 and string",
-        ),
-        (
-            {"persons": TableFacts(pa.table(ROWS["persons"]), {"sex": ft.unknown("text")})},
-            r"persons.sex.*must be known in linked tables; find it.*declare here.*study.dataset.schema\['sex'\]",
+            {"persons": TableFacts(pa.table({"person_id": [True], "sex": ["F"]}), SCHEMAS["persons"])},
+            "visits.person_id: persons.person_id.*must be columns of one type, not int64 and boolean",
         ),
         (
             {"visits": TableFacts(pa.table({"visit_id": [1.5], "person_id": [1], "ward": ["A"]}), SCHEMAS["visits"])},
@@ -281,3 +278,63 @@ def test_all_accounts_pay_or_none(tmp_path: Path) -> None:
     with pytest.raises(ft.FarthingError, match="persons"):
         study.plan(ft.count(by="ward"), epsilon=0.5).release()
     assert [ledger.budget(name).spent.upper for name in ("persons", "visits")] == pytest.approx([0.15, 0.15])
+
+
+@pytest.mark.parametrize("textual", ["persons", "visits", "drugs"])
+def test_whole_numbers_lead_to_text_that_is_spelled_like_them(textual: str) -> None:
+    def spelled(name: str) -> Any:
+        ids = {column: cells for column, cells in ROWS[name].items() if column.endswith("_id")}
+        return pa.table({**ROWS[name], **{column: [str(cell) for cell in ids[column]] for column in ids}})
+
+    changed = hospital(**{textual: ft.table(spelled(textual), schema=SCHEMAS[textual])})
+    for name, rows in hospital().items():
+        assert number(changed[name]) == number(rows)
+    drugs = changed["drugs"].join("visits").join("persons", how="left")
+    assert drugs.exact({"n": Count(by="sex")})["n"].tolist() == [2, 1]
+
+
+def test_a_number_in_another_spelling_is_another_key() -> None:
+    cells = {"person_id": ["01", " 1", "+2", "3"], "visit_id": ["10", "11", "12", "13"], "ward": ["A"] * 4}
+    visits = hospital(visits=ft.table(pa.table(cells), schema=SCHEMAS["visits"]))["visits"]
+    assert number(visits) == 4  # each is a unit of its own, as its bytes are
+    assert number(visits.join("persons")) == 1
+
+
+def test_numbers_and_text_meet_in_files_of_two_kinds(tmp_path: Path) -> None:
+    pq.write_table(pa.table(ROWS["persons"]), tmp_path / "persons.parquet")
+    lines = zip(*ROWS["visits"].values(), strict=True)
+    text = "\n".join(["visit_id,person_id,ward", *(",".join(map(str, line)) for line in lines)])
+    (tmp_path / "visits.csv").write_text(text + "\n", encoding="utf-8")
+    tables = ft.linked(
+        persons=ft.table(tmp_path / "persons.parquet", schema=SCHEMAS["persons"]),
+        visits=ft.table(tmp_path / "visits.csv", schema=SCHEMAS["visits"]),
+        unit="persons.person_id",
+        keys={"visits.person_id": "persons.person_id"},
+        max_rows={"visits": 5},
+    )
+    assert tables["visits"].join("persons").exact({"n": Count(by="sex")})["n"].tolist() == [2, 1]
+
+
+def test_an_unknown_column_comes_along_and_is_known_once_it_is_found() -> None:
+    visits = hospital(
+        visits=ft.table(pa.table(ROWS["visits"]), schema={"visit_id": ft.unknown("whole number")}),
+        drugs=ft.table(pa.table(ROWS["drugs"]), schema={"drug": ["x", "y"]}),
+    )
+    drugs = visits["drugs"].join("visits")
+    assert (list(drugs.schema), list(drugs.unknown), drugs.origin("visit_id")) == (
+        ["drug"],
+        ["visit_id"],
+        ("visits", "visit_id"),
+    )
+    found = known(drugs, {"visit_id": Integers(0, 20)})
+    assert found.exact({"n": Sum("visit_id")})["n"].tolist() == 10 + 10 + 12 + 13
+    assert table_itself(drugs, "visit_id").name == "visits"
+    assert one_row_a_unit(table_itself(drugs, "visit_id"), "visit_id").exact({"n": Count()})["n"].tolist() == 3
+
+
+def test_an_unknown_column_whose_name_is_taken_does_not_come_along() -> None:
+    tables = hospital(visits=ft.table(pa.table(ROWS["visits"]), schema={"ward": ft.unknown("text")}))
+    with pytest.raises(
+        InvalidValue, match="has an unknown column 'ward', and the name is taken; declare what it holds"
+    ):
+        tables["drugs"].join("visits")
