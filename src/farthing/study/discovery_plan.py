@@ -12,7 +12,7 @@ from farthing.data.unknown_columns import table_itself
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.numerics.bounds import number_text
 from farthing.privacy.events import checked_epsilon, checked_real
-from farthing.study.findings import PaidFinding, find, paid_finding
+from farthing.study.findings import PaidFinding, find, paid_finding, study_of_search
 from farthing.study.release import warn_if_changed
 from farthing.study.study_account import SEARCH, StudyAccount, refuse_sample
 
@@ -89,7 +89,9 @@ class DiscoveryPlan:
             paid[search.name] = find(self.study, search, fresh=self.fresh, progress=progress)
             if paid[search.name].repeated:
                 again = f"discover({search.name!r}, fresh=True)"
-                warn_if_changed(self.study, paid[search.name].receipt, again, stacklevel=3)
+                warn_if_changed(
+                    study_of_search(self.study, search.name), paid[search.name].receipt, again, stacklevel=3
+                )
         self.study.learn()
         return {search.name: paid[search.name].finding for search in self.searches}
 
@@ -160,16 +162,16 @@ def discovery_plan(
 
     Shares are of `whole`: the epsilon of the plan whose first stage it is, or the whole budget.
     """
-    table = table_itself(study.declared)
-    wanted = list(names) if names or rows_per_unit else list(table.unknown)
-    if rows_per_unit or (table.is_auto and not names):
+    declared = study.declared
+    wanted = list(names) if names or rows_per_unit else list(declared.unknown)
+    if rows_per_unit or (declared.is_auto and not names):
         wanted.append(ROWS)
     if not wanted or len(set(wanted)) != len(wanted):
         raise InvalidValue(
-            "columns", wanted, "must name columns that are declared as unknown, each once", _way_out(table)
+            "columns", wanted, "must name columns that are declared as unknown, each once", _way_out(declared)
         )
     refuse_search(study)
-    texts = sum(name in table.unknown and table.unknown[name].kind == "text" for name in wanted)
+    texts = sum(name in declared.unknown and declared.unknown[name].kind == "text" for name in wanted)
     whole = study.budget.total.epsilon if whole is None else whole
     each = _price(whole, len(wanted) + texts, epsilon, share)
     # How many units a value needs grows with the logarithm of 1/delta only, so a small part of delta will do.
@@ -179,7 +181,8 @@ def discovery_plan(
 
     def search(name: str) -> Search:
         if name == ROWS:
-            return row_search(table, each, rest, confidence)
+            return row_search(table_itself(declared), each, rest, confidence)
+        table = table_itself(declared, name)
         is_text = name in table.unknown and table.unknown[name].kind == "text"
         return search_of(table, name, 2 * each if is_text else each, spread, confidence, max_keys)
 

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from farthing.adaptive.discovery import ROWS as ROWS
 from farthing.adaptive.discovery import Finding, Search, bound_of, finding_of
+from farthing.curator.payers import Register
 from farthing.curator.session_records import PATIENCE
 from farthing.data import Dataset
+from farthing.data.table_identity import pieces_of
 from farthing.data.unknown_columns import known, table_itself
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.study.release_request import Earlier, Request
 from farthing.study.study_account import StudyAccount
 
 if TYPE_CHECKING:
-    from farthing.ledger import Receipt, Stored
+    from farthing.ledger import Ledger, Receipt, Stored
 
 _MOST_ATTEMPTS = 1_000
 _LONGEST = 80  # characters of a column's name in the name of a request
@@ -83,11 +86,12 @@ def find(
     if earlier is not None and not fresh:
         return earlier
     study.register()
-    *_, (request_id, _) = _attempts(study, search.name, study.payer)
+    place = _Place.of(study, search.name)
+    *_, (request_id, _) = _attempts(study, place, study.payer)
     study.curator.run(
-        table_itself(study.declared),
+        place.table,
         search,
-        ledger_name=study.name,
+        ledger_name=place.account,
         request_id=request_id,
         world=world,
         delta=search.delta or None,
@@ -102,10 +106,11 @@ def find(
 def counted_finding(study: StudyAccount, name: str, request: Request) -> Earlier | None:
     """The last release that has found the values of a column and counted them, for this very request; if any."""
     latest: Earlier | None = None
-    for request_id, stored in _attempts(study, name, study.payer):
+    place = _Place.of(study, name)
+    for request_id, stored in _attempts(study, place, study.payer):
         if stored is None or stored.state != "released":
             continue
-        if study.curator.is_of_other_table(study.declared, request_id):
+        if study.curator.is_of_other_table(place.table, request_id):
             continue
         kept = study.curator.recorded(request_id).finished.get("plan")
         if isinstance(kept, Mapping) and request.is_that_of(kept["asked"]):
@@ -113,13 +118,20 @@ def counted_finding(study: StudyAccount, name: str, request: Request) -> Earlier
     return latest
 
 
+def study_of_search(study: StudyAccount, name: str) -> StudyAccount:
+    """The study as far as it is about the table that is searched for something, which may be a linked one."""
+    place, own = _Place.of(study, name), copy(study)
+    own.dataset, own.name = place.table, place.account
+    return own
+
+
 def lost_search(study: StudyAccount, name: str, since: int) -> str | None:
     """The request id of a search that was charged since a moment (in nanoseconds) and has no answer, if any."""
-    lost = None
-    for request_id, stored in _attempts(study, name, study.payer):
+    lost, place = None, _Place.of(study, name)
+    for request_id, stored in _attempts(study, place, study.payer):
         if stored is None:
             break
-        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, study.payer)
+        own = (stored.charge.dataset, stored.charge.analyst) == (place.account, study.payer)
         if own and stored.state == "forfeited" and stored.receipt.time_ns >= since:
             lost = request_id
     return lost
@@ -127,19 +139,52 @@ def lost_search(study: StudyAccount, name: str, since: int) -> str | None:
 
 def _latest(study: StudyAccount, name: str, payer: str, wait: bool) -> PaidFinding | None:
     latest: PaidFinding | None = None
-    for request_id, stored in _attempts(study, name, payer):
+    place = _Place.of(study, name)
+    for request_id, stored in _attempts(study, place, payer):
         if stored is None:
             break
-        own = (stored.charge.dataset, stored.charge.analyst) == (study.name, payer)
-        own = own and not study.curator.is_of_other_table(study.declared, request_id)
+        own = (stored.charge.dataset, stored.charge.analyst) == (place.account, payer)
+        own = own and not study.curator.is_of_other_table(place.table, request_id)
         if own and (stored.state == "released" or (wait and stored.state == "reserved")):
             try:
                 paid = _read(study, request_id)
             except AnswerForfeited:
                 continue
-            if paid is not None and _fits(study.declared, name, paid.finding):
+            if paid is not None and _fits(place.table, name, paid.finding):
                 latest = paid
     return latest
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where something is searched: the table that has it, by itself, and the account under whose name that stands.
+
+    A column that was brought along from a linked table is searched in that table, so that all studies of these tables
+    share what is found. All accounts of linked tables pay, whichever of them the charge is named after.
+    """
+
+    name: str
+    table: Dataset
+    account: str
+
+    @classmethod
+    def of(cls, study: StudyAccount, name: str) -> Self:
+        table = table_itself(study.declared, None if name == ROWS else name)
+        is_first = table.sources()[0] is study.declared.sources()[0]
+        return cls(name, table, study.name if is_first else _holder_of(study.ledger, table, study.name))
+
+
+def _holder_of(ledger: Ledger, dataset: Dataset, name: str) -> str:
+    """The account that a charge for a linked table is named after, in a study of `name`: its own, if it has one.
+
+    Each of them may have had an account before they were linked. All of these pay, whichever names the charge.
+    """
+    source, register = dataset.sources()[0], Register(ledger)
+    holders = set().union(*map(register.holders, pieces_of(source)))
+    if name in holders or len(holders) != 1:
+        return name
+    (holder,) = holders
+    return name if name.startswith((f"{holder}, ", f"{holder} / ")) else holder  # a period or a part of it
 
 
 def _fits(dataset: Dataset, name: str, finding: Finding) -> bool:
@@ -158,10 +203,10 @@ def _read(study: StudyAccount, request_id: str) -> PaidFinding | None:
     return PaidFinding(finding_of(facts), answered.receipt) if facts else None
 
 
-def _attempts(study: StudyAccount, name: str, payer: str) -> Iterator[tuple[str, Stored | None]]:
+def _attempts(study: StudyAccount, place: _Place, payer: str) -> Iterator[tuple[str, Stored | None]]:
     """The request ids of searches with what the ledger has of them; the last has nothing yet."""
     for attempt in range(1, _MOST_ATTEMPTS):
-        request_id = _request_id(study.name, name, payer, attempt)
+        request_id = _request_id(place.account, place.name, payer, attempt)
         try:
             stored = study.ledger.stored(request_id)
         except NotAllowed:  # somebody else was quicker with the name
@@ -169,7 +214,7 @@ def _attempts(study: StudyAccount, name: str, payer: str) -> Iterator[tuple[str,
         yield request_id, stored
         if stored is None:
             return
-    raise InvalidValue("column", name, "was searched too often", "declare its range")
+    raise InvalidValue("column", place.name, "was searched too often", "declare its range")
 
 
 def _request_id(account: str, name: str, payer: str, attempt: int) -> str:
