@@ -16,7 +16,7 @@ from farthing.ledger import Budget, Receipt
 from farthing.ledger.table_versions import Version
 from farthing.numerics import Bounds
 from farthing.privacy import ApproxDP, GaussianNoise, LaplaceNoise
-from farthing.study.documents.dataset_declaration import unknown_words
+from farthing.study.documents.dataset_declaration import table_facts, unknown_words
 from farthing.study.release_list import ReleaseRecord
 
 if TYPE_CHECKING:
@@ -275,6 +275,69 @@ class Client:
         self._connection.post("/datasets", {**about, **facts, **drawn, "columns": columns, "account": account})
         return RemoteStudy(self._connection, name)
 
+    def register_linked(
+        self,
+        name: str,
+        table: str,
+        tables: Mapping[str, Any],
+        *,
+        unit: str,
+        keys: Mapping[str, str],
+        max_rows: Mapping[str, int] | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        neighbours: str = "add-remove",
+        account: str | None = None,
+        sample: float | None = None,
+        steps: Sequence[Mapping[str, Any]] | None = None,
+    ) -> RemoteStudy:
+        """Declare one of several tables that keys link, with the unit of all of them (curators).
+
+        The tables hold the same people, so that one account pays for all: declare each table that is to be asked about,
+        under a name of its own, and give the budget once.
+
+        Args:
+            name: What the server is to call it.
+            table: The table that is asked about, one of `tables`.
+            tables: All tables by name, made with `farthing.table`; their sources are files of the server's data folder.
+            unit: The column that names a person, with its table: "persons.person_id".
+            keys: As for `farthing.linked`: {"visits.person_id": "persons.person_id"}.
+            max_rows: How many rows of each unit are kept, by table.
+            epsilon: The epsilon of a new account; an account that is open keeps its own.
+            delta: The delta of a new account.
+            neighbours: "add-remove" or "replace".
+            account: The account that protects these people: by default that of the tables, or a new one called `name`.
+            sample: As for `register`.
+            steps: As for `register`; [{"join": "visits"}] brings the columns of a table that this one leads to.
+
+        Returns:
+            The study of the table.
+
+        Raises:
+            InvalidValue: If an argument is wrong, here or on the server.
+            RequestRefused: If the token may not register datasets.
+
+        >>> import httpx
+        >>> from farthing.data import table
+        >>> server = httpx.MockTransport(lambda request: httpx.Response(201, json={"name": "visits"}))
+        >>> client = Client("http://127.0.0.1:8642", "ft_not-a-real-token", transport=server)
+        >>> tables = {"persons": table("persons.csv", schema={"sex": ["F", "M"]}), "visits": table("v.csv", schema={})}
+        >>> keys = {"visits.person": "persons.id"}
+        >>> client.register_linked("visits", "visits", tables, unit="persons.id", keys=keys, epsilon=1.0).name
+        'visits'
+        """
+        bounds = max_rows or {}
+        for each in bounds:
+            if each not in tables:
+                raise InvalidValue("max_rows", each, f"must be one of the tables: {', '.join(tables)}")
+        words = {each: _table(each, facts, bounds.get(each)) for each, facts in tables.items()}
+        about: dict[str, Any] = {"name": name, "table": table, "tables": words, "unit": unit, "keys": dict(keys)}
+        about |= {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "account": account}
+        drawn: dict[str, Any] = {} if sample is None else {"sample": sample}
+        drawn |= {} if steps is None else {"steps": [dict(step) for step in steps]}
+        self._connection.post("/datasets", {**about, **drawn})
+        return RemoteStudy(self._connection, name)
+
     def open_period(self, dataset: str, period: str, name: str) -> RemoteStudy:
         """Open another period of a dataset whose account renews, as a dataset of its own (curators).
 
@@ -494,6 +557,13 @@ def _charge(charge: Any) -> dict[str, Any]:
                 "must be an epsilon, a pair or Laplace or Gaussian noise",
                 "farthing.compose knows the other events, on this machine",
             )
+
+
+def _table(name: str, facts: Any, most: int | None) -> dict[str, Any]:
+    """One of several linked tables as a server reads it."""
+    source, schema = table_facts(name, facts)
+    columns = {column: _column(column, values) for column, values in schema.items()}
+    return {"source": source, "columns": columns, **({} if most is None else {"max_rows": most})}
 
 
 def _column(name: str, values: Any) -> dict[str, Any]:

@@ -47,6 +47,7 @@ from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import StoredDeclaration, all_declarations
 from farthing.server.services.plan_prices import priced
 from farthing.server.settings import ACTOR, Settings
+from farthing.study.documents.dataset_declaration import declared_sources
 
 _FILES = (".csv", ".parquet")  # an engine elsewhere is not called before somebody wants something of it
 
@@ -58,7 +59,7 @@ def warm_up(state: State) -> None:
     with suppress(Exception):
         state.passwords.warm()
         for declaration in all_declarations(state.store):
-            if str(declaration.facts["source"]).lower().endswith(_FILES):
+            if all(each.lower().endswith(_FILES) for each in declared_sources(declaration.facts).values()):
                 draft = _small_draft(declaration)
                 priced(state, server, draft, proof=False)
                 priced(state, server, draft, proof=True)
@@ -66,7 +67,7 @@ def warm_up(state: State) -> None:
 
 
 def _small_draft(declaration: StoredDeclaration) -> Draft:
-    columns: dict[str, dict[str, object]] = declaration.facts["columns"]
+    columns: dict[str, dict[str, object]] = declaration.facts.get("columns") or {}
     means = [{"kind": "mean", "column": name} for name, says in columns.items() if "range" in says]
     return Draft.model_validate({"dataset": declaration.name, "statistics": [{"kind": "count"}, *means[:1]]})
 

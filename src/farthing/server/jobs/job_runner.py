@@ -34,6 +34,7 @@ from farthing.server.services.session_service import session_options
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.user_rows import find
+from farthing.study.documents.dataset_declaration import declared_sources
 
 if TYPE_CHECKING:
     from farthing.study import Plan
@@ -217,7 +218,8 @@ def _refuse_silent(job: Job, state: State) -> None:
     if declaration is None:
         return  # which the job itself says
     with suppress(FarthingError):  # whose words may name the file or the server
-        state.plans.folder.answering(declaration.facts["source"])
+        for source in declared_sources(declaration.facts).values():
+            state.plans.folder.answering(source)
         return
     raise EngineError(
         "data folder",

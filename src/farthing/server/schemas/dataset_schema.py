@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from farthing.server.schemas.budget_schema import Amount, BudgetView, View
 from farthing.server.schemas.discovery_schema import UnknownView
@@ -18,6 +18,8 @@ Bound = Whole | Number | Annotated[str, StringConstraints(strict=True, max_lengt
 Category = Annotated[bool, Field(strict=True)] | Whole | Annotated[str, StringConstraints(max_length=1_000)]
 MostRows = Annotated[int, Field(strict=True, ge=1, le=10**6)] | Literal["auto"]
 SourceName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
+TableName = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+TableColumn = Annotated[str, StringConstraints(strict=True, max_length=320, pattern=r"^[A-Za-z0-9_-]{1,64}\..+$")]
 
 
 class ColumnWords(Words):
@@ -53,16 +55,41 @@ class RenewalWords(Words):
     period: PeriodName = Field(description="such as 2026-03")
 
 
+class TableWords(Words):
+    """One of several tables that keys link: where its rows are, and what its columns may hold."""
+
+    source: SourceName
+    columns: Annotated[dict[ColumnName, ColumnWords], Field(max_length=MOST_COLUMNS)] = Field(default_factory=dict)
+    max_rows: Annotated[int, Field(strict=True, ge=1, le=10**6)] | None = Field(
+        None,
+        description="how many rows of each unit are kept; null: 1 in the unit's own table",
+    )
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data; only what was said."""
+        columns = {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()}
+        return {**self.model_dump(exclude={"columns"}, exclude_none=True), "columns": columns}
+
+
 class CheckedDeclaration(Words):
-    """A declaration as far as it was filled in."""
+    """A declaration as far as it was filled in: of one table, or of one among several that keys link."""
 
     name: DatasetName = "dataset"
-    source: SourceName
+    source: SourceName | None = Field(None, description="the file or table; null where `tables` are linked")
+    table: TableName | None = Field(None, description="of linked tables, the one that is asked about")
+    tables: Annotated[dict[TableName, TableWords], Field(min_length=2, max_length=50)] | None = Field(
+        None, description="linked tables by name; `columns`, `max_rows`, `rows` and `people` above are then left out"
+    )
+    keys: Annotated[dict[TableColumn, TableColumn], Field(max_length=50)] | None = Field(
+        None, description='which column leads to which: {"visits.person_id": "persons.person_id"}'
+    )
     account: DatasetName | None = Field(
         None, description="the account that protects its people; null: that of the table, or a new one of this name"
     )
     unit: ColumnName | Annotated[list[ColumnName], Field(max_length=10)] | None = Field(
-        None, description="the column that names a person; null: every row is protected by itself"
+        None,
+        description="the column that names a person, of linked tables with its table: persons.person_id; null: every "
+        "row is protected by itself",
     )
     max_rows: MostRows | None = Field(
         None,
@@ -93,22 +120,27 @@ class CheckedDeclaration(Words):
     def plain(self) -> dict[str, Any]:
         """As plain data; of a column only what was said."""
         # What older versions did not know is left out, so that a declaration from then is the same text.
-        left_out = {
-            "columns",
-            *(name for name in ("account", "sample", "renews", "steps") if getattr(self, name) is None),
-        }
-        facts = self.model_dump(exclude=left_out)
-        return {
-            **facts,
-            "columns": {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()},
-        }
+        newer = ("account", "sample", "renews", "steps", "table", "tables", "keys")
+        left_out = {"columns", *(name for name in newer if getattr(self, name) is None)}
+        columns = {name: each.model_dump(exclude_none=True) for name, each in self.columns.items()}
+        if self.tables is None:
+            return {**self.model_dump(exclude=left_out), "columns": columns}
+        alone = {name for name in ("source", "max_rows", "rows", "people") if getattr(self, name) is None}
+        facts = self.model_dump(exclude={*left_out, *alone, "tables"})
+        linked = {"tables": {name: each.plain() for name, each in self.tables.items()}, "keys": self.keys or {}}
+        return {**facts, **linked, **({"columns": columns} if columns else {})}
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.tables is None and self.source is None:
+            raise ValueError("name a source, or linked tables")
+        return self
 
 
 class Declaration(CheckedDeclaration):
     """A dataset to be registered, with its budget."""
 
     name: DatasetName
-    columns: Annotated[dict[ColumnName, ColumnWords], Field(min_length=1, max_length=MOST_COLUMNS)]
     epsilon: Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
         None, description="of a new account; null: the budget of the account that is open"
     )
@@ -290,12 +322,26 @@ class PartView(View):
     parts: list[PartLine]
 
 
+class LinkedTableView(View):
+    """One of several linked tables, and where its key leads."""
+
+    name: str
+    source: str | None = Field(description="null for those who may not see it")
+    is_asked_about: bool
+    max_rows: int | None
+    key: str | None = Field(
+        description="the column that leads to another table; null for the table that names the units"
+    )
+    leads_to: str | None
+
+
 class DatasetView(View):
     """A dataset; its source and its grants only for those who may see them."""
 
     name: str
     account: str = Field(description="the account that pays")
     source: str | None
+    tables: list[LinkedTableView] | None = Field(description="the tables that keys link; null where there is one")
     unit: list[str]
     unit_sentence: str
     schema_: list[ColumnView] = Field(serialization_alias="schema")

@@ -18,7 +18,11 @@ from farthing.server.services.dataset_service import (
     not_there,
 )
 from farthing.server.store.store_tables import declarations
-from farthing.study.documents.dataset_declaration import declaration_changes, declared_dataset
+from farthing.study.documents.dataset_declaration import (
+    declaration_changes,
+    declared_dataset,
+    opened_sources,
+)
 
 _READ = ("trim", "lower", "decimal", "real")  # how the cells of a column are read, which stays unless it is said
 
@@ -73,18 +77,30 @@ class _Corrected(NamedTuple):
 
 
 def _corrected(state: State, before: StoredDeclaration, body: CheckedCorrection) -> _Corrected:
-    facts, given = before.facts, body.model_fields_set
-    columns = dict(facts["columns"])
-    for column, words in body.columns.items():
-        columns[column] = _merged(columns.get(column, {}), words.model_dump(exclude_none=True))
-    changed = {**facts, "columns": columns}
-    changed |= {fact: getattr(body, fact) for fact in ("max_rows", "rows") if fact in given}
     old = dataset_of(state, before)
-    new = declared_dataset(before.name, changed, state.plans.folder.opened(facts["source"]))
+    changed = _changed(old, before.facts, body)
+    new = declared_dataset(before.name, changed, opened_sources(changed, state.plans.folder.opened))
     changes = declaration_changes(old, new)
     if not changes:
         raise InvalidValue("columns", sorted(body.columns), "must change something", "it is declared like this already")
     return _Corrected(changed, changes, (old.reach, new.reach))
+
+
+def _changed(old: Any, facts: dict[str, Any], body: CheckedCorrection) -> dict[str, Any]:
+    """The facts with what is corrected; of linked tables, each column where it stands."""
+    given, tables = body.model_fields_set, facts.get("tables")
+    if tables is not None and "rows" in given:
+        raise InvalidValue("rows", body.rows, "must be left out: nothing is declared about it in linked tables")
+    places = {"": facts} if tables is None else {name: dict(each) for name, each in tables.items()}
+    for called, words in body.columns.items():
+        table, column = old.origin(called)
+        columns = places[table].get("columns") or {}
+        merged = _merged(columns.get(column, {}), words.model_dump(exclude_none=True))
+        places[table] = {**places[table], "columns": {**columns, column: merged}}
+    numbers: dict[str, Any] = {fact: getattr(body, fact) for fact in ("max_rows", "rows") if fact in given}
+    own = "" if tables is None else facts["table"]
+    places[own] = {**places[own], **numbers}
+    return places[""] if tables is None else {**facts, "tables": places}
 
 
 def _merged(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

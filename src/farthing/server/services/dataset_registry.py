@@ -11,7 +11,13 @@ from farthing.ledger.budget import as_stored
 from farthing.privacy import ApproxDP
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import BudgetDetails, BudgetView
-from farthing.server.schemas.dataset_schema import BudgetWords, CheckedDeclaration, Declaration, NextPeriod
+from farthing.server.schemas.dataset_schema import (
+    BudgetWords,
+    CheckedDeclaration,
+    Declaration,
+    LinkedTableView,
+    NextPeriod,
+)
 from farthing.server.schemas.discovery_schema import UnknownView
 from farthing.server.services.app_state import State
 from farthing.server.services.dataset_parts import divisions, part_view
@@ -37,8 +43,10 @@ from farthing.study.documents.dataset_declaration import (
     checked_declaration,
     declared_account,
     declared_dataset,
+    declared_sources,
     fits_budget,
     open_budget,
+    opened_sources,
     period_account,
     refuse_other_payers,
     schema_of,
@@ -75,10 +83,10 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
     account: str | None = None
     facts = body.plain()
     try:
-        source = state.plans.folder.opened(body.source)
+        source = opened_sources(facts, state.plans.folder.opened)
         check = checked_declaration(body.name, facts, source)
         unit, columns, problems = check.unit, dict(check.columns), list(check.problems)
-        if body.columns and not problems:
+        if columns and not problems:
             facts, account, news = _account_facts(state.root, body, source)
     except InvalidValue as problem:
         where = "account" if problem.name in ("account", "unit") else "source"
@@ -90,7 +98,7 @@ def check_of(state: State, body: CheckedDeclaration) -> dict[str, Any]:
     if body.epsilon is not None:
         budget = odds_sentence(body.epsilon, body.delta or 0.0, after="everything that is ever released")
     return {
-        "ok": not problems and bool(body.columns),
+        "ok": not problems and bool(columns),
         "columns": [{"name": name, "sentence": sentence} for name, sentence in columns.items()],
         "unit_sentence": unit,
         "budget_sentence": budget,
@@ -189,7 +197,7 @@ def dataset_list(state: State, who: Caller) -> dict[str, Any]:
         budgets = _budgets(ledger, who, each.account) if each.account in registered else None
         budget = None if budgets is None else budget_view(*budgets)
         if budget is not None:
-            about = {"name": each.name, "account": each.account, "unit": _unit_text(each.facts)}
+            about = {"name": each.name, "account": each.account, "unit": each.unit}
             lines.append({**about, "budget": budget})
     return {"datasets": lines}
 
@@ -197,7 +205,7 @@ def dataset_list(state: State, who: Caller) -> dict[str, Any]:
 def register(state: State, who: Caller, body: Declaration) -> dict[str, Any]:
     """Write the declaration, then open the budget in the ledger; the same again finishes what was begun."""
     _refuse_unplannable(body.delta)
-    source = state.plans.folder.opened(body.source)
+    source = opened_sources(body.plain(), state.plans.folder.opened)
     dataset = declared_dataset(body.name, body.plain(), source)
     ledger = state.ledger(who)
     _claim_tables(state, ledger)
@@ -364,7 +372,8 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
     return {
         "name": name,
         "account": account,
-        "source": declaration.facts["source"] if who.role == "curator" else None,
+        "source": declaration.sources if who.role == "curator" else None,
+        "tables": _table_views(declaration.facts, shows_sources=who.role == "curator"),
         "unit": list(dataset.unit),
         "unit_sentence": unit_sentence(dataset),
         "schema_": schema_of(dataset),
@@ -380,8 +389,19 @@ def _description(state: State, who: Caller, declaration: StoredDeclaration) -> d
     }
 
 
-def _unit_text(facts: dict[str, Any]) -> str:
-    unit = facts.get("unit")
-    if not unit:
-        return "one row"
-    return "all rows with one " + (unit if isinstance(unit, str) else " and ".join(unit))
+def _table_views(facts: dict[str, Any], *, shows_sources: bool) -> list[LinkedTableView] | None:
+    """The tables that are linked, each with where its key leads; None where there is one."""
+    if "tables" not in facts:
+        return None
+    keys = {key.partition(".")[0]: (key.partition(".")[2], target) for key, target in facts["keys"].items()}
+    return [
+        LinkedTableView(
+            name=name,
+            source=source if shows_sources else None,
+            is_asked_about=name == facts["table"],
+            max_rows=facts["tables"][name].get("max_rows") or (1 if facts["unit"].partition(".")[0] == name else None),
+            key=keys[name][0] if name in keys else None,
+            leads_to=keys[name][1] if name in keys else None,
+        )
+        for name, source in declared_sources(facts).items()
+    ]

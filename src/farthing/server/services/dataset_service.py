@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,7 +23,7 @@ from farthing.server.services.app_state import State
 from farthing.server.store import Store, now
 from farthing.server.store.store_tables import declarations
 from farthing.study import Study
-from farthing.study.documents.dataset_declaration import declared_dataset
+from farthing.study.documents.dataset_declaration import declared_dataset, declared_sources, opened_sources
 from farthing.study.study_account import left_of, room_of
 
 _HARDLY = 1e-5  # a difference that comes from rounding
@@ -42,6 +43,21 @@ class StoredDeclaration:
         """The declaration in the words of a study.toml."""
         facts: dict[str, Any] = json.loads(self.text)
         return facts
+
+    @property
+    def unit(self) -> str:
+        """Whom it protects, in a few words."""
+        unit = self.facts.get("unit")
+        if not unit:
+            return "one row"
+        if "tables" in self.facts:
+            return f"all rows that lead to one {unit}"
+        return "all rows with one " + (unit if isinstance(unit, str) else " and ".join(unit))
+
+    @property
+    def sources(self) -> str:
+        """The files or tables that it reads, as curators know them."""
+        return ", ".join(declared_sources(self.facts).values())
 
     @property
     def account(self) -> str:
@@ -115,13 +131,15 @@ def not_there(name: str) -> RequestRefused:
 def dataset_of(state: State, declaration: StoredDeclaration) -> Any:
     """The dataset that was declared, opened; the same as long as its table and its declaration are."""
     try:
-        source = state.plans.folder.opened(declaration.facts["source"])
+        facts = declaration.facts
+        source = opened_sources(facts, state.plans.folder.opened)
+        tables = tuple(source.values()) if isinstance(source, Mapping) else (source,)
         key = (declaration.name, declaration.text)
         earlier = state.plans.datasets.value(key)
-        if earlier is not None and earlier[0] is source:
+        if earlier is not None and all(map(is_, earlier[0], tables)):
             return earlier[1]
-        dataset = declared_dataset(declaration.name, declaration.facts, source)
-        return state.plans.datasets.keep(key, (source, dataset))[1]
+        dataset = declared_dataset(declaration.name, facts, source)
+        return state.plans.datasets.keep(key, (tables, dataset))[1]
     except FarthingError:
         pass
     # Said again in other words: those of the refusal may name the file or the server.
@@ -163,7 +181,8 @@ def study_of(state: State, who: Caller, name: str) -> Study:
 def _reconnect(state: State, declaration: StoredDeclaration) -> None:
     """Open a table of a database again whose connection was lost; whether it can be is found when it is read."""
     with suppress(FarthingError):  # whose words may name the server
-        state.plans.folder.answering(declaration.facts["source"])
+        for source in declared_sources(declaration.facts).values():
+            state.plans.folder.answering(source)
 
 
 def _cannot_be_opened(declaration: StoredDeclaration) -> EngineError:

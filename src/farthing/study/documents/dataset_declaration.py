@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -11,7 +11,7 @@ from farthing.curator import Curator
 from farthing.curator.corrections import changes_of
 from farthing.curator.payers import account_name, account_news, accounts_of, refuse_other_unit, unit_of
 from farthing.curator.payers import period_account as period_account
-from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, dataset
+from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, TableFacts, dataset, linked, table
 from farthing.data.declaration_file import after_steps, domain_of_entry
 from farthing.data.schema import Unknown
 from farthing.data.sources import Source
@@ -21,9 +21,40 @@ from farthing.ledger.budget import untouched_budget
 from farthing.numerics.bounds import number_text
 
 _FEW = 6  # categories that are named in a sentence
+_ALONE = ("source", "columns", "max_rows", "rows", "people", "renews", "part")  # facts of a table that is not linked
+
+Opened = Source | Mapping[str, Source]
+"""The table of a declaration, opened; of linked tables, each by its name."""
 
 
-def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dataset:
+def declared_sources(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The sources that a declaration names, by table, those of people first; under "" that of a table by itself.
+
+    >>> declared_sources({"tables": {"visits": {"source": "visits.csv"}}})
+    {'visits': 'visits.csv'}
+    """
+    tables = facts.get("tables")
+    if tables is None:
+        return {"": facts["source"]}
+    parents = {key.partition(".")[0]: target.partition(".")[0] for key, target in (facts.get("keys") or {}).items()}
+
+    def depth(name: str) -> int:
+        """How many keys lead from a table to the one that names the units, as far as they do."""
+        path = [name]
+        while path[-1] in parents and len(path) <= len(parents):
+            path.append(parents[path[-1]])
+        return len(path)
+
+    return {name: tables[name]["source"] for name in sorted(tables, key=depth)}
+
+
+def opened_sources(facts: Mapping[str, Any], opened: Callable[[str], Source]) -> Opened:
+    """The tables that a declaration names, each as `opened` opens it."""
+    sources = {name: opened(source) for name, source in declared_sources(facts).items()}
+    return sources.get("", sources)
+
+
+def declared_dataset(name: str, facts: Mapping[str, Any], source: Opened) -> Dataset:
     """The dataset that was declared; it is called by its name, not by the file it comes from.
 
     `facts` are `unit`, `max_rows`, `neighbours`, `rows`, `people`, `sample`, `renews` (the period whose rows it is),
@@ -32,8 +63,15 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Source) -> Dat
     {"categories": [...]} (with "trim" and "lower"), {"flags": true} or {"unknown": "number"} (or "whole number",
     "date", "text": what a study is to find). `max_rows` may be "auto": to be found, too. `steps` are those of a
     study.toml; a public table that one of them joins must be given with its rows: no file is opened for it.
+
+    Of linked tables the facts are `table` (the one that is asked about), `tables` (each with its `source`, `columns`
+    and `max_rows`), `keys` and `unit`, as in a study.toml.
     """
-    columns, share = facts["columns"], facts.get("sample")
+    share = facts.get("sample")
+    if not isinstance(source, Source):
+        whole = after_steps(_linked(name, facts, source), facts.get("steps") or [])
+        return whole if share is None else whole.sample(share)
+    columns = facts["columns"]
     declared = dataset(
         replace(source, name=name),
         unit=facts.get("unit"),
@@ -66,6 +104,33 @@ def _part_of(whole: Dataset, part: Mapping[str, Any]) -> Dataset:
     return named[0]
 
 
+def _linked(name: str, facts: Mapping[str, Any], sources: Mapping[str, Source]) -> Dataset:
+    """The table that is asked about, among those that are linked."""
+    for fact in _ALONE:
+        if facts.get(fact):
+            raise InvalidValue(fact, facts[fact], "must stand with each of the tables, or be left out")
+    studied, unit = facts.get("table"), facts.get("unit")
+    if not isinstance(studied, str) or studied not in sources:
+        raise InvalidValue("table", studied, f"must be one of {', '.join(sources)}", "the table that is asked about")
+    if not isinstance(unit, str):
+        raise InvalidValue("unit", unit, "must be a table and a column", 'such as "persons.person_id"')
+    taken = sorted(set(sources) & {"unit", "keys", "max_rows", "neighbours"})
+    if taken:
+        raise InvalidValue("tables", taken[0], "must be another name", "rename it")
+    tables = {}
+    for each, source in sources.items():
+        schema = {
+            column: _domain(column, entry, source)
+            for column, entry in (facts["tables"][each].get("columns") or {}).items()
+        }
+        # The table that names the people has the dataset's name: an account that is opened for them is called like it.
+        own = name if each in (studied, unit.partition(".")[0]) else each
+        tables[each] = table(replace(source, name=own), schema=schema, name=own)
+    bounds = {each: bound for each in sources if (bound := facts["tables"][each].get("max_rows")) is not None}
+    neighbours = facts.get("neighbours") or "add-remove"
+    return linked(unit=unit, keys=facts.get("keys") or {}, max_rows=bounds, neighbours=neighbours, **tables)[studied]
+
+
 def _domain(column: str, entry: Any, source: Source) -> Any:
     real = entry.get("real") if isinstance(entry, Mapping) else None
     facts = {key: value for key, value in entry.items() if key != "real"} if isinstance(entry, Mapping) else entry
@@ -77,6 +142,15 @@ def _domain(column: str, entry: Any, source: Source) -> Any:
             real = facts.get("decimal") is not None or _holds_fractions(column, source)
         facts = {**facts, "range": [_bound(column, bound, bool(real)) for bound in bounds]}
     return domain_of_entry(column, facts)
+
+
+def table_facts(name: str, given: Any) -> tuple[str, Mapping[str, Any]]:
+    """The file and the schema of one of several linked tables, made with `farthing.table`, for a server to open."""
+    is_plain = isinstance(given, TableFacts) and isinstance(given.source, str) and isinstance(given.schema, Mapping)
+    if not is_plain:
+        rule = "must be a table with the name of a file of the server's data folder, and the literals of its schema"
+        raise InvalidValue(f"tables[{name!r}]", given, rule, 'write farthing.table("visits.csv", schema={...})')
+    return given.source, given.schema
 
 
 def unknown_words(column: Any) -> dict[str, Any] | None:
@@ -108,6 +182,9 @@ def _bound(column: str, bound: Any, real: bool) -> Any:
     return float(bound) if real and whole and abs(bound) < 2**1000 else bound
 
 
+_PLACES = ("steps", "unit", "max_rows", "neighbours", "rows", "people", "sample", "keys", "table", "tables")
+
+
 @dataclass(frozen=True)
 class Checked:
     """What a declaration comes to: a sentence for every column, and what is wrong with it, by place."""
@@ -117,25 +194,37 @@ class Checked:
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def checked_declaration(name: str, facts: Mapping[str, Any], source: Source) -> Checked:
-    """Every column by itself, then all together with the unit; no row is read."""
+def checked_declaration(name: str, facts: Mapping[str, Any], source: Opened) -> Checked:
+    """Every column by itself, then all together with the unit; no row is read.
+
+    Columns of linked tables are named with their table: "visits.ward".
+    """
     sentences: dict[str, str] = {}
     problems: list[tuple[str, str]] = []
-    for column, entry in facts["columns"].items():
+    for place, column, entry, own in _entries(facts, source):
         try:
-            alone = dataset(source, schema={column: _domain(column, entry, source)})
-            sentences[column] = column_sentence(column, alone)
+            alone = dataset(own, schema={column: _domain(column, entry, own)})
+            sentences[place] = column_sentence(column, alone)
         except FarthingError as problem:
-            problems.append((f"columns.{column}", _sentence(problem)))
+            problems.append((f"columns.{place}", _sentence(problem)))
     unit = ""
-    if facts["columns"] and not problems:
+    if sentences and not problems:
         try:
             unit = unit_sentence(declared_dataset(name, facts, source))
         except FarthingError as problem:
             where = problem.name.partition("[")[0] if isinstance(problem, InvalidValue) else "columns"
-            known = where in ("steps", "unit", "max_rows", "neighbours", "rows", "people", "sample")
-            problems.append((where if known else "columns", _sentence(problem)))
+            problems.append((where if where in _PLACES else "columns", _sentence(problem)))
     return Checked(unit, sentences, tuple(problems))
+
+
+def _entries(facts: Mapping[str, Any], source: Opened) -> Iterator[tuple[str, str, Any, Source]]:
+    """Every declared column: what it is called here, its name in its table, what was said of it, and the table."""
+    if isinstance(source, Source):
+        yield from ((column, column, entry, source) for column, entry in facts["columns"].items())
+        return
+    for name, own in source.items():
+        for column, entry in (facts["tables"][name].get("columns") or {}).items():
+            yield f"{name}.{column}", column, entry, own
 
 
 def column_sentence(column: str, dataset: Dataset) -> str:

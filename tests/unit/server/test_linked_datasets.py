@@ -1,0 +1,195 @@
+"""Linked tables on a server: declared with their keys, asked about one by one, paid for by everybody they hold."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import farthing as ft
+from farthing.errors import InvalidValue
+from farthing.server.app import warm_up
+from farthing.server.jobs.job_worker import Worker
+from unit.server.conftest import HERE, Served, served_in, waited_for
+
+TABLES: dict[str, Any] = {
+    "persons": {"source": "persons.csv", "columns": {"sex": {"categories": ["F", "M"]}}},
+    "visits": {"source": "visits.csv", "columns": {"ward": {"categories": ["heart", "bones"]}}, "max_rows": 3},
+    "drugs": {
+        "source": "drugs.csv",
+        "columns": {"drug": {"unknown": "text"}, "dose": {"range": [0, 50]}},
+        "max_rows": 4,
+    },
+}
+LINKED: dict[str, Any] = {
+    "name": "hospital",
+    "table": "drugs",
+    "unit": "persons.person_id",
+    "tables": TABLES,
+    "keys": {"visits.person_id": "persons.person_id", "drugs.visit_id": "visits.visit_id"},
+    "steps": [{"join": "visits"}, {"join": {"table": "persons", "how": "left"}}],
+    "epsilon": 200.0,
+    "delta": 1e-6,
+}
+OTHER = {**LINKED, "name": "hospital visits", "table": "visits", "steps": [{"join": "persons"}], "epsilon": None}
+
+
+def write(folder: Any) -> None:
+    persons = [f"{n},{'FM'[n % 2]}" for n in range(300)]
+    visits = [f"{n},{n % 300},{('heart', 'bones')[n % 2]}" for n in range(600)]
+    drugs = [f"{n % 600},{('aspirin', 'codeine')[n % 2]},{n % 50}" for n in range(1_200)]
+    for name, head, lines in (
+        ("persons", "person_id,sex", persons),
+        ("visits", "visit_id,person_id,ward", visits),
+        ("drugs", "visit_id,drug,dose", drugs),
+    ):
+        (folder / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    made = served_in(tmp_path_factory.mktemp("linked"))
+    write(made.settings.data)
+    worker = Worker(made.state, look=0.02)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    yield made
+    worker.drain()
+    thread.join(600)
+    made.state.close()
+
+
+@pytest.fixture(scope="module")
+def ada(served: Served) -> TestClient:
+    client = served.signed_in("ada")
+    made = client.post("/api/v1/datasets", json=LINKED)
+    assert made.status_code == 201, made.text
+    served.state.ledger(served.caller("ada")).grant("hospital", "bob", 50.0, 1e-7)
+    return client
+
+
+def test_tables_are_declared_once_and_described_with_their_keys(served: Served, ada: TestClient) -> None:
+    about = ada.get("/api/v1/datasets/hospital").json()
+    assert (about["account"], about["unit"], about["source"]) == (
+        "hospital", ["person_id"], "persons.csv, visits.csv, drugs.csv"
+    )  # fmt: skip
+    assert [(each["name"], each["max_rows"], each["leads_to"]) for each in about["tables"]] == [
+        ("persons", 1, None),
+        ("visits", 3, "persons.person_id"),
+        ("drugs", 4, "visits.visit_id"),
+    ]
+    assert [column["name"] for column in about["schema"]] == ["dose", "ward", "sex"]
+    assert "visit_id says whose they are, through visits" in about["stability"]
+    assert ada.post("/api/v1/datasets", json=LINKED).status_code == 201  # the same again
+    (line,) = [each for each in ada.get("/api/v1/datasets").json()["datasets"] if each["name"] == "hospital"]
+    assert line["unit"] == "all rows that lead to one persons.person_id"
+    bob = served.signed_in("bob").get("/api/v1/datasets/hospital").json()
+    assert bob["source"] is None and {each["source"] for each in bob["tables"]} == {None}
+
+
+def test_another_table_of_the_same_people_has_no_budget_of_its_own(served: Served, ada: TestClient) -> None:
+    checked = ada.post("/api/v1/datasets/check", json=OTHER).json()
+    assert checked["ok"] and checked["account"] == "hospital" and checked["account_open"]
+    assert {each["name"] for each in checked["columns"]} == {"persons.sex", "visits.ward", "drugs.drug", "drugs.dose"}
+    assert ada.post("/api/v1/datasets", json=OTHER).status_code == 201
+    alone = {"name": "alone", "source": "visits.csv", "unit": "person_id", "max_rows": 3, "epsilon": 5.0}
+    alone |= {"columns": TABLES["visits"]["columns"], "account": "second"}
+    refused = ada.post("/api/v1/datasets", json=alone)
+    assert refused.status_code == 422 and "must be 'hospital'" in refused.json()["error"]["message"]
+
+
+def test_a_child_table_is_planned_discovered_and_released(served: Served, ada: TestClient) -> None:
+    count = {"kind": "count", "by": "drug", "of": "people", "max_cells": 2}
+    draft = {"dataset": "hospital", "statistics": [count], "epsilon": 50.0}
+    refused = ada.post("/api/v1/plans/price", json=draft).json()
+    assert refused["error"]["code"] == "undiscovered"
+    asked = {"columns": ["drug"], "rows_per_unit": False}
+    path = "/api/v1/datasets/hospital/discoveries"
+    price = ada.post(f"{path}/price", json=asked).json()["epsilon"]
+    found = waited_for(ada, path, {**asked, "request_id": "find-drugs", "confirmed_epsilon": price, "wait": 5}).json()
+    assert found["findings"][0]["facts"]["values"] == ["aspirin", "codeine"]
+    spent = served.state.root.budget("hospital").count
+    plan = ada.post("/api/v1/plans/price", json=draft)
+    assert plan.status_code == 200, plan.text
+    body = {"draft": draft, "request_id": "by-drug", "confirmed_epsilon": plan.json()["cost"]["upper"], "wait": 5}
+    release = waited_for(ada, "/api/v1/releases", body).json()
+    assert release["state"] == "released", release
+    (answer,) = release["answers"]
+    assert abs(answer["cells"][0]["value"] - 150) < 20
+    assert served.state.root.budget("hospital").count == spent + 1
+
+
+def test_an_analyst_without_a_grant_sees_nothing_of_it(served: Served, ada: TestClient) -> None:
+    served.add("carl", "analyst")
+    from unit.server.conftest import PEOPLE
+
+    PEOPLE["carl"] = "analyst"
+    carl = served.signed_in("carl")
+    assert carl.get("/api/v1/datasets/hospital").status_code == 404
+    assert carl.get("/api/v1/datasets").json()["datasets"] == []
+    assert served.signed_in("bob").post("/api/v1/datasets", json={**LINKED, "name": "mine"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"keys": {"visits.person_id": "persons.person_id"}}, "must lead from 'drugs'"),
+        ({"table": "wards"}, "must be one of persons, visits, drugs"),
+        ({"unit": None}, "must be a table and a column"),
+        ({"source": "persons.csv"}, "must stand with each of the tables"),
+        ({"max_rows": 3}, "must stand with each of the tables"),
+        ({"renews": {"every": "month", "date": "day", "period": "2026-03"}}, "must stand with each of the tables"),
+        ({"tables": {**TABLES, "drugs": {"source": "../drugs.csv"}}}, "must name a table of the data folder"),
+        ({"steps": [{"join": "wards"}]}, "is not one of the linked tables"),
+    ],
+)
+def test_what_cannot_be_linked_is_refused_in_words(ada: TestClient, change: dict[str, Any], message: str) -> None:
+    refused = ada.post("/api/v1/datasets", json={**LINKED, "name": "wrong", **change})
+    assert refused.status_code == 422 and message in refused.json()["error"]["message"], refused.text
+
+
+def test_a_declaration_needs_a_source_or_tables(ada: TestClient) -> None:
+    refused = ada.post("/api/v1/datasets", json={"name": "nothing", "epsilon": 1.0})
+    assert refused.status_code == 422 and "source" in json.dumps(refused.json())
+
+
+def test_a_column_of_a_linked_table_is_corrected_where_it_stands(served: Served, ada: TestClient) -> None:
+    assert ada.post("/api/v1/datasets", json=OTHER).status_code == 201
+    path = "/api/v1/datasets/hospital visits/corrections"
+    wards = {"columns": {"sex": {"categories": ["F", "M", "X"]}}, "max_rows": 2}
+    view = ada.post(path, json={**wards, "reason": "a third answer"}).json()
+    assert {each["what"]: each["after"] for each in view["changes"]} == {"sex": "F, M, X", "max_rows": "2"}
+    about = ada.get("/api/v1/datasets/hospital visits").json()
+    assert [each["max_rows"] for each in about["tables"]] == [1, 2, 4]
+    refused = ada.post(path, json={"rows": 5, "reason": "counted"})
+    assert refused.status_code == 422 and "must be left out" in refused.json()["error"]["message"]
+
+
+def test_a_client_declares_them_in_the_words_of_linked(served: Served, ada: TestClient) -> None:
+    tested = served.with_token("ada", "read", "plan", "spend", "manage")
+    token = tested.headers["Authorization"].removeprefix("Bearer ")
+    client = ft.Client(HERE, token, transport=tested._transport)
+    tables = {
+        "persons": ft.table("persons.csv", schema={"sex": ["F", "M"]}),
+        "visits": ft.table("visits.csv", schema={"ward": ["heart", "bones"]}),
+    }
+    study = client.register_linked(
+        "visits by ward",
+        "visits",
+        tables,
+        unit="persons.person_id",
+        keys={"visits.person_id": "persons.person_id"},
+        max_rows={"visits": 2},
+        steps=[{"join": "persons"}],
+    )
+    plan = study.plan(ft.count(by=["ward", "sex"]), epsilon=1.0)
+    assert [statistic.name for statistic in plan.statistics] == ["count by ward and sex"]
+    with pytest.raises(InvalidValue, match="must be one of the tables"):
+        client.register_linked("x", "visits", tables, unit="persons.person_id", keys={}, max_rows={"drugs": 2})
+    with pytest.raises(InvalidValue, match="with the name of a file"):
+        client.register_linked("x", "visits", {"visits": ["ward"]}, unit="persons.person_id", keys={})
+    warm_up(served.state)  # whatever is declared first
