@@ -36,7 +36,6 @@ def test_a_curator_comes_from_a_file_to_files_and_an_entry_of_the_ledger(
     page = new_page("ada")
     settled(page)
     assert faults_of_all_looks(page) == {}
-    screenshot(page, "home-empty")
     page.get_by_role("link", name="Declare the first dataset").click()
     _declared(page)
     page.get_by_role("link", name="Plan a release").click()
@@ -78,7 +77,6 @@ def _declared(page: Page) -> None:
     page.get_by_role("heading", level=1, name="visits is declared").wait_for()
     settled(page)
     assert faults_of_all_looks(page) == {}
-    screenshot(page, "wizard-done")
 
 
 def _released(page: Page) -> str:

@@ -92,9 +92,33 @@ function Details({ path }) {
 function PromiseCard({ data }) {
   return html`<${Card} title="What is promised">
     <p>${data.unit_sentence}</p>
-    ${data.source && html`<p class="muted small">File: <code>${data.source}</code>${typeof data.rows === "number" && html`, ${amount(data.rows)} rows, which is public`}</p>`}
+    ${data.tables && html`<${Tables} tables=${data.tables} />`}
+    ${data.source && !data.tables && html`<p class="muted small">File: <code>${data.source}</code>${typeof data.rows === "number" && html`, ${amount(data.rows)} rows, which is public`}</p>`}
     ${data.stability && html`<details class="more"><summary>How far one person can change the table</summary><pre tabindex="0"><code>${data.stability}</code></pre></details>`}
   <//>`;
+}
+
+/** Linked tables: which of them is asked about, and where each leads. */
+function Tables({ tables }) {
+  const rows = (one) =>
+    one.max_rows === null
+      ? "as each statistic says"
+      : `${one.max_rows} ${one.max_rows === 1 ? "row" : "rows"} of a person`;
+  return html`<${Table} caption="The tables of these people" rows=${tables} rowKey=${(one) => one.name} columns=${[
+    {
+      key: "name",
+      title: "Table",
+      head: true,
+      cell: (one) => html`<code>${one.name}</code>${one.is_asked_about && " (asked about here)"}`,
+    },
+    ...(tables[0].source ? [{ key: "source", title: "File", cell: (one) => html`<code>${one.source}</code>` }] : []),
+    {
+      key: "key",
+      title: "Leads to",
+      cell: (one) => (one.key ? html`<code>${one.key} → ${one.leads_to}</code>` : "names the people"),
+    },
+    { key: "rows", title: "At most", cell: rows },
+  ]} />`;
 }
 
 const HOLDS = {

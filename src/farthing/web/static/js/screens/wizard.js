@@ -12,8 +12,9 @@ import { useAction } from "../server_data.js";
 import { BudgetStep } from "../wizard/budget_step.js";
 import { CheckStep } from "../wizard/check_step.js";
 import { ColumnsStep } from "../wizard/columns_step.js";
-import { bodyOf, EMPTY, missing, storeDraft, storedDraft } from "../wizard/declaration_draft.js";
+import { bodiesOf, EMPTY, missing, storeDraft, storedDraft } from "../wizard/declaration_draft.js";
 import { FileStep } from "../wizard/file_step.js";
+import { LinksStep } from "../wizard/links_step.js";
 import { UnitStep } from "../wizard/unit_step.js";
 
 const STEPS = [
@@ -48,9 +49,11 @@ export default function Wizard({ me, search }) {
   }, [draft.step, done]);
 
   const [register, busy, refusal, forgive] = useAction(async () => {
-    const dataset = await post("/datasets", bodyOf(draft));
+    // The same again changes nothing, so that whoever was interrupted presses the button once more.
+    const bodies = bodiesOf(draft);
+    for (const body of bodies) await post("/datasets", body);
     storeDraft(null);
-    setDone(dataset?.name ?? draft.name);
+    setDone(bodies.map(({ name }) => name));
   });
   const to = (step) => {
     setAttempt(0);
@@ -80,12 +83,13 @@ export default function Wizard({ me, search }) {
     return html`<${Page} title="Declare a dataset"><${Notice} tone="warn"><p>Only a curator can declare a dataset. Your role is ${me.role}.</p><//><//>`;
   }
   if (done)
-    return html`<${Done} name=${done} heading=${heading} again=${() => {
+    return html`<${Done} names=${done} heading=${heading} again=${() => {
       setDone(null);
       setDraft(EMPTY);
       go(addressOf(0));
     }} />`;
-  const [, question, Step] = STEPS[draft.step];
+  const [, question, Plain] = STEPS[draft.step];
+  const Step = draft.linked && Plain === UnitStep ? LinksStep : Plain;
   return html`<${Page} title="Declare a dataset" lead="Say once what is public about a file. From then on farthing guards it; no row is read for this.">
     <${Steps} steps=${STEPS.map(([short]) => short)} current=${draft.step} onStep=${to} />
     <form onSubmit=${next} novalidate>
@@ -97,14 +101,23 @@ export default function Wizard({ me, search }) {
         </div>
         <div class="row spread wizard-actions">
           ${draft.step > 0 ? html`<${Button} onClick=${() => to(draft.step - 1)}>Back<//>` : html`<${LinkButton} href="#/">Cancel<//>`}
-          <${Button} kind="primary" type="submit" busy=${busy} disabled=${draft.step === LAST && !checked}>${draft.step === LAST ? "Declare this dataset" : "Next"}<//>
+          <${Button} kind="primary" type="submit" busy=${busy} disabled=${draft.step === LAST && !checked}>${draft.step < LAST ? "Next" : draft.linked ? "Declare these datasets" : "Declare this dataset"}<//>
         </div>
       <//>
     </form>
   <//>`;
 }
 
-function Done({ name, heading, again }) {
+function Done({ names, heading, again }) {
+  const [name] = names;
+  if (names.length > 1)
+    return html`<${Page} title=${`${names.length} datasets are declared`} lead="They hold the same people, so one budget in the ledger pays for all of them; nothing has been spent.">
+      <${Card}>
+        <h2 ref=${heading} tabindex="-1">What do you want to ask about?</h2>
+        <ul class="plain stack">${names.map((one) => html`<li key=${one} class="row"><${LinkButton} kind="primary" href=${link("plan", one)}>Plan a release of ${one}<//><${LinkButton} href=${link("dataset", one)}>About ${one}<//></li>`)}</ul>
+        <div class="row"><${Button} kind="quiet" onClick=${again}>Declare another<//></div>
+      <//>
+    <//>`;
   return html`<${Page} title=${`${name} is declared`} lead="Its budget is in the ledger; nothing has been spent.">
     <${Card}>
       <h2 ref=${heading} tabindex="-1">What now?</h2>

@@ -4,10 +4,11 @@ import { Button } from "../components/button.js";
 import { ErrorBox } from "../components/error.js";
 import { Loading } from "../components/loading.js";
 import { Notice } from "../components/notice.js";
-import { privacy } from "../format.js";
+import { listText, privacy } from "../format.js";
 import { odds } from "./budget_step.js";
 import { sentenceAbout, useCheck } from "./declaration_check.js";
 import { bodyOf, declarable } from "./declaration_draft.js";
+import { asked, datasetOf, linkedPromise, linkSentences } from "./linked_tables.js";
 import { promise } from "./unit_step.js";
 
 // Which step mends what the server objects to.
@@ -18,6 +19,9 @@ const MENDED_IN = {
   epsilon: [3, "the budget"],
   delta: [3, "the budget"],
   unit: [1, "the person"],
+  keys: [1, "the links"],
+  table: [1, "the links"],
+  tables: [1, "the links"],
   max_rows: [1, "the person"],
   sample: [1, "the sample"],
   neighbours: [1, "the person"],
@@ -31,9 +35,14 @@ export function CheckStep({ draft, refusal, onChecked, to }) {
   const left = declarable(draft).filter((name) => draft.columns[name].kind === "none");
   return html`
     <dl class="facts">
-      <dt>Name</dt><dd>${draft.name}</dd>
-      <dt>File</dt><dd><code>${draft.source}</code></dd>
-      <dt>Promise</dt><dd>${data?.unit_sentence || promise(draft)}</dd>
+      <dt>Name</dt><dd>${draft.linked ? listText(asked(draft).map((table) => datasetOf(draft, table))) : draft.name}${draft.linked && html`<p class="muted small">One dataset for each file, with the columns of the files that it leads to. All of them have one budget.</p>`}</dd>
+      ${
+        draft.linked
+          ? html`<dt>Files</dt><dd><code>${draft.tables.map(({ source }) => source).join(", ")}</code></dd>
+      <dt>Links</dt><dd><ul class="plain">${linkSentences(draft).map((one) => html`<li key=${one}>${one}.</li>`)}</ul></dd>`
+          : html`<dt>File</dt><dd><code>${draft.source}</code></dd>`
+      }
+      <dt>Promise</dt><dd>${draft.linked ? linkedPromise(draft) : data?.unit_sentence || promise(draft)}</dd>
       <dt>Columns</dt><dd><ul class="plain">${used.map((name) => html`<li key=${name}>${sentenceAbout(data, name) ?? html`<code>${name}</code>`}</li>`)}</ul>
         ${left.length > 0 && html`<p class="muted small">Left out: ${left.join(", ")}.</p>`}</dd>
       ${data?.account_sentence && html`<dt>Account</dt><dd>${data.account_sentence}</dd>`}

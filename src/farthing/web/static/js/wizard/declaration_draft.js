@@ -1,5 +1,16 @@
 // What the wizard has been told so far, what is still missing, and the body that the server is sent.
 import { COMMA, parsed } from "../format.js";
+import {
+  asked,
+  columnOf,
+  datasetOf,
+  guessedKeys,
+  linking,
+  linksOf,
+  missingLinks,
+  tableName,
+  tableOf,
+} from "./linked_tables.js";
 
 const KEPT = "farthing-wizard";
 
@@ -8,6 +19,10 @@ export const EMPTY = {
   source: "",
   name: "",
   sourceColumns: [],
+  linked: false, // several files of the same people
+  tables: [], // of these, [{name, source}]; their columns are in sourceColumns, each with its table
+  keys: {}, // of each but the one that names the people, {column, target}
+  bounds: {}, // how many rows of one person count, by table
   who: "",
   unit: "",
   maxRows: null,
@@ -79,6 +94,36 @@ export function withSource(draft, file) {
   return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", account: "", name };
 }
 
+/** The draft with several files, whose links are guessed from the names of their columns. */
+export function withTables(draft, files) {
+  const tables = [];
+  for (const { name: source } of files) {
+    const plain = tableName(source);
+    const taken = tables.some(({ name }) => name === plain);
+    tables.push({ name: taken ? `${plain}_${tables.length + 1}`.slice(-64) : plain, source });
+  }
+  const sourceColumns = files.flatMap((file, at) =>
+    file.columns.map(({ name, holds }) => ({ name: `${tables[at].name}.${name}`, holds })),
+  );
+  const columns = Object.fromEntries(
+    sourceColumns.map(({ name, holds }) => [
+      name,
+      draft.columns[name] ?? { kind: HELD[holds] ?? "", lower: "", upper: "", categories: "" },
+    ]),
+  );
+  const next = { ...draft, linked: true, source: "", tables, sourceColumns, columns, who: "column", account: "" };
+  const people = sourceColumns.map(({ name }) => name).filter((place) => SOMEBODY.test(words(columnOf(place))));
+  const naming = (place) =>
+    sourceColumns.filter(({ name }) => tableOf(name) === tableOf(place) && isKey(columnOf(name)));
+  const unit = people.sort((one, other) => naming(one).length - naming(other).length)[0] ?? "";
+  return withUnit(next, unit);
+}
+
+/** The draft with another column that names the person. */
+export const withUnit = (draft, unit) => ({ ...draft, unit, keys: unit ? guessedKeys(draft, unit, isKey) : {} });
+
+const isKey = (name) => SOMEBODY.test(words(name)) || SOMETHING.test(words(name));
+
 const SOMEBODY =
   /(^|[^a-z])(uid|ssn|nhs|mrn|person|people|patient|customer|client|member|user|subject|respondent|participant|pupil|student|employee|household|family|account|card|email|phone)s?($|[^a-z])/;
 const SOMETHING = /(^|[^a-z])(id|uuid|guid|key)s?($|[^a-z])/;
@@ -105,7 +150,9 @@ export const categoriesOf = (text) => [
 
 /** The columns that can be declared: the one that names the person is not among them. */
 export const declarable = (draft) =>
-  draft.sourceColumns.map(({ name }) => name).filter((name) => !(draft.who === "column" && name === draft.unit));
+  draft.sourceColumns
+    .map(({ name }) => name)
+    .filter((name) => (draft.linked ? !linking(draft).has(name) : !(draft.who === "column" && name === draft.unit)));
 
 /** What is missing in a step, as [{id, text}]. */
 export function missing(draft, step) {
@@ -116,7 +163,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/;
 
 const CHECKS = [
   (draft) => [
-    !draft.source && { id: "wizard-source", text: "Choose a file." },
+    !draft.linked && !draft.source && { id: "wizard-source", text: "Choose a file." },
+    draft.linked && draft.tables.length < 2 && { id: "wizard-files", text: "Choose two files or more." },
     draft.source &&
       !draft.sourceColumns.length && {
         id: "wizard-source",
@@ -127,28 +175,32 @@ const CHECKS = [
       text: "Give it a name: letters, digits, spaces, dots and dashes, at most 64, starting with a letter or digit.",
     },
   ],
-  (draft) => [
-    !draft.who && { id: "wizard-who", text: "Say where one person is in this file." },
-    draft.who === "column" && !draft.unit && { id: "wizard-unit", text: "Choose the column that names the person." },
-    draft.who === "column" &&
-      !draft.findsMaxRows &&
-      !whole(draft.maxRows, 1, 1e6) && {
-        id: "wizard-max-rows",
-        text: "Say how many rows of one person may count: a whole number from 1.",
-      },
-    draft.neighbours === "replace" &&
-      draft.rows !== null &&
-      !whole(draft.rows, 1, 1e15) && {
-        id: "wizard-rows",
-        text: "The number of rows is a whole number from 1; leave it empty if it is not public.",
-      },
-    draft.neighbours !== "replace" &&
-      draft.sample !== null &&
-      !(draft.sample > 0 && draft.sample < 1) && {
-        id: "wizard-sample",
-        text: "The share of a sample is a number between 0 and 1; leave it empty to read the whole file.",
-      },
-  ],
+  (draft) =>
+    draft.linked
+      ? missingLinks(draft)
+      : [
+          !draft.who && { id: "wizard-who", text: "Say where one person is in this file." },
+          draft.who === "column" &&
+            !draft.unit && { id: "wizard-unit", text: "Choose the column that names the person." },
+          draft.who === "column" &&
+            !draft.findsMaxRows &&
+            !whole(draft.maxRows, 1, 1e6) && {
+              id: "wizard-max-rows",
+              text: "Say how many rows of one person may count: a whole number from 1.",
+            },
+          draft.neighbours === "replace" &&
+            draft.rows !== null &&
+            !whole(draft.rows, 1, 1e15) && {
+              id: "wizard-rows",
+              text: "The number of rows is a whole number from 1; leave it empty if it is not public.",
+            },
+          draft.neighbours !== "replace" &&
+            draft.sample !== null &&
+            !(draft.sample > 0 && draft.sample < 1) && {
+              id: "wizard-sample",
+              text: "The share of a sample is a number between 0 and 1; leave it empty to read the whole file.",
+            },
+        ],
   (draft) => {
     const names = declarable(draft);
     const used = names.filter((name) => draft.columns[name].kind !== "none");
@@ -221,7 +273,7 @@ const unread = (which, text) =>
 const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
 
 /** The body of POST /datasets; columns that are not filled in yet are left out. */
-export function bodyOf(draft) {
+export function bodyOf(draft, table = null) {
   const columns = {};
   for (const name of declarable(draft).filter((one) => !missingOf(one, draft.columns[one]))) {
     const declaration = columnDeclaration(
@@ -231,6 +283,13 @@ export function bodyOf(draft) {
     if (declaration) columns[name] = declaration;
   }
   const byColumn = draft.who === "column";
+  const budget = draft.account ? { epsilon: null } : { epsilon: draft.epsilon, delta: draft.delta }; // an open one has its own
+  const account = draft.account || draft.accountName.trim() || null;
+  if (draft.linked) {
+    const last = table ?? asked(draft).at(-1);
+    const links = linksOf(draft, last, columns);
+    return { name: datasetOf(draft, last), ...links, account: account ?? draft.name, ...budget };
+  }
   return {
     name: draft.name,
     source: draft.source,
@@ -240,12 +299,18 @@ export function bodyOf(draft) {
     rows: draft.neighbours === "replace" ? draft.rows : null,
     sample: draft.neighbours === "replace" ? null : draft.sample,
     columns,
-    account: draft.account || draft.accountName.trim() || null,
+    account,
     ...(draft.renews && draft.renewsDate && draft.renewsPeriod.trim()
       ? { renews: { every: draft.renews, date: draft.renewsDate, period: draft.renewsPeriod.trim() } }
       : {}),
-    ...(draft.account ? { epsilon: null } : { epsilon: draft.epsilon, delta: draft.delta }), // an open one has its own
+    ...budget,
   };
+}
+
+/** The bodies of POST /datasets, one after the other: of several files each is a dataset, and the first opens the account. */
+export function bodiesOf(draft) {
+  if (!draft.linked) return [bodyOf(draft)];
+  return asked(draft).map((table, at) => ({ ...bodyOf(draft, table), ...(at > 0 ? { epsilon: null } : {}) }));
 }
 
 /** Whether its cells are text, which can be written in several ways: those of a text file, and columns of text. */
