@@ -125,9 +125,6 @@ def test_a_child_table_is_planned_discovered_and_released(served: Served, ada: T
 
 def test_an_analyst_without_a_grant_sees_nothing_of_it(served: Served, ada: TestClient) -> None:
     served.add("carl", "analyst")
-    from unit.server.conftest import PEOPLE
-
-    PEOPLE["carl"] = "analyst"
     carl = served.signed_in("carl")
     assert carl.get("/api/v1/datasets/hospital").status_code == 404
     assert carl.get("/api/v1/datasets").json()["datasets"] == []
