@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farthing.data import Dataset
 from farthing.data.aggregates.aggregate import axis_of
@@ -83,9 +83,21 @@ class Coverage:
         >>> print(Coverage.of(count(max_rows=5), flights, 1).left_out)
         at most 5 rows of each plane count, chosen at random; other rows are left out, and margins of error do not
         account for them
+        >>> print(Coverage.of(count(), flights.sample(0.1), 1).text)
+        rows (at most 20 of each plane, of the sample)
         """
         if statistic.kind in DISTINCT:
             return cls._of_values(statistic, dataset, cells)
+        coverage = cls._of_rows(statistic, dataset, cells)
+        return coverage if dataset.probability == 1 else coverage._of_sample()
+
+    def _of_sample(self) -> Coverage:
+        """The same of a sample that is drawn for one release: no margin of error includes the draw."""
+        text = f"{self.text[:-1]}, of the sample)" if self.text.endswith(")") else f"{self.text} (of the sample)"
+        return replace(self, text=text, value=f"{self.value} in the sample")
+
+    @classmethod
+    def _of_rows(cls, statistic: Statistic, dataset: Dataset, cells: int) -> Coverage:
         if not dataset.unit:
             return cls()
         unit = " and ".join(dataset.unit)

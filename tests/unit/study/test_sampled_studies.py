@@ -156,9 +156,11 @@ def test_rows_without_a_unit_are_sampled_in_one_query_or_not_at_all(
 
 def test_the_plan_says_that_numbers_are_about_a_sample(people: Dataset, tmp_path: Path) -> None:
     plan = study_of(people, tmp_path).plan(ft.count(), epsilon=0.5)
-    for text in (str(plan), str(plan.release())):
+    release = plan.release()
+    for text in (str(plan), str(release)):
         assert "about: numbers and their margins of error are about a secret sample" in text
         assert "with probability 0.1" in text
+    assert "of the sample)" in str(release["count"])  # and each number alone
 
 
 def test_less_noise_is_needed_for_the_same_epsilon(people: Dataset, tmp_path: Path) -> None:
