@@ -79,7 +79,8 @@ class Search:
     `even` are noises with which no output is above its ceiling.
 
     The weighted sum of the logarithms of mean squared errors is made least. An error counts as no smaller than its
-    `floor`, so that none is chased to nothing, and gets a limit where it would be above its `ceiling` (inf: none).
+    `floor`, so that none is chased to nothing. An output whose square would be above its `ceiling` (inf: none) gets
+    that as its limit.
     `rivals` are strengths that choices get where even shares of the rest leave room for them (0: none).
     A `rough` search meets limits to three digits or so; the target it keeps to all the same.
     """
@@ -210,6 +211,10 @@ class Search:
     def _errors(self, shares: Shares) -> Floats:
         return self.divider.model.errors(shares.kinds, shares.strengths)
 
+    def over(self, division: Division) -> Floats:
+        """What outputs have of their ceilings."""
+        return self.divider.model.squares(division.shares.kinds, division.shares.strengths) / self.ceilings
+
     def _linear(self, errors: Floats) -> Search:
         """The search whose weighted sum of errors has the slopes of the sum of logarithms, at these errors."""
         return replace(self, weights=self.weights / np.maximum(errors + self.floors, 1e-280))
@@ -237,13 +242,15 @@ class Search:
         return search, division
 
     def below_ceilings(self, division: Division) -> Division:
-        """The division; or a better one, where what is above its ceiling gets a limit there."""
-        above = (self._errors(division.shares) > self.ceilings * (1 + _OVER)) & np.isinf(self.limits)
+        """The division; or a better one, where what is above its ceiling gets a limit there.
+
+        What comes down may take another one up.
+        """
+        above = (self.over(division) > 1 + _OVER) & np.isinf(self.limits)
         if not (above.any() and division.cost > 0):  # a cost that is lost in rounding cannot be steered by
             return division
-        lowered = replace(self, limits=np.where(above, self.divider.model.limits_at(self.ceilings), self.limits))
+        lowered = replace(self, limits=np.where(above, self.ceilings, self.limits))
         with suppress(Unaffordable):
-            # What comes down may take another one up.
             return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
         return division
 
@@ -334,8 +341,7 @@ class Search:
             shares, weights = search._within_limits(weights, saddle, math.exp(log_price))
             cost, fresh = saddle_cost(self._losses(shares), self.delta, saddle)
             gap = math.log(max(cost - floor, 1e-9 * cost) / (goal - floor))
-            # At orders so high that epsilons just add, one is as good as the other.
-            orderless = math.isinf(saddle) or min(saddle, fresh) * cost > _ORDERLESS
+            orderless = math.isinf(saddle) or min(saddle, fresh) * cost > _ORDERLESS  # epsilons just add
             steady = orderless or abs(math.log(fresh / saddle)) < 0.03
             if (abs(gap) < tolerance and steady) or not high - low > 1e-12:
                 break
@@ -429,8 +435,7 @@ class Search:
             shares = division.shares.scaled(factor, divider.model, divider.free)
             losses = self._losses(shares)
             cost = composed_cost(losses, self.delta, division.saddle)
-            # Both are bounds, up to their margins: the composed estimate, and the sum of pure epsilons.
-            effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))
+            effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))  # both are bounds, up to margins
             if not effective > 0:  # so little that the estimate is lost in rounding: only the sum is left
                 effective = _summed(losses)
             gap = math.log(effective / self.target)
@@ -528,7 +533,9 @@ def search_of(problem: Problem, model: Model) -> Search:
     floors = np.maximum(_NEGLIGIBLE * np.where(known, share, 1.0), NOTHING)
     # What is nothing already needs no ceiling. What is required or held was taken from the others on purpose.
     bound = known & (share > NOTHING) & (not problem.requirements and not problem.held)
-    ceilings = np.minimum(np.where(bound, share, math.inf), model.kept_squares(problem.kept))
+    ceilings = np.minimum(
+        model.squares_within(np.where(bound, share, math.inf), even), model.kept_squares(problem.kept)
+    )
     wished = problem.requirements or problem.held or problem.inner_delta > problem.target
     rivals = (not wished) * model.choices_alone(problem.target, problem.inner_delta, own / own.sum())
     first = even
@@ -554,9 +561,7 @@ def objective(search: Search, division: Division) -> float:
 
 def merit(search: Search, division: Division) -> tuple[float, float]:
     """What divisions are compared by, less is better: how far errors are above their ceilings, then the objective."""
-    errors = search.divider.model.errors(division.shares.kinds, division.shares.strengths)
-    over = float(np.max(errors / search.ceilings, initial=0.0))
-    return max(over, _LEVEL), summed_logarithms(search, errors)
+    return max(float(search.over(division).max(initial=0.0)), _LEVEL), objective(search, division)
 
 
 def below(search: Search, division: Division) -> bool:

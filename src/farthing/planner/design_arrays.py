@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from farthing.accounting.event_price import Losses, laplace_log_moment, range_log_moment
 from farthing.errors import InvalidValue
+from farthing.planner.choice_curves import COARSE, GRID, curve_at, epsilon_at, smooth
 from farthing.planner.gaussian_release import gaussian_strength
 from farthing.planner.planning_problem import Design, PlannedOutput
 from farthing.planner.slot_facts import EXPONENTIAL, GAUSSIAN, LAPLACE, Floats, facts_of, limits_of
 from farthing.statistics.measurements import KINDS, Noise, Slot
 
-GRID = np.exp(np.linspace(math.log(1e-6), math.log(50.0), 321))
-"""The epsilons at which the errors of choices by exponential weights are tabulated (between: cubic, in logarithms)."""
-
-_COARSE = GRID[::8]
 _FAINTEST = 1e-3  # a slot that an output reads matters at least this much of its slot that matters most
 
 
@@ -87,7 +84,7 @@ class Model:
                     matrix[row, place[name]] = float(np.mean(np.asarray(coefficients) / reference**2))
             if not output.coefficients and output.slots:
                 tables = [
-                    _smooth(np.array([float(np.mean(curve(e) / reference**2)) for e in _COARSE.tolist()]))
+                    smooth(np.array([float(np.mean(curve(e) / reference**2)) for e in COARSE.tolist()]))
                     for curve in (output.variance_curve, output.alone_curve)
                 ]
                 curves[row], curves_alone[row] = (place[output.slots[0].name], tables[0]), tables[1]
@@ -221,13 +218,13 @@ class Model:
             out[row] = strengths[slot] ** -2.0
         return out
 
-    def limits_at(self, errors: Floats) -> Floats:
-        """The `squares` at which outputs have these mean squared relative errors (inf: none)."""
-        limits = errors.copy()
-        for row, (_, table) in self.curves.items():
-            if math.isfinite(errors[row]):
-                limits[row] = _epsilon_at(table, float(errors[row])) ** -2.0
-        return limits
+    def squares_within(self, errors: Floats, even: Shares) -> Floats:
+        """The `squares` of outputs that have these errors (inf: none), and of choices as strong as `even`.
+
+        A value that is as good as certain still has an interval to narrow.
+        """
+        chosen = np.isin(np.arange(len(errors)), list(self.curves)) & np.isfinite(errors)
+        return np.where(chosen, self.squares(even.kinds, even.strengths), errors)
 
     def strengths_within(self, limits: Floats) -> Floats:
         """The least strengths of choices whose outputs are within these limits; 0 for all other slots."""
@@ -241,7 +238,8 @@ class Model:
 
         The slots of an output share what it gets in the best way: epsilons as cube roots of what they matter, squared
         multipliers as square roots. The better of Laplace and Gaussian noise counts. Also noises of all slots with
-        which no output is worse: a slot that several read has the least noise that any of them would have.
+        which no output is worse: a slot that several read has the least noise that any of them would have, and a
+        choice the shares of all.
         """
         errors = np.zeros(len(shares))
         kinds: Kinds = np.argmax(self.allowed, axis=1)
@@ -250,19 +248,22 @@ class Model:
         for row, share in enumerate(shares.tolist()):
             own = np.flatnonzero(self.read[row] & (self.own[row] > 0).any())
             if row in self.curves:
-                slot, table = self.curves[row]
+                slot, _ = self.curves[row]
                 epsilon = min(max(share * target, float(GRID[0])), float(GRID[-1]))
                 errors[row] = curve_at(self.curves_alone[row], epsilon)
-                if curve_at(table, epsilon) > errors[row] * (1 + 1e-9):  # together with others it needs more
-                    epsilon = _epsilon_at(table, float(errors[row]))
-                kinds[slot], strengths[slot] = EXPONENTIAL, max(epsilon, float(strengths[slot]))
+                # Quantiles share a slot where, with the shares of all, none of them is worse.
+                kinds[slot], strengths[slot] = EXPONENTIAL, min(strengths[slot] + epsilon, float(GRID[-1]))
             elif len(own):
-                errors[row], kind, wanted = self._alone(row, own, share * target, share * delta)
-                # A merged slot needs less noise, by the root of how many cells each of the output's own is cut into.
-                both = (self.own[row, own] > 0) & (self.alone[row, own] > 0)
-                wanted = wanted * np.sqrt(
-                    np.divide(self.own[row, own], self.alone[row, own], where=both, out=np.ones(len(own)))
-                )
+                now, alone = self.own[row, own], self.alone[row, own]
+                there, budget = alone > 0, (share * target, share * delta)
+                if np.array_equal(now > 0, there):
+                    errors[row], kind, wanted = self._alone(alone, own, *budget)
+                    # A merged slot needs less noise, by the root of how many cells each of its own is cut into.
+                    wanted = wanted * np.sqrt(np.divide(now, alone, where=there, out=np.ones(len(own))))
+                else:  # by itself it would be measured in another way
+                    errors[row], _, _ = self._alone(alone[there], own[there], *budget)
+                    error, kind, wanted = self._alone(now, own, *budget)
+                    wanted = wanted * math.sqrt(error / errors[row])
                 wanted = np.clip(wanted, self.least[own, kind], self.most[own, kind])
                 left = (self.l1[own] / wanted) ** 2 * 2 if kind == LAPLACE else (self.l2[own] / wanted) ** 2
                 better = left < variances[own]
@@ -285,12 +286,12 @@ class Model:
             if delta > 0:
                 epsilon = max(epsilon, 2 * math.sqrt(count * share) * gaussian_strength(target, delta))
             error = curve_at(self.curves_alone[row], min(max(matching * epsilon, float(GRID[0])), float(GRID[-1])))
-            strengths[slot] = max(strengths[slot], _epsilon_at(table, error))
+            strengths[slot] = max(strengths[slot], epsilon_at(table, error))
         return strengths
 
-    def _alone(self, row: int, own: NDArray[np.intp], epsilon: float, delta: float) -> tuple[float, int, Floats]:
+    def _alone(self, matters: Floats, own: NDArray[np.intp], epsilon: float, delta: float) -> tuple[float, int, Floats]:
         """The error of a linear output that has its slots to itself, its kind of noise, and their strengths."""
-        matters, best = self.alone[row, own], (math.inf, LAPLACE, np.ones(len(own)))
+        best = (math.inf, LAPLACE, np.ones(len(own)))
         if self.allowed[own, LAPLACE].all():
             # A measurement of little importance has a share, as in `driving`.
             squares = matters * self.l1[own] ** 2
@@ -350,33 +351,6 @@ class Model:
 
 def _allowed(slots: Sequence[Slot]) -> NDArray[np.bool_]:
     return np.array([[kind in slot.kinds for kind in KINDS] for slot in slots])
-
-
-def curve_at(table: Floats, epsilon: float) -> float:
-    """A tabulated curve between its points."""
-    return math.exp(float(np.interp(math.log(epsilon), np.log(GRID), np.log(table))))
-
-
-def _epsilon_at(table: Floats, error: float) -> float:
-    """Where a tabulated curve comes down to an error."""
-    return math.exp(float(np.interp(-math.log(error), -np.log(table), np.log(GRID))))
-
-
-def _smooth(coarse: Floats) -> Floats:
-    """The table on GRID from values on every eighth point: monotone, by a cubic in logarithms."""
-    level = np.log(np.maximum(np.minimum.accumulate(coarse), 1e-300))
-    slope = np.gradient(level)
-    position = np.arange(len(GRID)) / 8
-    left = np.minimum(position.astype(int), len(coarse) - 2)
-    u = position - left
-    cubic = (
-        level[left] * (1 + 2 * u) * (1 - u) ** 2
-        + slope[left] * u * (1 - u) ** 2
-        + level[left + 1] * u * u * (3 - 2 * u)
-        + slope[left + 1] * u * u * (u - 1)
-    )
-    table: Floats = np.exp(np.minimum.accumulate(cubic))
-    return table
 
 
 Kinds = NDArray[np.int64]

@@ -117,3 +117,33 @@ def test_a_choice_takes_nothing_that_others_need_for_their_even_shares() -> None
     asked = [ft.median("x"), ft.sum("y"), ft.sum("x")]
     plan = allocate(Problem(design_of(asked, people, {"rows": 5_000}), epsilon=0.1, delta=1e-9))
     assert min(plan.even_share.values()) > 0.985
+
+
+def quantiles_of_few_numbers(*lists: list[float], rows: int = 500_000, upper: int = 100) -> Any:
+    people = ft.dataset(pyarrow.table({"x": [1], "y": [1.0]}), schema={"x": (0, upper), "y": (0.0, 9.0)})
+    asked = [ft.quantiles("x", places, name=str(places)) for places in lists]
+    return design_of([*asked, ft.sum("y")], people, {"rows": rows})
+
+
+def test_quantiles_share_a_choice_only_where_none_is_worse_at_any_epsilon() -> None:
+    # In ranks a quarter is no worse beside three others; on 101 whole numbers it is.
+    assert len(quantiles_of_few_numbers([0.25], [0.1, 0.5, 0.9]).slots) == 3
+    shared = quantiles_of_few_numbers([0.5], [0.25, 0.5, 0.75])
+    assert len(shared.slots) == 2
+    for output in shared.outputs[:2]:
+        for epsilon in np.geomspace(1e-6, 10, 15).tolist():
+            assert (output.variance_curve(2 * epsilon) <= 1.01 * output.alone_curve(epsilon)).all()
+
+
+def test_no_quantile_of_few_whole_numbers_is_worse_than_with_an_even_share() -> None:
+    for upper in (3, 100):
+        design = quantiles_of_few_numbers([0.25], [0.1, 0.5, 0.9], [0.5], upper=upper)
+        for epsilon in (0.02, 0.3, 4.0):
+            assert min(allocate(Problem(design, epsilon=epsilon)).even_share.values()) > 0.985
+
+
+def test_a_value_that_is_as_good_as_certain_keeps_the_epsilon_of_its_interval() -> None:
+    design = quantiles_of_few_numbers([0.5], rows=50_000, upper=3)
+    plan = allocate(Problem(design, epsilon=0.5))
+    (noise,) = [each for each in plan.noises.values() if each.kind == "exponential"]
+    assert 0.98 * 0.25 < noise.parameter < 0.26

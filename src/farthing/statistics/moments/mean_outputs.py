@@ -54,7 +54,8 @@ class MomentOutput(Output):
 
     `mean` and `variance` are what is expected of the column, in every cell; unless `is_expected`, they are a guess that
     only relative errors are relative to, and errors are predicted for the worst that they can be. `less` says how much
-    less variance every cell would have if the statistic had measurements of its own.
+    less variance every cell would have if the statistic had measurements of its own; `instead` has the coefficients
+    that it would then have, where it would be measured in another way.
     """
 
     shared: Shared
@@ -62,6 +63,7 @@ class MomentOutput(Output):
     variance: Floats
     is_expected: bool = True
     less: float | Floats = 1.0
+    instead: Mapping[str, Floats] | None = None
 
     @property
     def independent(self) -> bool:
@@ -189,6 +191,8 @@ class MomentOutput(Output):
     @property
     def alone(self) -> Mapping[str, Floats]:
         """The same with measurements of its own."""
+        if self.instead is not None:
+            return self.instead
         return {name: own * self.less for name, own in self.coefficients.items()}
 
     @property

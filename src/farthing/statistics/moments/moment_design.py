@@ -32,6 +32,7 @@ Family = tuple[tuple[Statistic, ...], ...]
 """Statistics that are measured together: of one column, for each of disjoint conditions."""
 
 _LEVEL = 1e-9  # no worse than with a share of one's own
+_GAUSSIAN_FROM = 25  # so many measurements have less Gaussian than Laplace noise, at delta = 1e-9 and any usual epsilon
 _CAUTION = 2 * math.log(1.05)  # a gain of five percent in every error, that only holds if expectations do, is none
 
 _OUTPUTS: dict[Kind, type[MomentOutput]] = {
@@ -145,9 +146,39 @@ def _measured_best(conditions: Family, facts: Facts, derived: DerivedColumns) ->
     if len(candidates) > 1:  # apart is best for what is expected, and bad for anything else
         merits[-1] += _CAUTION * len(candidates[-1])
     chosen = candidates[int(np.argmin(merits))]
+    if not laplace and len(candidates) > 1 and chosen is candidates[-1] and not _even_with_gaussian(candidates, facts):
+        chosen = candidates[0]
+    if chosen[0].shared.way == "apart" and len(candidates) > 1:
+        return [_with_partition_alone(own, whole) for own, whole in zip(chosen, candidates[0], strict=True)]
     if len(chosen) == 1 or chosen[0].shared.way in ("apart", "plain"):
         return chosen
     return [replace(output, less=output.less_alone) for output in chosen]
+
+
+def _even_with_gaussian(candidates: Sequence[Sequence[MomentOutput]], facts: Facts) -> bool:
+    """Whether Gaussian noise apart leaves nobody worse than an even share of Laplace noise in a whole partition.
+
+    Of n equal measurements, 2 (n / epsilon)^2 and n / mu^2 are the variances of the two kinds.
+    """
+    whole, apart = candidates
+    gaussian, laplace = _variances(apart, laplace=False), _variances(whole, laplace=True)
+    return bool((gaussian * _GAUSSIAN_FROM / facts.asked <= laplace).all())
+
+
+def _with_partition_alone(output: MomentOutput, whole: MomentOutput) -> MomentOutput:
+    """The output, measured apart; by itself it would be a soft partition, if its even share is better with that.
+
+    By itself it has Laplace noise, and apart is chosen for the sake of Gaussian noise, or of other statistics. The
+    coefficients of the partition are those of the number of rows, which a row moves by as much.
+    """
+    (slot,) = whole.slots
+    number = next(part.slot for part in output.shared.parts if part.number)
+    scale = (slot.sensitivity.l1 / number.sensitivity.l1) ** 2
+    alone = whole.coefficients[slot.name] * whole.less_alone * float(scale)
+    variance = float(np.mean(alone / output.reference**2)) * float(number.sensitivity.l1) ** 2
+    if math.log(variance) > math.log(float(_variances([output], laplace=True)[0])) + _CAUTION:
+        return output
+    return replace(output, instead={number.name: alone})
 
 
 def _ways(conditions: Family, facts: Facts) -> list[Way]:

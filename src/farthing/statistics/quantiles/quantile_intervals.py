@@ -22,6 +22,7 @@ _MIXED = (10 * np.arange(33)) % 33  # so that samples and what is passed on do n
 _DRIFTS = 9
 _ENOUGH = 2048
 _MOST_CURVES = 512
+_AS_GOOD_AS_RIGHT = 1e-3  # of a step, a standard error
 _NEGLIGIBLE = 40.0  # weights below e^-40 of the best are left out of windows
 
 
@@ -161,8 +162,8 @@ class QuantileDistribution:
             some = np.unique(np.append(np.flatnonzero(coarse)[::8], np.flatnonzero(coarse)[-1]))
             exact = [max(self.variance(float(_PULLS[place]), rows), 1e-300) for place in some]
             logarithms[coarse] = np.interp(np.flatnonzero(coarse), some, np.log(exact))
-        # Never nothing: a point that is surely right today may be wrong by a step on other rows.
-        floor = 2 * np.log(1e-6 * self.step)
+        # Never nothing: off by a step in one release of a million is as good as right, and no budget is to go there.
+        floor = 2 * np.log(_AS_GOOD_AS_RIGHT * self.step)
         return VarianceCurve(np.minimum.accumulate(np.maximum(logarithms, floor)))
 
     def variance(self, pull: float, rows: float) -> float:

@@ -44,6 +44,8 @@ _CHOICES = 15  # likely choices, and noises with each, that a predicted interval
 _NOISES = 16
 _ONE_DEVIATION = 0.6827  # the standard error of an answer is measured too: half its interval at this confidence
 _AS_MANY = 0.05  # a list stands for the rows themselves if it is so close to them in number
+_LEVEL = 1.01  # times a squared error: what is no worse
+_EPSILONS = np.geomspace(1e-6, 20.0, 59).tolist()  # at which quantiles together are compared with each by itself
 _SHUFFLED = (7 * np.arange(_CHOICES)) % _CHOICES  # so that choices and noises do not rise together
 
 
@@ -300,7 +302,7 @@ def outputs_of(
 ) -> tuple[list[Slot], list[Output], dict[str, Any], list[Assumption]]:
     """Slots, outputs, columns to derive and assumptions of quantiles."""
     together: dict[tuple[Any, ...], dict[str, list[Statistic]]] = {}
-    for asked in _shared_choices(statistics):  # two names for the same quantile are chosen once
+    for asked in _shared_choices(statistics, facts):  # two names for the same quantile are chosen once
         levels = _levels(list(dict.fromkeys(each.probabilities for each in asked)))
         together.setdefault((asked[0].column, asked[0].by, levels), {})[_condition(asked[0])] = asked
     slots: list[Slot] = []
@@ -322,8 +324,8 @@ def outputs_of(
     return slots, [outputs[each.name] for each in statistics], derived.expressions, assumptions
 
 
-def _shared_choices(statistics: Sequence[Statistic]) -> list[list[Statistic]]:
-    """Quantiles of the same rows that are chosen together: those that then miss by no more than each by itself.
+def _shared_choices(statistics: Sequence[Statistic], facts: Facts) -> list[list[Statistic]]:
+    """Quantiles of the same rows that are chosen together: those that are then no worse than each by itself.
 
     Together they have the epsilon of all. Of quartiles and a median the tree of the quartiles is enough; a median
     would lose beside a long list of quantiles, whose tree is deep.
@@ -331,13 +333,7 @@ def _shared_choices(statistics: Sequence[Statistic]) -> list[list[Statistic]]:
     shared: list[list[Statistic]] = []
     for statistic in statistics:
         for asked in shared:
-            first = asked[0]
-            same = (first.column, first.by, _condition(first)) == (
-                statistic.column,
-                statistic.by,
-                _condition(statistic),
-            )
-            if same and _no_worse([*asked, statistic]):
+            if _rows_of(asked[0]) == _rows_of(statistic) and _no_worse([*asked, statistic], facts):
                 asked.append(statistic)
                 break
         else:
@@ -349,11 +345,27 @@ def _rows_of(statistic: Statistic) -> tuple[Any, ...]:
     return statistic.column, statistic.by, _condition(statistic)
 
 
-def _no_worse(together: Sequence[Statistic]) -> bool:
-    sets = list(dict.fromkeys(each.probabilities for each in together))
-    shared = _misses(*_levels(sets))
+def _no_worse(together: Sequence[Statistic], facts: Facts) -> bool:
+    """Whether nobody loses: in ranks, which decide where rows are spread smoothly, nor in values at any epsilon.
+
+    On few whole numbers, or where a choice may fall on any point, errors do not follow from misses in rank.
+    """
+    firsts = list({each.probabilities: each for each in together}.values())
+    if len(firsts) == 1:
+        return True
+    levels = _levels([each.probabilities for each in firsts])
+    shared = _misses(*levels)
+    for each in firsts:
+        for q, miss in _misses(*_levels([each.probabilities])).items():
+            if not shared[q] <= (1 + 1e-9) * len(firsts) * miss:
+                return False
+    groups = labels_of(group_axes(firsts[0].by, facts.schema))
+    slot, grid = _slot(firsts[:1], levels, facts, max(1, len(groups)), DerivedColumns(facts.schema, "point"))
     return all(
-        shared[q] <= (1 + 1e-9) * len(sets) * miss for each in sets for q, miss in _misses(*_levels([each])).items()
+        float(np.mean(output.variance_curve(len(firsts) * epsilon) / output.reference**2))
+        <= _LEVEL * float(np.mean(output.alone_curve(epsilon) / output.reference**2))
+        for output in (_output(each, facts, grid, groups, slot, 0) for each in firsts)
+        for epsilon in _EPSILONS
     )
 
 
