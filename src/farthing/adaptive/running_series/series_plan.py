@@ -115,7 +115,7 @@ class RunningSeriesPlan:
         Statement:
             The event of the noise on the whole vector also bounds its release step by step, where each table may
             depend on what was released before.
-        Source: for Gaussian noise Denisov, McMahan, Rush, Smith & Thakurta, arXiv:2202.08312v2, Theorem 2.1; the leak
+        Source: for Gaussian noise Denisov, McMahan, Rush, Smith & Thakurta, arXiv:2202.08312v2; the leak
             of `vector_event` bounds a ratio of each single number, whatever was released before it. For Laplace noise
             the proof at `DiscreteLaplace.event` takes cells one by one, and a later shift that depends on earlier
             answers has at most what is left of the l1 distance.

@@ -120,8 +120,8 @@ def _square_root(steps: int) -> StreamStrategy:
         c_k = binom(2k, k) / 4^k. Then A = C C, so that noise of variance 1 on C x leaves running totals with the
         variance c_0^2 + ... + c_(t-1)^2 <= 1 + (ln(t) + 0.7) / pi at step t, and a column of C has at most that
         squared norm: the error of the last total grows with the logarithm of the number of steps.
-    Source: Fichtenberger, Henzinger & Upadhyay, arXiv:2202.11205v2, Theorem 1; Henzinger, Upadhyay & Upadhyay,
-        arXiv:2211.05006v2, Theorem 1.1 (optimal up to lower order terms). c_k is the coefficient of z^k in
+    Source: Fichtenberger, Henzinger & Upadhyay, arXiv:2202.11205v2; Henzinger, Upadhyay & Upadhyay,
+        arXiv:2211.05006v2 (optimal up to lower order terms). c_k is the coefficient of z^k in
         (1 - z)^(-1/2), whose square 1 / (1 - z) is A.
     Departs from source: c_k is rounded to a multiple of 2^-20. The rounded matrix B is the strategy, and the weights
         A B^-1 follow from it, so nothing rests on the rounding but a millionth of the error.
