@@ -85,7 +85,7 @@ def _without(answer: Answer, large: NDArray[np.bool_], least: int) -> Answer:
 
     cells, gone = len(large), int((~large).sum())
     which = "the number is" if cells == 1 else f"{gone:,} of {cells:,} cells {'is' if gone == 1 else 'are'}"
-    said = f"{which} withheld: a released count of it, at the low end of its 95% interval, is below {least:,} people"
+    said = f"{which} withheld: the low end of the 95% interval of its released count is below {least:,} people"
     hidden = Answer.within(
         answer.name,
         np.where(large, answer.values, math.nan),

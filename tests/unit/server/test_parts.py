@@ -71,6 +71,8 @@ def test_a_part_says_what_it_is_and_its_code_divides(served: Served, curator: Te
     part = curator.get(f"{API}/datasets/people sex M").json()
     assert (part["part"]["of"], part["part"]["by"], part["part"]["value"]) == (DATASET, "sex", "M")
     assert [line["value"] for line in part["part"]["parts"]] == ["F", "M"]
+    lines = {line["name"]: line["part"] for line in curator.get(f"{API}/datasets").json()["datasets"]}
+    assert (lines["people sex M"], lines[DATASET]) == ("sex = M of people", None)
     whole = curator.get(f"{API}/datasets/{DATASET}").json()
     assert [[line["value"] for line in parts] for parts in whole["divided"]] == [["F", "M"]]
     other = curator.post(PARTS, json={"by": "sex", "epsilon": 0.25}).json()["parts"][0]["dataset"]

@@ -272,6 +272,7 @@ class DatasetLine(View):
     name: str
     account: str = Field(description="the account that pays")
     unit: str
+    part: str | None = Field(default=None, description="which part of which dataset it is, in words")
     budget: BudgetView
 
 

@@ -63,6 +63,12 @@ def part_view(state: State, declaration: StoredDeclaration) -> PartView | None:
     return PartView(of=part["of"], by=part["by"], value=part["value"], parts=siblings)
 
 
+def part_text(declaration: StoredDeclaration) -> str | None:
+    """The same in words: sex = F of visits."""
+    part = declaration.facts.get("part")
+    return None if part is None else f"{part['by']} = {part['value']} of {part['of']}"
+
+
 def divisions(state: State, name: str) -> list[list[PartLine]]:
     """The parts of every division of a dataset, in the order in which they were made."""
     return list(_by_charge(state, name).values())

@@ -20,7 +20,7 @@ from farthing.server.schemas.dataset_schema import (
 )
 from farthing.server.schemas.discovery_schema import UnknownView
 from farthing.server.services.app_state import State
-from farthing.server.services.dataset_parts import divisions, part_view
+from farthing.server.services.dataset_parts import divisions, part_text, part_view
 from farthing.server.services.dataset_service import (
     StoredDeclaration,
     all_declarations,
@@ -198,7 +198,7 @@ def dataset_list(state: State, who: Caller) -> dict[str, Any]:
         budget = None if budgets is None else budget_view(*budgets)
         if budget is not None:
             about = {"name": each.name, "account": each.account, "unit": each.unit}
-            lines.append({**about, "budget": budget})
+            lines.append({**about, "part": part_text(each), "budget": budget})
     return {"datasets": lines}
 
 

@@ -28,7 +28,7 @@ export default function Dataset({ params, me }) {
     data &&
     html`
     ${me.role !== "auditor" && !data.budget?.exhausted && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan a release<//>`}
-    ${may(me, "spend") && !data.budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}`;
+    ${may(me, "spend") && !data.part && !data.budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}`;
   return html`<${Page} title=${`About ${name}`} lead="What is promised about this dataset, what its columns hold, and what may still be spent." actions=${actions}>
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${error?.status === 404 && html`<p><a href="#/">Back to the datasets</a></p>`}

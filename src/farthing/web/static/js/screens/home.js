@@ -34,10 +34,10 @@ function Datasets({ datasets, me }) {
 }
 
 function DatasetCard({ dataset, me }) {
-  const { name, unit, budget } = dataset;
+  const { name, unit, budget, part } = dataset;
   const head = html`<a href=${link("dataset", name)}>${name}</a>`;
   return html`<${Card} title=${head} class="dataset-card" actions=${budget?.exhausted && html`<span class="badge warn">budget spent</span>`}>
-    ${unit && html`<p class="muted small">${unit === "one row" ? "Protects every row by itself." : `Protects ${unit} together.`}</p>`}
+    ${unit && html`<p class="muted small">${unit === "one row" ? "Protects every row by itself." : `Protects ${unit} together.`}${part && ` A part: ${part}.`}</p>`}
     ${
       budget
         ? html`<${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} /><p class="small">${budget.sentence}</p>`
@@ -50,7 +50,7 @@ function DatasetCard({ dataset, me }) {
     }
     <div class="row">
       ${me.role !== "auditor" && !budget?.exhausted && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan<//>`}
-      ${may(me, "spend") && !budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}
+      ${may(me, "spend") && !part && !budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}
       <${LinkButton} href=${link("dataset", name)}>About<//>
       ${(budget?.exhausted || me.role === "auditor") && html`<${LinkButton} href=${link("ledger", name)}>Ledger<//>`}
     </div>
