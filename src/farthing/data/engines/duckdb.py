@@ -54,9 +54,7 @@ class DuckDBEngine(BytesAsKeys):
 
     def sql(self, expression: Any, *, pretty: bool = False) -> str:
         """The text that DuckDB runs."""
-        import ibis
-
-        return str(ibis.to_sql(expression, dialect="duckdb", pretty=pretty))
+        return str(self.backend.compile(expression, pretty=pretty))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a HUGEINT comes back as a Python integer."""
