@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Protocol
 
@@ -66,12 +66,14 @@ class JointNoise:
     """The noises in several measurements of the same cells, each once, and what it is multiplied by in each of them.
 
     Arrays have a row for each noise and a column for each cell; `coefficients` has one of them for each measurement.
+    Errors of `rough` noise are estimates, to a few percent and the steps that whole numbers take.
     """
 
     kinds: tuple[str, ...]
     scales: tuple[float, ...]
     counts: Floats
     coefficients: tuple[Floats, ...]
+    rough: bool = False
 
     @classmethod
     def of(cls, *measured: Measured) -> JointNoise:
@@ -108,6 +110,7 @@ class JointNoise:
             self.scales,
             np.tile(self.counts, times),
             tuple(np.tile(own, times) for own in self.coefficients),
+            self.rough,
         )
 
     def products(self, one: Floats, other: Floats) -> Floats:
@@ -116,6 +119,8 @@ class JointNoise:
 
     def errors(self, coefficients: Floats, confidence: float | Floats) -> Floats:
         """What sums of the noises with these coefficients stay within at a confidence, or at one for each."""
+        if self.rough:
+            return self._estimates(coefficients, confidence)
         of_these = normal_errors if "laplace" not in self.kinds else wide_errors
         errors = of_these(self.kinds, self.scales, self.counts, coefficients, confidence)
         levels = np.broadcast_to(confidence, errors.shape)
@@ -130,6 +135,16 @@ class JointNoise:
             errors[others] = errors_of_many(sums, level)
         return errors
 
+    def _estimates(self, coefficients: Floats, confidence: float | Floats) -> Floats:
+        """Quantiles between the normal's and Laplace's, by how much of the fourth moment is that of Laplace noise."""
+        squares = coefficients**2 * self.variances
+        total = np.maximum(squares.sum(axis=0), 1e-300)
+        heavy = np.array([[kind == "laplace"] for kind in self.kinds])
+        excess = np.sum(heavy * squares**2 / np.maximum(self.counts, 1.0), axis=0) / total**2
+        missed = 1 - np.asarray(confidence, dtype=float)
+        normal, laplace = -normal_quantiles(missed / 2), -np.log(missed) / math.sqrt(2)
+        return np.asarray((normal + (laplace - normal) * np.minimum(excess, 1)) * np.sqrt(total))
+
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
@@ -140,6 +155,7 @@ class Ratio:
         denominator: What it is divided by, over the same cells.
         least: The least that the ratio can be.
         most: The most that the ratio can be.
+        rough: Whether intervals are estimates, found at once: to be looked at, not to be released.
 
     Raises:
         InvalidValue: If the two are over different cells, or `least` is above `most`.
@@ -169,6 +185,7 @@ class Ratio:
     denominator: Measured
     least: float = -math.inf
     most: float = math.inf
+    rough: bool = False
 
     def __post_init__(self) -> None:
         if self.numerator.values.shape != self.denominator.values.shape:
@@ -186,7 +203,7 @@ class Ratio:
     @cached_property
     def noise(self) -> JointNoise:
         """The noises of the two."""
-        return JointNoise.of(self.numerator, self.denominator)
+        return replace(JointNoise.of(self.numerator, self.denominator), rough=self.rough)
 
     @cached_property
     def standard_errors(self) -> Floats:

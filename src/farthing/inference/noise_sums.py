@@ -42,26 +42,53 @@ _BLUR = 1e-3  # standard deviation of the blur over that of the sum
 _REACH = 4.5  # a blur further out than this many of its deviations has probability 6.8e-6
 _WRAPPED = 1e-7  # mass beyond the period
 _SLACK = 6.9e-6 + _WRAPPED + 2e-6  # blur, wrapping, terms left out
-_SHORTEST, _LONGEST_OVER_BLUR = 1 << 14, 30_000
+_LONGEST_OVER_BLUR = 30_000
+_FAINTEST = 3e-10  # weight of a sine in a series; the few thousand that are fainter are charged together
+_SERIES_STEP = 2e-4  # of a standard deviation: how closely an error is found, outward
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesSum:
-    """`within[j]` is at most P[|X| <= shift + j * spacing], by no more than the blur and 1e-5 of slack."""
+    """A lower bound of P[|X| <= shift + x], by no more than the blur and 1e-5: x / period + sum of weights sin(k x).
 
-    spacing: float
+    `frequencies` are those whose weights count; the weights of all others, added up, are part of the slack.
+    """
+
+    period: float
     shift: float
-    within: Floats
+    deviation: float
+    frequencies: Floats
+    weights: Floats
+    slack: float
+
+    def within(self, x: float) -> float:
+        """The bound at one distance, 0 <= x <= period."""
+        sines = float(self.weights @ np.sin(self.frequencies * x))
+        return min(max(x / self.period + sines - self.slack, 0.0), 1.0 - self.slack)
 
     def tail(self, x: float) -> float:
         """P[|X| > x] or a little more."""
-        j = math.floor((x - self.shift) / self.spacing)
-        return float(1 - self.within[min(j, len(self.within) - 1)]) if j >= 0 else 1.0
+        return 1 - self.within(min(x - self.shift, self.period)) if x >= self.shift else 1.0
 
     def error(self, confidence: float) -> float:
         """An e with P[|X| <= e] >= confidence, a few thousandths of a standard deviation too large."""
-        j = int(np.searchsorted(self.within, confidence))
-        return self.shift + self.spacing * j if j < len(self.within) else math.inf
+        target, bracket = 1 - confidence, {0.0: 1.0, self.period: 1 - self.within(self.period)}
+        if not bracket[self.period] <= target:
+            return math.inf
+        low, high = 0.0, self.period
+        # Between the normal's quantile and that of Laplace noise, most likely; secants of the logarithm and halves find
+        # it in any case.
+        guesses = [_NORMAL.inv_cdf((1 + confidence) / 2), -math.log(target) / math.sqrt(2)]
+        likely = sorted(guess * self.deviation for guess in guesses)
+        for turn in range(60):
+            if high - low <= _SERIES_STEP * self.deviation:
+                break
+            share = math.log(bracket[low] / target) / max(math.log(bracket[low] / bracket[high]), 1e-12)
+            x = low + (0.5 if turn % 3 == 1 else min(max(1.01 * share, 0.01), 0.99)) * (high - low)
+            x = likely[turn] if turn < 2 and low < likely[turn] < high else x
+            bracket[x] = 1 - self.within(x)
+            low, high = (low, x) if bracket[x] <= target else (x, high)
+        return self.shift + high
 
 
 def series_sum(parts: Parts) -> SeriesSum:
@@ -74,17 +101,14 @@ def series_sum(parts: Parts) -> SeriesSum:
     period = chernoff_radius(parts, _WRAPPED) + 6 * _BLUR * deviation
     blur = max(_BLUR * deviation, period / _LONGEST_OVER_BLUR)
     highest = min([5.3 / blur, *(_frequency_limit(part, blur) for part in parts)])
-    terms = math.ceil(highest * period / math.pi)
-    points = max(_SHORTEST, 1 << (2 * terms).bit_length())
-    k = np.arange(1, terms + 1)
+    k = np.arange(1, math.ceil(highest * period / math.pi) + 1)
     frequencies = np.asarray(math.pi / period * k, dtype=float)
-    weights = np.zeros(points + 1, dtype=complex)
     blurred = characteristic_function(parts, frequencies) * np.exp(-((blur * frequencies) ** 2) / 2)
-    # sum_k (2 / (pi k)) phi_k sin(pi k j / points) for all j at once
-    weights[1 : terms + 1] = -1j * blurred / (math.pi * k)
-    sines = np.fft.irfft(weights, 2 * points)[: points + 1] * 2 * points
-    within = np.linspace(0, 1, points + 1) + sines - _SLACK
-    return SeriesSum(period / points, _REACH * blur, np.maximum.accumulate(np.clip(within, 0.0, 1.0 - _SLACK)))
+    weights = 2 * blurred / (math.pi * k)
+    sizes = np.abs(weights)
+    counted = sizes > _FAINTEST
+    slack = _SLACK + float(sizes[~counted].sum())
+    return SeriesSum(period, _REACH * blur, deviation, frequencies[counted], weights[counted], slack)
 
 
 def _frequency_limit(part: tuple[str, float, float, int], blur: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ class Variance:
         first: The measured sum of the values, S1.
         second: The measured sum of x^2 - half_width^2 / 2, S2.
         half_width: Half the width of the values' bounds, >= 0; values are counted from the middle of the bounds.
+        rough: Whether intervals are estimates, found at once: to be looked at, not to be released.
 
     Raises:
         InvalidValue: If `half_width` is negative.
@@ -61,6 +62,7 @@ class Variance:
     first: Measured
     second: Measured
     half_width: float
+    rough: bool = False
     _means: dict[float, tuple[Floats, Floats]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class Variance:
     @cached_property
     def noise(self) -> JointNoise:
         """The noises of the three."""
-        return JointNoise.of(self.count, self.first, self.second)
+        return replace(JointNoise.of(self.count, self.first, self.second), rough=self.rough)
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -101,7 +103,8 @@ class Variance:
         new = [level for level in dict.fromkeys(levels) if level not in self._means]
         if new:
             h, asked = self.half_width, [1 - _SHARE_FOR_THE_MEAN * (1 - checked_confidence(level)) for level in new]
-            self._means.update(zip(new, Ratio(self.first, self.count, -h, h).at_levels(asked), strict=True))
+            ratio = Ratio(self.first, self.count, -h, h, self.rough)
+            self._means.update(zip(new, ratio.at_levels(asked), strict=True))
         low, high = zip(*(self._means[level] for level in levels), strict=True)
         return np.concatenate(low), np.concatenate(high)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -35,10 +35,18 @@ _NEAR = 3.0  # standard errors from a bound
 _MOST_KINDS = 64  # of cells, when errors are found from many cases
 _NEIGHBOURS = 4  # of a release that is wider than nearly all, on both sides
 _STRATA = 64  # of releases, from the likely widest to the likely narrowest
-_ROOM = 1.02  # for what so few cases do not show
 _WIDER = 0.001  # of releases that may have a cell with a wider interval than was required
 _MOST_COORDINATES = 12  # of the points that cases are made from
 Estimate = tuple[Floats, Floats, IntervalAt]
+Widths = Callable[[Sequence[Floats], bool], Floats]
+
+
+def exceeded_by(widths: Floats, stands_for: Floats, share: float) -> Floats:
+    """For each column the width that rows which stand for more than this share are no narrower than."""
+    by_width = np.argsort(-widths, axis=0)
+    beyond = np.cumsum(np.take_along_axis(stands_for, by_width, axis=0), axis=0)
+    last = np.argmax(beyond > share, axis=0)
+    return np.asarray(np.take_along_axis(widths, by_width, axis=0)[last, np.arange(len(last))])
 
 
 def _kept(interval: IntervalAt) -> IntervalAt:
@@ -277,14 +285,36 @@ class MomentOutput(Output):
             near, stands_for = np.concatenate([near, ranks]), np.concatenate([stands_for, own])
         places = np.take_along_axis(order, near, axis=0)
         few = [np.take_along_axis(numbers, places, axis=0) for numbers in measured]
-        values, _, interval = self._released(few, noises, rows, counts, places.shape)
-        low, high = interval(level)
-        widths = np.maximum(values - low, high - values).reshape(places.shape)
-        by_width = np.argsort(-widths, axis=0)
-        share = np.cumsum(np.take_along_axis(stands_for, by_width, axis=0), axis=0)
-        last = np.argmax(share > wider / 2, axis=0)  # half of it: few cases stand for many
-        reach = np.take_along_axis(widths, by_width, axis=0)[last, np.arange(len(last))]
-        return np.asarray(reach if self._ranked else np.minimum(reach * _ROOM, self.most))
+        # Half of it: few cases stand for many.
+        return self._exceeded(
+            few,
+            stands_for,
+            wider / 2,
+            lambda cases, rough: self._widths(cases, noises, level, rows, counts, rough=rough),
+        )
+
+    def _exceeded(self, few: Sequence[Floats], stands_for: Floats, share: float, widths: Widths) -> Floats:
+        """The width that the intervals of these releases exceed in a share of all, for every cell."""
+        return exceeded_by(widths(few, False), stands_for, share)
+
+    def _widths(
+        self,
+        measured: Sequence[Floats],
+        noises: Mapping[str, Noise],
+        level: float,
+        rows: Floats,
+        counts: NDArray[np.int64],
+        *,
+        rough: bool = False,
+    ) -> Floats:
+        """How far the intervals of releases reach from their values, one release a row."""
+        values, _, interval = self._released(measured, noises, rows, counts, measured[0].shape)
+        low, high = (self._roughly(interval) if rough else interval)(level)
+        return np.maximum(values - low, high - values).reshape(measured[0].shape)
+
+    def _roughly(self, interval: IntervalAt) -> IntervalAt:
+        """The interval by estimates, where they are much quicker."""
+        return interval
 
     @property
     def _ranked(self) -> bool:

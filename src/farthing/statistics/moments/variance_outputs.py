@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import ErrorDistribution, Term
-from farthing.inference.answers import SymmetricInterval
+from farthing.inference.answers import IntervalAt, SymmetricInterval
 from farthing.inference.error_distributions import Measured, RootDistribution
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.measurements import EVERY_RELEASE, Integers, Noise
-from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput
+from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput, Widths, exceeded_by
 
+_APART = 1.02  # times another width: so far apart, neither decides for the other
+_ROOM = 1.02  # for what so few cases do not show
 _MUCH_ROOM = 0.1  # of an interval: with less, it holds about as often as it says
 
 
@@ -184,6 +186,34 @@ class VarianceOutput(MomentOutput):
     def _ranked(self) -> bool:
         """With very noisy counts the interval of the mean decides the width, which no first order shows."""
         return False
+
+    def _exceeded(self, few: Sequence[Floats], stands_for: Floats, share: float, widths: Widths) -> Floats:
+        """Only the intervals that may decide it are computed exactly, the others are ranked by estimates.
+
+        How far these are off is seen where both are known; an interval that lies so far from the width in question that
+        this does not matter stays an estimate.
+        """
+        estimates = widths(few, True)
+        found, known, apart = estimates.copy(), np.zeros(estimates.shape, dtype=bool), _APART
+        while True:  # each look adds some, until there are none left
+            reach = exceeded_by(found, stands_for, share)
+            near = np.maximum(found, reach) <= apart * np.minimum(found, reach)
+            new = near.any(axis=1) & ~known.any(axis=1)
+            if not new.any():
+                return np.asarray(np.minimum(reach * _ROOM, self.most))
+            found[new] = widths([numbers[new] for numbers in few], False)
+            known[new] = True
+            both = known & (found > 0) & (estimates > 0)
+            low, high = (float(of(found[both] / estimates[both], initial=1.0)) for of in (np.min, np.max))
+            found[~known] = estimates[~known] * math.sqrt(low * high)
+            apart = max(_APART, _ROOM * math.sqrt(high / low))
+
+    def _roughly(self, interval: IntervalAt) -> IntervalAt:
+        """Hundreds of intervals, each of noise with coefficients of its own, take long to find exactly."""
+        if isinstance(interval, StandardDeviation):
+            return StandardDeviation(replace(interval.variance, rough=True))
+        assert isinstance(interval, Variance)
+        return replace(interval, rough=True)
 
     def _near_a_bound(self, plain: ErrorDistribution) -> bool:
         room = np.minimum(self.variance, self.shared.centred.half_width**2 - self.variance)
