@@ -33,10 +33,11 @@ from farthing.mechanisms import (
     SparseVector,
     TopK,
 )
+from farthing.mechanisms.counted_keys import CountedKeys, NoiseKind
 from farthing.mechanisms.quantile_surroundings import QuantileSurroundings
 from farthing.mechanisms.randomness import Source
 from farthing.mechanisms.smooth_median import SmoothMedian, SmoothSensitivity, SmoothStatistic
-from farthing.mechanisms.weighted_keys import selection_for
+from farthing.mechanisms.weighted_keys import WeightedKeySelection, selection_for
 from farthing.privacy import Event
 
 _QUICK, _EXACT = 400_000, 8_000  # samples a side: of whole vectors at once, and one release after the other
@@ -202,7 +203,7 @@ def _keys() -> list[BuiltIn]:
     return [
         BuiltIn(f"key selection, {rule}", KeySelection(1.0, 0.01, rule=rule), pairs, _EXACT)
         for rule in ("optimal", "truncated_geometric", "laplace")
-    ] + [_discovery(1), _discovery(3), _range_search()]
+    ] + [_discovery(1), _discovery(3), _counted_discovery("laplace"), _counted_discovery("gaussian"), _range_search()]
 
 
 def _range_search() -> BuiltIn:
@@ -223,8 +224,17 @@ def _range_search() -> BuiltIn:
 
 
 def _discovery(max_keys: int) -> BuiltIn:
+    cap = "one key a unit" if max_keys == 1 else f"{max_keys} keys a unit"
+    return _searched(f"key discovery, {cap}", selection_for(1.0, 0.01, max_keys))
+
+
+def _counted_discovery(kind: NoiseKind) -> BuiltIn:
+    return _searched(f"key discovery with counts, 2 keys a unit, {kind}", CountedKeys(1.0, 0.01, 2, kind))
+
+
+def _searched(name: str, selection: KeySelection | WeightedKeySelection | CountedKeys) -> BuiltIn:
     """From rows of (unit, key) to keys: each unit keeps some of its own at random, as in `farthing.data.key_counts`."""
-    selection, generator = selection_for(1.0, 0.01, max_keys), random.SystemRandom()
+    max_keys, generator = selection.max_keys_per_unit, random.SystemRandom()
 
     def run(rows: Sequence[tuple[str, str]]) -> Any:
         own: dict[str, set[str]] = {}
@@ -240,8 +250,7 @@ def _discovery(max_keys: int) -> BuiltIn:
     many = [(f"unit {number}", "a") for number in range(12)]
     several = [*many, *(("new", f"rare {number}") for number in range(4))]
     pairs = [(many, several), (many[:7], many[:8]), ([*many, ("other", "b")], [("new", "b"), *many, ("other", "b")])]
-    cap = "one key a unit" if max_keys == 1 else f"{max_keys} keys a unit"
-    return BuiltIn(f"key discovery, {cap}", WholeSession(selection.event, run), pairs, _EXACT)
+    return BuiltIn(name, WholeSession(selection.event, run), pairs, _EXACT)
 
 
 _SESSIONS, _SYNTHESES = 6_000, 500  # samples a side; a synthesis fits models on its way

@@ -810,12 +810,13 @@ def linear_regression(
 
 
 def count_distinct(
-    column: str,
+    column: str | None = None,
     *,
     where: Any = None,
     by: Groups = None,
     name: str | None = None,
     max_cells: int | None = None,
+    of: str | None = None,
 ) -> Statistic:
     """How many different values of a column there are.
 
@@ -830,6 +831,7 @@ def count_distinct(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         max_cells: How many different values one unit may bring, in all groups together; of further ones, some are left
             out at random. By default as many as the dataset's `max_rows`.
+        of: Must be left out: values are counted. People are counted by `count(of="people")`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -841,7 +843,13 @@ def count_distinct(
     'number of different values of drug where age >= 65'
     >>> count_distinct("drug", max_cells=5)
     count_distinct('drug', max_cells=5)
+    >>> count_distinct(of="people")
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: of='people': must be left out, for values are counted; to count people say count(...
     """
+    if of is not None:
+        rule, way_out = "must be left out, for values are counted", 'to count people say count(of="people")'
+        raise InvalidValue("of", of, rule, way_out)
     return statistic("count_distinct", _column(column), where=where, by=by, name=name, max_cells=max_cells)
 
 
