@@ -54,6 +54,8 @@ def test_what_nobody_knows_is_declared_found_and_planned_with(new_page: NewPage,
     expect(card.get_by_text("rows of one person")).to_be_visible()
     settled(page)
     assert faults_of_all_looks(page) == {}
+    page.get_by_label("What do you want to know?").select_option("count_distinct")
+    page.get_by_label("For how many values may one person count?").fill("2")
     before = site.state.root.budget("unknown visits").count
     button.press("Enter")
     page.get_by_role("button", name="Find it and spend").press("Enter")

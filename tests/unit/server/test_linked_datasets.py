@@ -107,6 +107,11 @@ def test_a_child_table_is_planned_discovered_and_released(served: Served, ada: T
     draft = {"dataset": "hospital", "statistics": [count], "epsilon": 50.0}
     refused = ada.post("/api/v1/plans/price", json=draft).json()
     assert refused["error"]["code"] == "undiscovered"
+    stages = refused["error"]["fields"]["stages"]
+    assert stages["epsilon"] + stages["rest"] == pytest.approx(50.0)
+    assert [case["found"] for case in stages["cases"]] == ["drug: 10 values", "drug: 1,000 values"]
+    assert all(case["errors"][0]["error"] < 10 for case in stages["cases"])
+    assert served.state.root.budget("hospital").count == 0  # nothing is spent for that
     asked = {"columns": ["drug"], "rows_per_unit": False}
     path = "/api/v1/datasets/hospital/discoveries"
     price = ada.post(f"{path}/price", json=asked).json()["epsilon"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import RequestRefused
+from farthing.errors import FarthingError, RequestRefused
 from farthing.server.auth.permissions import Caller
 from farthing.server.schemas.budget_schema import Amount
 from farthing.server.schemas.discovery_schema import (
@@ -23,7 +23,7 @@ from farthing.server.services.job_queue import submitted
 from farthing.server.store.job_rows import DISCOVERY, RELEASED, Job
 from farthing.study.discovery_plan import DiscoveryPlan
 from farthing.study.findings import ROWS, PaidFinding, paid_finding
-from farthing.study.staged_plan import unknown_columns
+from farthing.study.staged_plan import staged_plan, unknown_columns
 
 if TYPE_CHECKING:
     from farthing.study import Study
@@ -106,8 +106,11 @@ def finding_view(paid: PaidFinding) -> FindingView:
     )
 
 
-def refuse_undiscovered(study: Study, asked: PlanDescription) -> None:
-    """Refuse a plan that needs something nobody knows yet: the refusal names it, and the way to find it."""
+def refuse_undiscovered(study: Study, asked: PlanDescription, *, previews: bool = False) -> None:
+    """Refuse a plan that needs something nobody knows yet: the refusal names it, and the way to find it.
+
+    With `previews` it also says what finding it costs, and how large errors would be for narrow and for wide ranges.
+    """
     dataset = study.dataset
     if not dataset.unknown and not dataset.is_auto:
         return
@@ -118,5 +121,25 @@ def refuse_undiscovered(study: Study, asked: PlanDescription) -> None:
     raise RequestRefused(
         "undiscovered",
         f"columns={names!r}: is declared as unknown, and was not found yet; {way_out}.",
-        {"columns": needed, "rule": "is declared as unknown, and was not found yet", "way_out": way_out},
+        {
+            "columns": needed,
+            "rule": "is declared as unknown, and was not found yet",
+            "way_out": way_out,
+            **({"stages": _stages(study, asked)} if previews else {}),
+        },
     )
+
+
+def _stages(study: Study, asked: PlanDescription) -> dict[str, Any] | None:
+    """The price of the first stage and the errors of the second in each case; None where that cannot be planned."""
+    try:
+        plan = staged_plan(study, asked.statistics, asked.expected, asked.epsilon)
+    except (FarthingError, ValueError, ArithmeticError):  # said when the plan itself is made, with what was found
+        return None
+    if plan is None or plan.stage is None:
+        return None
+    cases = [
+        {"found": words, "errors": [{"name": each.name, "error": each.error()} for each in case.statistics]}
+        for words, case in plan.cases
+    ]
+    return {"epsilon": plan.stage.cost, "rest": plan.allocation.problem.epsilon, "confidence": 0.95, "cases": cases}

@@ -42,8 +42,8 @@ def study_of_draft(state: State, who: Caller, dataset: str, draft: Draft | Mappi
     return study.on_request() if facts.get("on_request") else study
 
 
-def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescription:
-    """What a draft asks of a study."""
+def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any], *, previews: bool = False) -> PlanDescription:
+    """What a draft asks of a study; the refusal of something unknown has a preview if that is wanted."""
     facts = draft.plain() if isinstance(draft, Draft) else draft
     asked = plan_description(facts["statistics"], _read)
     described = replace(
@@ -54,7 +54,7 @@ def asked_of_draft(study: Study, draft: Draft | Mapping[str, Any]) -> PlanDescri
         reserve=facts.get("reserve"),
         fit=facts.get("fit", False),
     )
-    refuse_undiscovered(study, described)
+    refuse_undiscovered(study, described, previews=previews)
     return described
 
 
@@ -91,7 +91,7 @@ def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool 
     runs again finds it.
     """
     study = study_of_draft(state, who, draft.dataset, draft)
-    asked = asked_of_draft(study, draft)
+    asked = asked_of_draft(study, draft, previews=True)
     study = in_use(study, asked.statistics, asked.expected)
     earlier, request = None, request_of(study, asked)
     if again:

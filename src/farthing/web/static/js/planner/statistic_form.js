@@ -14,6 +14,7 @@ import {
   isBanded,
   KINDS,
   kindOf,
+  mayHaveCells,
   needsBands,
   needsCells,
 } from "./statistic_kinds.js";
@@ -47,6 +48,7 @@ export function StatisticForm({ schema, unit = [], form, onForm, error = null, o
       </div>
       <${Groups} ...${{ form, set, schema, kind }} />
       ${unit?.length && countsPeople(kind) ? html`<${Counted} ...${{ form, set, kind, unit }} />` : null}
+      ${mayHaveCells(kind, unit) ? html`<${Cells} ...${{ form, set }} label="For how many values may one person count? (optional)" />` : null}
       <${Rows} ...${{ form, set, schema, error, where }} />
       ${error && error.code !== "invalid_expression" ? html`<${ErrorBox} error=${error} title="This statistic was not added" />` : null}
       ${tried && problem ? html`<p class="field-error" role="alert">${problem}</p>` : null}
@@ -174,14 +176,19 @@ function Counted({ form, set, kind, unit }) {
       ${form.people ? html`<p class="hint">Everybody counts once in a cell, however many rows they have there.</p>` : null}
       ${
         needsCells(kind, form)
-          ? html`
-        <label for="ask-cells">In how many cells may one person count?</label>
-        <input id="ask-cells" class="input short" type="number" inputmode="numeric" min="1" max="1000000" step="1" value=${form.cells ?? ""}
-          onInput=${(event) => set({ cells: event.target.valueAsNumber })} aria-describedby="ask-cells-hint" />
-        <p class="hint" id="ask-cells-hint">More cells need more noise. If a person is in more cells, some are left out at random.</p>`
+          ? html`<${Cells} ...${{ form, set }} label="In how many cells may one person count?" />`
           : null
       }
     </fieldset>`;
+}
+
+function Cells({ form, set, label }) {
+  return html`<div class="field">
+    <label for="ask-cells">${label}</label>
+    <input id="ask-cells" class="input short" type="number" inputmode="numeric" min="1" max="1000000" step="1" value=${Number.isNaN(form.cells) ? "" : (form.cells ?? "")}
+      onInput=${(event) => set({ cells: event.target.valueAsNumber })} aria-describedby="ask-cells-hint" />
+    <p class="hint" id="ask-cells-hint">More need more noise. If a person is in more, some are left out at random.</p>
+  </div>`;
 }
 
 function Rows({ form, set, schema, error, where }) {

@@ -150,6 +150,9 @@ export const countsPeople = (kind) => COUNTED.includes(kind.kind);
 export const needsCells = (kind, form) =>
   form.people && countsPeople(kind) && !ONE_CELL.includes(kind.kind) && (kind.kind !== "count" || form.by.length > 0);
 
+/** Whether it may be said in how many cells one person counts: a number of different values has its own bound. */
+export const mayHaveCells = (kind, unit) => kind.kind === "count_distinct" && Boolean(unit?.length);
+
 /** The entry of study.toml that the form describes, or the sentence that says what is missing. */
 export function entryOf(form, schema) {
   const kind = kindOf(form.kind);
@@ -207,6 +210,11 @@ export function entryOf(form, schema) {
   if (needsCells(kind, form)) {
     if (!(Number.isInteger(form.cells) && form.cells >= 1 && form.cells <= 1000000))
       return { problem: "Say in how many cells one person may count: a whole number, at least 1." };
+    entry.max_cells = form.cells;
+  }
+  if (kind.kind === "count_distinct" && form.cells !== null && !Number.isNaN(form.cells)) {
+    if (!(Number.isInteger(form.cells) && form.cells >= 1 && form.cells <= 1000000))
+      return { problem: "In how many cells one person may count is a whole number, at least 1; or leave it empty." };
     entry.max_cells = form.cells;
   }
   return { entry };
