@@ -186,7 +186,7 @@ FAULTS = {
     ),
     "every row above with the key is joined": (
         linked_rows, "one_of_each_key",
-        lambda rows, engine: rows.rename(__farthing_match="__farthing_key"),
+        lambda rows, *_, **__: rows.rename(__farthing_match="__farthing_key"),
     ),
     "rows of a unit are not bounded": (unit_rows, "bounded", lambda rows, *_: rows),
     "rows of the unit's own table are not bounded": (linked_rows, "bounded", lambda rows, *_: rows),

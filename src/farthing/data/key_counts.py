@@ -22,7 +22,7 @@ from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import Engine, Progress, run
 from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import LARGEST_INTEGER
-from farthing.data.unit_rows import unit_columns
+from farthing.data.unit_rows import unit_columns, with_draw
 from farthing.errors import InvalidValue
 
 LONGEST_KEY = 100
@@ -125,8 +125,7 @@ def key_query(dataset: Dataset, name: str, weights: Sequence[int], *, trim: bool
     if not units:
         return rows.aggregate(by=[_KEY], **{_SUM: rows.count() * literal(weights[0])})
     pairs = rows.select(*units, _KEY).distinct()
-    # The draw is a column of its own first: DuckDB refuses random() inside the window.
-    drawn = pairs.mutate(**{_DRAW: ibis.random()})
+    drawn = with_draw(pairs, _DRAW)
     ranked = drawn.mutate(
         **{
             _RANK: ibis.row_number().over(group_by=units, order_by=[_DRAW]),

@@ -27,7 +27,7 @@ from farthing.data.engines.engine import Engine
 from farthing.data.schema import Domain, Schema, refuse_alike
 from farthing.data.sources import Source
 from farthing.data.stability import UNBOUNDED, Link, Run
-from farthing.data.unit_rows import Base, bounded, unit_columns
+from farthing.data.unit_rows import Base, bounded, unit_columns, with_draw
 from farthing.errors import InvalidValue
 
 (UNIT,) = unit_columns(1)
@@ -269,7 +269,8 @@ class LinkedBase(Base):
         above = self.tables.members[key.parent]
         more = self._cells_above(key.parent, wanted)
         parents = self._resolved(key.parent, {_KEY: above.key(key.target), **more}, wanted)
-        one = one_of_each_key(parents.filter(parents[_KEY].notnull(), parents[UNIT].notnull()), above.source.engine)
+        there = parents.filter(parents[_KEY].notnull(), parents[UNIT].notnull())
+        one = one_of_each_key(there, above.source.engine, mixed=not self.tables.names_unit(key.parent))
         rows = raw.select(**{_UP: member.key(key.column)}, **cells)
         joined = rows.inner_join(one, rows[_UP] == one[_MATCH])
         return joined.drop(_UP, _MATCH)
@@ -280,8 +281,11 @@ class LinkedBase(Base):
             raise InvalidValue("other", name, "is not one of the linked tables", f"there are: {known}")
 
 
-def one_of_each_key(rows: Any, engine: Engine) -> Any:
-    """One row for each value of the key, at random, with a mark where rows with that value are of several units."""
+def one_of_each_key(rows: Any, engine: Engine, mixed: bool = True) -> Any:
+    """One row for each value of the key, at random, with a mark where rows with that value are of several units.
+
+    `mixed`: some rows may have that mark already, because they do not name their unit themselves.
+    """
     import ibis
 
     named = rows[UNIT]
@@ -294,14 +298,14 @@ def one_of_each_key(rows: Any, engine: Engine) -> Any:
             by=[_KEY], **{_LEAST: named.min(), _MOST: named.max(), _SHARED: rows[_SHARED].max()}
         ).mutate(**{UNIT: ibis._[_LEAST]})
     else:
-        # Columns of their own first, since an engine may refuse random() inside a window.
-        drawn = rows.mutate(**{_DRAW: ibis.random(), _LEAST: named, _MOST: named})
+        # In one order, so that engines sort once: the first row has the least unit, and the last row the greatest.
+        drawn = with_draw(rows.mutate(**{_LEAST: named}), _DRAW)
+        ordered = ibis.window(group_by=_KEY, order_by=[_LEAST, _DRAW], preceding=None, following=None)
         one = drawn.mutate(
             **{
-                _RANK: ibis.row_number().over(group_by=_KEY, order_by=_DRAW),
-                _LEAST: drawn[_LEAST].min().over(group_by=_KEY),
-                _MOST: drawn[_MOST].max().over(group_by=_KEY),
-                _SHARED: drawn[_SHARED].max().over(group_by=_KEY),
+                _RANK: ibis.row_number().over(group_by=_KEY, order_by=[_LEAST, _DRAW]),
+                _MOST: drawn[_LEAST].last().over(ordered),
+                _SHARED: drawn[_SHARED].max().over(ordered) if mixed else drawn[_SHARED],
             }
         )
         one = one.filter(one[_RANK] == 0)

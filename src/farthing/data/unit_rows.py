@@ -122,6 +122,16 @@ def _digits(unit: Any, engine: Engine) -> Any:
     return engine.hexadecimal(unit) if unit.type().is_binary() else unit.cast("string")
 
 
+def with_draw(table: Any, name: str) -> Any:
+    """A random number beside each row, by which some are chosen; it looks at no cell.
+
+    A column of its own, because DuckDB refuses random() inside a window.
+    """
+    import ibis
+
+    return table.mutate(**{name: ibis.random()})
+
+
 def bounded(table: Any, names: Sequence[str], max_rows: int, first: str | None = None) -> Any:
     """At most `max_rows` rows of each group of `names`, which hold a unit's key; chosen uniformly at random.
 
@@ -132,8 +142,7 @@ def bounded(table: Any, names: Sequence[str], max_rows: int, first: str | None =
 
     if not names:
         return table
-    # The draw is a column of its own first: DuckDB refuses random() inside the window.
-    shuffled = table.mutate(**{_DRAW: ibis.random()})
+    shuffled = with_draw(table, _DRAW)
     order = [_DRAW] if first is None else [first, _DRAW]
     ranked = shuffled.mutate(**{_RANK: ibis.row_number().over(group_by=list(names), order_by=order)})
     return ranked.filter(ranked[_RANK] < max_rows).drop(_DRAW, _RANK)

@@ -6,6 +6,7 @@ Sum, Moments, CrossProducts   sums on an integer grid
 Histogram, OrderCounts        counts over a public grid of a column
 SoftPartition                 sums of functions of a column that add up to one, for the price of one count
 Bounded, UnitBound            any of these with a bound of its own on what one unit adds; counts of people are such
+BoundedGroups                 the same where groups are bounded, in each of which there are many cells
 """
 
 from farthing.data.aggregates.aggregate import Aggregate
@@ -20,11 +21,12 @@ from farthing.data.aggregates.counts_and_sums import (
 )
 from farthing.data.aggregates.distinct_counts import DistinctCount
 from farthing.data.aggregates.soft_partitions import SoftPartition
-from farthing.data.aggregates.unit_bounds import Bounded, UnitBound
+from farthing.data.aggregates.unit_bounds import Bounded, BoundedGroups, UnitBound
 
 __all__ = [
     "Aggregate",
     "Bounded",
+    "BoundedGroups",
     "CellCounts",
     "Count",
     "CrossProducts",

@@ -7,6 +7,7 @@ own looks at all rows of a unit instead, and keeps those that its bound allows:
     max_rows                   at most `max_rows` rows in all
 
 With one row in each cell, a count of rows is a count of people: a unit counts once in every cell where it has a row.
+Of quantiles, whose cells are the points of a grid, it is the groups that are bounded (`BoundedGroups`).
 
 What is kept is chosen at random among the rows of the unit alone, after conditions and after rows outside the listed
 cells have left, so that the claim holds for every outcome of the draw (see `farthing.data.unit_rows`). Where nothing
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +27,10 @@ from farthing.data.aggregates.aggregate import Aggregate, AggregateQuery, Axis, 
 from farthing.data.expressions import read
 from farthing.data.schema import Schema
 from farthing.data.stability import ADD_REMOVE, REPLACE, Sensitivity
-from farthing.data.unit_rows import MOST_ROWS_A_UNIT, UNIT, bounded
+from farthing.data.unit_rows import MOST_ROWS_A_UNIT, UNIT, bounded, with_draw
 from farthing.errors import InvalidValue
+
+_DRAW, _PLACE = "__farthing_group_draw", "__farthing_group_place"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,23 @@ class UnitBound:
         most = self.rows_per_cell if self.max_rows is None else self.max_rows
         assert most is not None, "one of the two was given"
         return most
+
+    def rows_in(self, cells: int) -> int:
+        """How many rows of a unit count in so many cells together, at most.
+
+        Args:
+            cells: How many cells there are.
+
+        Returns:
+            The number of rows.
+
+        >>> UnitBound(rows_per_cell=2, max_cells=3).rows_in(10), UnitBound(max_rows=4).rows_in(10)
+        (6, 4)
+        """
+        if self.max_rows is not None:
+            return self.max_rows
+        assert self.rows_per_cell is not None and self.max_cells is not None, "they come together"
+        return self.rows_per_cell * min(self.max_cells, cells)
 
     def __str__(self) -> str:
         if self.max_rows is not None:
@@ -141,6 +161,8 @@ class Bounded(Aggregate):
     Args:
         aggregate: What is added up, in cells of which a row is in one.
         bound: What is kept of each unit.
+        choice: Aggregates of one bound, one condition and the same cells that have the same text here are of the same
+            rows; without it, each keeps rows of its own.
 
     >>> import pyarrow
     >>> from farthing.data import Count, dataset
@@ -155,6 +177,7 @@ class Bounded(Aggregate):
 
     aggregate: Aggregate
     bound: UnitBound
+    choice: str = field(default="", repr=False)  # nothing that is claimed depends on it
 
     @property
     def by(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -195,6 +218,47 @@ class Bounded(Aggregate):
 
 
 @dataclass(frozen=True)
+class BoundedGroups(Bounded):
+    """The same, where the cells of the bound are the groups of some columns, in each of which there are many cells.
+
+    Statement:
+        If at most r rows of a unit are kept in each of at most c of G groups, at most r min(c, G) of its rows are kept,
+        and neighbours differ by no more than with so many rows of a unit in all.
+    Source: a group is a union of cells, and a row is in one of them; `sensitivity_of_rows` for r min(c, G) rows.
+    Assumes: which groups and rows are kept depends on the unit's own rows alone.
+    Direction: upper bound; tight in l1.
+    Checked by: tests/contracts/test_statistic_bounds.py
+
+    Args:
+        aggregate: What is added up, in cells of which a row is in one.
+        bound: What is kept of each unit in the groups.
+        choice: As for `Bounded`.
+        groups: The columns whose cells are the groups: the first axes of the aggregate.
+
+    >>> import pyarrow
+    >>> from farthing.data import CellCounts, dataset
+    >>> table = pyarrow.table({"person": [1, 1, 1, 1], "ward": ["N", "N", "N", "S"], "age": [3, 4, 5, 6]})
+    >>> visits = dataset(table, unit="person", schema={"ward": ["N", "S"], "age": (0, 9)})
+    >>> ages = BoundedGroups(CellCounts(["ward", "age"]), UnitBound(rows_per_cell=2, max_cells=2), groups=("ward",))
+    >>> visits.exact({"ages": ages})["ages"].sum(axis=1)
+    array([2, 1])
+    >>> visits.sensitivity(ages).l1
+    4
+    """
+
+    groups: tuple[str, ...] = ()
+
+    def group_count(self, schema: Schema) -> int:
+        """How many groups there are."""
+        return math.prod(len(axis) for axis in self.axes(schema)[: len(self.groups)])
+
+    def sensitivity(self, schema: Schema, rows: int, neighbours: str) -> Sensitivity:
+        """How far `rows` units move it."""
+        kept = self.bound.rows_in(self.group_count(schema))
+        return self.aggregate.sensitivity(schema, rows * kept, neighbours)
+
+
+@dataclass(frozen=True)
 class BoundedQuery(AggregateQuery):
     """One query for aggregates of one bound and condition: rows by unit and cell, some of them kept, then cells."""
 
@@ -202,6 +266,11 @@ class BoundedQuery(AggregateQuery):
     where: Any
 
     looks_at_all_rows: ClassVar[bool] = True
+
+    @property
+    def has_one_table(self) -> bool:
+        """Whether all of its aggregates have the same cells."""
+        return all(each.axes(self.schema) == self.axes for each in self.aggregates.values())
 
     def expression(self, table: Any) -> Any:
         """One group for each cell; in between, one for each unit and cell."""
@@ -212,7 +281,7 @@ class BoundedQuery(AggregateQuery):
         columns |= {f"f{place}": _wide(feature, feature.value(table)) for place, feature in enumerate(self.features)}
         narrow = table.select(*units, **columns)
         cells = [f"a{place}" for place in range(len(self.axes))]
-        if len(self.aggregates) == 1:  # else a row that is in no cell of one may be in one of another
+        if self.has_one_table:  # else a row that is in no cell of one may be in one of another
             for name, axis in zip(cells, self.axes, strict=True):
                 narrow = _inside(narrow, name, axis)
         kept = self._kept(narrow, units, cells)
@@ -224,6 +293,9 @@ class BoundedQuery(AggregateQuery):
         if bound.max_rows is not None:
             return bounded(rows, units, bound.max_rows)
         assert bound.rows_per_cell is not None and bound.max_cells is not None, "they come together"
+        own = next(iter(self.aggregates.values()))
+        if isinstance(own, BoundedGroups):
+            return _kept_of_groups(rows, units, cells[: len(own.groups)], bound, own.group_count(self.schema))
         counted = len(self.features) == 1 and (self.features[0].lower, self.features[0].upper) == (0, 1)
         if not counted:  # which rows are kept matters to their sum
             rows = bounded(rows, [*units, *cells], bound.rows_per_cell)
@@ -231,19 +303,42 @@ class BoundedQuery(AggregateQuery):
         reached = rows.aggregate(by=[*units, *cells], **sums)
         if counted:
             reached = reached.mutate(f0=_at_most(reached["f0"], bound.rows_per_cell))
-        (own,) = self.aggregates.values()
         if bound.max_cells >= own.cell_count(self.schema):  # nothing to leave out
             return reached
         return bounded(reached, units, bound.max_cells)
 
 
+def _kept_of_groups(rows: Any, units: list[str], groups: list[str], bound: UnitBound, number: int) -> Any:
+    """At most so many rows of a unit in each of at most so many of its groups; both are chosen at random.
+
+    A group is drawn by one of its rows, so that those with more rows are kept more often. In one pass, because rows
+    that are themselves drawn would be others in a second one.
+    """
+    import ibis
+
+    assert bound.rows_per_cell is not None and bound.max_cells is not None, "they come together"
+    if bound.max_cells < number:
+        drawn = with_draw(rows, _DRAW)
+        drawn = drawn.mutate(**{_DRAW: drawn[_DRAW].min().over(group_by=[*units, *groups])})
+        # Two groups of one draw are still two: the names of their cells come next.
+        place = ibis.dense_rank().over(group_by=units, order_by=[_DRAW, *groups])
+        drawn = drawn.mutate(**{_PLACE: place})
+        rows = drawn.filter(drawn[_PLACE] < bound.max_cells).drop(_DRAW, _PLACE)
+    return bounded(rows, [*units, *groups], bound.rows_per_cell)
+
+
 def bounded_queries(aggregates: Mapping[str, Bounded], schema: Schema, *, apart: bool = False) -> list[BoundedQuery]:
-    """One query for each aggregate; those of one number of rows in all share the choice of rows, where they can."""
+    """One query for each aggregate; those of one number of rows in all share the choice of rows, where they can.
+
+    So do those of one `choice`, if they have the same cells.
+    """
     shared: dict[Any, dict[str, Bounded]] = {}
     for number, (name, each) in enumerate(aggregates.items()):
         _refuse_other_cells(name, each, schema)
-        total = each.bound.max_rows is not None and not apart
-        key = (each.bound, None if each.where is None else read(each.where, schema).text) if total else number
+        total = each.bound.max_rows is not None
+        where = None if each.where is None else read(each.where, schema).text
+        alike = () if total else (each.choice, each.axes(schema))
+        key: Any = (each.bound, where, *alike) if (total or each.choice) and not apart else number
         shared.setdefault(key, {})[name] = each
     queries = []
     for group in shared.values():
