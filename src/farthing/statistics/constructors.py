@@ -4,9 +4,10 @@ All of them take `where=` (rows for which a predicate is true), `by=` (a column 
 rows into groups), `name=` (what it is called in plans and releases), `for_population=` (the interval also accounts for
 the rows being a sample) and `rounded=` (whole numbers, where the statistic is one of whole numbers).
 
-Counts take `of="people"`, which counts each unit once in every cell where it has a row. Counts, sums and means may
-bound what one unit adds to them: `rows_per_cell=` in at most `max_cells=` cells, or `max_rows=` in all. They then look
-at all rows of a unit, and the dataset's `max_rows` does not matter to them.
+Counts take `of="people"`, which counts each unit once in every cell where it has a row. Every statistic may bound what
+one unit adds to it: `rows_per_cell=` in at most `max_cells=` cells, or `max_rows=` in all. It then looks at all rows of
+a unit, and the dataset's `max_rows` does not matter to it. The cells of sums, means, variances, quantiles and
+regressions are the groups of `by=`.
 """
 
 from __future__ import annotations
@@ -142,17 +143,9 @@ def sum(
     >>> sum("income").name
     'sum of income'
     """
+    kept = _bounds(max_cells, rows_per_cell, max_rows)
     return statistic(
-        "sum",
-        _column(column),
-        where=where,
-        by=by,
-        name=name,
-        for_population=for_population,
-        rounded=rounded,
-        max_cells=max_cells,
-        rows_per_cell=rows_per_cell,
-        max_rows=max_rows,
+        "sum", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded, **kept
     )
 
 
@@ -190,17 +183,9 @@ def mean(
     >>> mean("income", by=["sex", "smoker"]).name
     'mean of income by sex and smoker'
     """
+    kept = _bounds(max_cells, rows_per_cell, max_rows)
     return statistic(
-        "mean",
-        _column(column),
-        where=where,
-        by=by,
-        name=name,
-        for_population=for_population,
-        rounded=rounded,
-        max_cells=max_cells,
-        rows_per_cell=rows_per_cell,
-        max_rows=max_rows,
+        "mean", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded, **kept
     )
 
 
@@ -212,6 +197,9 @@ def variance(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The variance of a numeric column: the mean squared distance from the mean.
 
@@ -222,6 +210,9 @@ def variance(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many groups of `by` one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a group; goes with `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -232,6 +223,7 @@ def variance(
     >>> variance("bmi").name
     'variance of bmi'
     """
+    kept = _bounds(max_cells, rows_per_cell, max_rows)
     return statistic(
         "variance",
         _column(column),
@@ -240,6 +232,7 @@ def variance(
         name=name,
         for_population=for_population,
         rounded=rounded,
+        **kept,
     )
 
 
@@ -251,6 +244,9 @@ def std(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The standard deviation of a numeric column: the root of its variance.
 
@@ -261,6 +257,9 @@ def std(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many groups of `by` one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a group; goes with `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -271,8 +270,9 @@ def std(
     >>> std("bmi").name
     'std of bmi'
     """
+    kept = _bounds(max_cells, rows_per_cell, max_rows)
     return statistic(
-        "std", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded
+        "std", _column(column), where=where, by=by, name=name, for_population=for_population, rounded=rounded, **kept
     )
 
 
@@ -652,6 +652,9 @@ def quantile(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The value that a share `probability` of the rows does not exceed.
 
@@ -663,6 +666,9 @@ def quantile(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many groups of `by` one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a group; goes with `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -682,6 +688,9 @@ def quantile(
         probabilities=(probability,),
         for_population=for_population,
         rounded=rounded,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -694,6 +703,9 @@ def quantiles(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """Several quantiles of one column, which rise together.
 
@@ -705,6 +717,9 @@ def quantiles(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many groups of `by` one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a group; goes with `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -729,6 +744,9 @@ def quantiles(
         probabilities=listed,
         for_population=for_population,
         rounded=rounded,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -740,6 +758,9 @@ def median(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The 0.5-quantile: half of the rows lie on either side.
 
@@ -750,6 +771,9 @@ def median(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many groups of `by` one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a group; goes with `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -760,7 +784,8 @@ def median(
     >>> median("bmi", by="sex").name
     'median of bmi by sex'
     """
-    return quantile(column, 0.5, where=where, by=by, name=name, for_population=for_population, rounded=rounded)
+    kept = _bounds(max_cells, rows_per_cell, max_rows)
+    return quantile(column, 0.5, where=where, by=by, name=name, for_population=for_population, rounded=rounded, **kept)
 
 
 def linear_regression(
@@ -772,6 +797,9 @@ def linear_regression(
     name: str | None = None,
     for_population: bool = False,
     rounded: bool = False,
+    max_cells: int | None = None,
+    rows_per_cell: int | None = None,
+    max_rows: int | None = None,
 ) -> Statistic:
     """The intercept and the coefficients of the least-squares line that explains `target` by `features`.
 
@@ -785,6 +813,9 @@ def linear_regression(
         name: What it is called in plans and releases; by default a description such as 'mean of income'.
         for_population: Whether the interval also accounts for the rows being a sample of a population.
         rounded: Whether answers are rounded to whole numbers, where the statistic is one.
+        max_cells: In how many groups of `by` one unit may count; if it is in more, some are left out at random.
+        rows_per_cell: How many rows of one unit count in a group; goes with `max_cells`.
+        max_rows: How many rows of one unit count in all, in place of the dataset's `max_rows`.
 
     Returns:
         A frozen statistic for `Study.plan`; nothing is read or spent.
@@ -806,6 +837,9 @@ def linear_regression(
         name=name,
         for_population=for_population,
         rounded=rounded,
+        max_cells=max_cells,
+        rows_per_cell=rows_per_cell,
+        max_rows=max_rows,
     )
 
 
@@ -878,3 +912,7 @@ def _column(column: object) -> str:
     if not isinstance(column, str) or not column:
         raise InvalidValue("column", column, "must be the name of one column")
     return column
+
+
+def _bounds(max_cells: int | None, rows_per_cell: int | None, max_rows: int | None) -> dict[str, Any]:
+    return {"max_cells": max_cells, "rows_per_cell": rows_per_cell, "max_rows": max_rows}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from farthing.data import Dataset
 from farthing.data.aggregates.aggregate import axis_of
 from farthing.data.aggregates.unit_bounds import UnitBound
 from farthing.data.unit_rows import MOST_ROWS_A_UNIT
-from farthing.statistics.statistic import ADDED_CELLS, DISTINCT, Statistic
+from farthing.statistics.statistic import ADDED_CELLS, COUNT_FAMILY, DISTINCT, Statistic
 
 
 def bound_in(statistic: Statistic, dataset: Dataset) -> UnitBound | None:
@@ -110,6 +111,8 @@ class Coverage:
             )
         most, where = dataset.rows_per_unit if bound is None else bound.most_in_cell, ""
         if bound is not None and bound.max_cells is not None:
+            if statistic.kind not in COUNT_FAMILY:  # of quantiles and coefficients there are several in a group
+                cells = math.prod(len(axis_of(name, dataset.schema)) for name in statistic.by)
             few = bound.max_cells < cells
             where = f" in each of at most {_many(bound.max_cells, 'cell')}" if few else " in each cell" * (cells > 1)
         kept = f"{_at_most(most)} of each {unit} count{where}, chosen at random"

@@ -306,9 +306,21 @@ class Facts:
         """How many rows of one unit count in one cell at most."""
         return self.dataset.rows_per_unit if self.bound is None else self.bound.most_in_cell
 
-    def bounded(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate with the bound of its statistic, where that has one."""
-        return aggregate if self.bound is None else Bounded(aggregate, self.bound)
+    def rows_moved(self, groups: int) -> int:
+        """How many rows of so many groups come or go with what changes, units of a group together."""
+        stability = self.dataset.stability()
+        return stability.rows if self.bound is None else self.bound.rows_in(groups) * stability.group
+
+    def bounded(self, aggregate: Aggregate, *, shared: bool = False) -> Aggregate:
+        """The aggregate with the bound of its statistic, where that has one.
+
+        `shared` aggregates of one statistic are of the same rows of each unit.
+        """
+        return aggregate if self.bound is None else Bounded(aggregate, self.bound, str(self.place) * shared)
+
+    def derived_columns(self, word: str) -> DerivedColumns:
+        """Names for columns that are derived, which no other statistic uses."""
+        return DerivedColumns(self.schema, word if not self.place else f"{word}_{self.place}")
 
     def slot_name(self, name: str) -> str:
         """A name for what is measured that no other statistic uses."""

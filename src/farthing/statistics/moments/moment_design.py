@@ -53,7 +53,7 @@ def outputs_of(
         conditions.setdefault(_condition(statistic), []).append(statistic)
     assumptions: dict[Assumption, None] = {}
     families: list[Family] = []
-    derived = DerivedColumns(facts.schema, "moment" if not facts.place else f"moment_{facts.place}")
+    derived = facts.derived_columns("moment")
     for (column, by), conditions in together.items():
         groups = math.prod(len(axis) for axis in group_axes(by, facts.schema)) if by else 1
         asked = list(conditions.values())

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data import CellCounts, Integers
-from farthing.data.aggregates.aggregate import MOST_CELLS, domain_of
+from farthing.data.aggregates.aggregate import MOST_CELLS, Aggregate, domain_of
+from farthing.data.aggregates.unit_bounds import BoundedGroups
 from farthing.inference import Answer, ErrorDistribution, StatedDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.mechanisms.quantile_surroundings import CHOICE_SHARE, QuantileSurroundings
@@ -307,7 +308,7 @@ def outputs_of(
         together.setdefault((asked[0].column, asked[0].by, levels), {})[_condition(asked[0])] = asked
     slots: list[Slot] = []
     outputs: dict[str, Output] = {}
-    derived = DerivedColumns(facts.schema, "point")
+    derived = facts.derived_columns("point")
     for (_, by, levels), conditions in together.items():
         asked_under = list(conditions.values())
         groups = labels_of(group_axes(by, facts.schema))
@@ -406,10 +407,12 @@ def _slot(
     groups *= cells.conditions
     grid = QuantileGrid.of(first.column, domain_of(first.column, facts.schema), groups)
     counted = first.column if grid.text is None else columns.named(grid.derived)
-    aggregate = CellCounts([*cells.by, counted], where=cells.where)
+    aggregate: Aggregate = CellCounts([*cells.by, counted], where=cells.where)
+    if facts.bound is not None:
+        aggregate = BoundedGroups(aggregate, facts.bound, groups=cells.by)
     places = ", ".join(f"{q!r}" for q in probabilities)
     slot = QuantileSlot(
-        name=f"choice of the {places} quantile of {column_text(first.column)}{cells.subject}",
+        name=facts.slot_name(f"choice of the {places} quantile of {column_text(first.column)}{cells.subject}"),
         aggregate=aggregate,
         sensitivity=facts.sensitivity(aggregate, columns.expressions or None),
         cells=groups * len(probabilities),
@@ -417,7 +420,7 @@ def _slot(
         probabilities=probabilities,
         points=grid.points,
         groups=groups,
-        max_rows=facts.dataset.stability().rows,
+        max_rows=facts.rows_moved(groups),
         neighbours=facts.dataset.neighbours,
         weights=weights,
     )

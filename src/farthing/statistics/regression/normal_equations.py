@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from farthing.data import Count, Integers, Reals, Sum
 from farthing.data.aggregates.aggregate import Aggregate, domain_of
+from farthing.data.expressions import read
 from farthing.data.expressions.syntax_tree import written_constant
 from farthing.data.schema import Categories, Flags
 from farthing.errors import InvalidValue
@@ -227,9 +228,10 @@ class _Maker:
         """A row counts where no column of the regression is missing."""
         return self.derived.named((f"case when {self.complete} then {text} end", bounds))
 
-    def _slot(self, name: str, aggregate: Aggregate, step: float, derived: str) -> Slot:
+    def _slot(self, name: str, plain: Aggregate, step: float, derived: str) -> Slot:
+        aggregate = self.facts.bounded(plain, shared=True)  # all entries must be of the same rows
         return Slot(
-            name=name,
+            name=self.facts.slot_name(name),
             aggregate=aggregate,
             sensitivity=self.facts.sensitivity(aggregate, {derived: self.derived.expressions[derived]}),
             cells=self.cells,
@@ -243,7 +245,11 @@ class _Maker:
 
     @property
     def _where(self) -> Any:
-        return self.statistic.where
+        """Where a unit may bring few rows, those that do not count must not take the place of others."""
+        asked = self.statistic.where
+        if self.facts.bound is None:
+            return asked
+        return self.complete if asked is None else f"({read(asked, self.facts.schema).text}) and {self.complete}"
 
     @property
     def _whose(self) -> str:

@@ -18,7 +18,7 @@ from farthing.statistics.counts.count_queries import group_axes, labels_of
 from farthing.statistics.counts.expected_shares import SMALLER, assumptions_of, expected_rows, sizes_expected
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.moments.moment_measurements import expected_mean, expected_variance
-from farthing.statistics.public_facts import Assumption, DerivedColumns, Facts
+from farthing.statistics.public_facts import Assumption, Facts
 from farthing.statistics.regression.normal_equations import NormalEquations, Scaled, normal_equations
 from farthing.statistics.regression.regression_expectations import (
     Expectation,
@@ -395,7 +395,7 @@ def outputs_of(
     outputs: list[Output] = []
     assumptions: dict[Assumption, None] = {}
     by_columns: dict[tuple[Any, ...], NormalEquations] = {}
-    derived = DerivedColumns(facts.schema, "product")
+    derived = facts.derived_columns("product")
     for statistic in statistics:
         groups = labels_of(group_axes(statistic.by, facts.schema))
         key = (statistic.columns, statistic.where, statistic.by)  # names are cut short
