@@ -95,17 +95,9 @@ def count(
     >>> count(by="ward", of="people", max_cells=2).name
     'count of people by ward'
     """
+    kept = _bounds(max_cells, rows_per_cell, max_rows)
     return statistic(
-        "count",
-        where=where,
-        by=by,
-        name=name,
-        for_population=for_population,
-        rounded=rounded,
-        of=of,
-        max_cells=max_cells,
-        rows_per_cell=rows_per_cell,
-        max_rows=max_rows,
+        "count", where=where, by=by, name=name, for_population=for_population, rounded=rounded, of=of, **kept
     )
 
 
