@@ -237,6 +237,40 @@ def test_promised_errors_hold_from_the_promised_count_on(selection: CountedKeys)
     )
 
 
+@pytest.mark.parametrize("selection", CASES, ids=NAMES)
+def test_promises_that_look_at_no_count_hold_too(selection: CountedKeys, monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned, error = selection.promise()
+    monkeypatch.setattr(counted_keys, "_MOST_SCANNED", 0)
+    units, same = selection.promise()
+    assert same == error and scanned <= units <= scanned + 2 * error + 2
+    places, weights = masses(selection)
+    for count in (units, units + 1, units + error, 10 * units):
+        seen = count + places >= selection.threshold
+        near = np.abs(selection.estimates(count + places[seen]) - count) <= error
+        assert weights[seen][near].sum() >= 0.95
+
+
+@pytest.mark.parametrize("epsilon, delta, keys", [(1e-9, 1e-12, 1), (1e-18, 0.5, 1), (1e-18, 1e-6, 1), (1e-6, 1e-9, 9)])
+def test_a_promise_of_very_much_noise_takes_no_memory(epsilon: float, delta: float, keys: int) -> None:
+    selection = CountedKeys(epsilon, delta, keys)
+    units, error = selection.promise()
+    assert selection.keep_probability(units) >= 0.95 and 0 < error <= units
+    low, high = selection.intervals([selection.threshold, units])
+    assert np.all(low >= 1) and np.all(high >= low)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.05, 0.05), (1e-4, 1e-3), (1e-12, 1e-4), (1e-18, 1e-4)])
+def test_tails_and_estimates_are_those_of_noise_that_is_cut_off_early(epsilon: float, delta: float) -> None:
+    selection = CountedKeys(epsilon, delta)
+    places, weights = masses(selection)
+    tails = weights[::-1].cumsum()[::-1]
+    below, above = selection._tail(places.astype(np.int64))
+    assert np.all(below <= tails + 1e-12) and np.all(above >= tails - 1e-12) and np.all(above - below < 1e-8)
+    seen, threshold = places >= 0, selection.threshold
+    mean = (weights[seen] * selection.estimates(threshold + places[seen])).sum() / weights[seen].sum()
+    assert mean == pytest.approx(threshold, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [

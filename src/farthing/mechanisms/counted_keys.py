@@ -53,6 +53,7 @@ _SHARES = (
     Fraction(1, 16),
 )  # of delta, for the threshold of Gaussian noise
 _LARGEST = 2**60  # of a variance, in these steps
+_MOST_SCANNED = 100_000  # counts that a promise looks at one by one
 _DOUBT = 1e-9  # relative: tails are doubles, and an interval is rather too wide
 
 
@@ -316,8 +317,13 @@ class CountedKeys(Mechanism):
         spread = self.noise.spread
         gaussian = self.noise.kind == "gaussian"
         exact = DiscreteGaussianDistribution(spread) if gaussian else DiscreteLaplaceDistribution(spread)
-        error = exact.error(confidence) + 1  # a step for what is taken back
+        error = exact.error(confidence)
+        error = (error if gaussian else min(error, self.threshold - 1)) + 1  # a step for what is taken back
         far = self._far((1 - confidence) / 2)
+        if self.threshold + far > _MOST_SCANNED:  # so far past the threshold that less than a step is taken back
+            past = np.array([0])
+            past = _first(lambda m: self._excess * self._two_tails(m) <= 0.99, past, past + 2 * self.threshold + far)
+            return self.threshold + int(past[0]) + error, error
         noisy = np.arange(self.threshold, self.threshold + 2 * far + error + 2)
         units = np.arange(1, self.threshold + far)
         estimates = self.estimates(noisy)  # which rise with the noisy count
@@ -328,7 +334,8 @@ class CountedKeys(Mechanism):
         return int(units[too_seldom[-1]]) + 1 if too_seldom.size else 1, error
 
     def _far(self, allowed: float) -> int:
-        return math.ceil(self.noise.standard_error * (8 - 2 * math.log(allowed))) + 2
+        far = math.ceil(self.noise.standard_error * (8 - 2 * math.log(allowed))) + 2
+        return far if self.noise.kind == "gaussian" else min(far, 2 * self.threshold)  # beyond where it is cut off
 
     @cached_property
     def _excess(self) -> float:
@@ -336,8 +343,12 @@ class CountedKeys(Mechanism):
         if self.noise.kind == "gaussian":
             sigma = math.sqrt(self.noise.spread)
             return 2 * sigma * math.sqrt(2 / math.pi) / (1 + 1 / (sigma * math.sqrt(2 * math.pi))) ** 2
-        rate = float(1 / self.noise.spread)
-        return 0.0 if rate > 700 else 2 / math.sinh(rate) / (1 + math.tanh(rate / 2)) ** 2
+        with precision(_BITS):  # of the noise as it is cut off: sums of q^i and i q^i for i from 1 to `reach`
+            rate, reach = flint.arb(flint.fmpq(*(1 / self.noise.spread).as_integer_ratio())), self.threshold - 1
+            q, least = (-rate).exp(), (-rate * reach).exp()
+            powers = q * (1 - least) / (1 - q)
+            weighted = q * (1 - (reach + 1) * least + reach * least * q) / (1 - q) ** 2
+            return float((2 * weighted * 2 * (1 + 2 * powers) / (2 + 2 * powers) ** 2).mid())
 
     def _two_tails(self, least: Integers) -> Floats:
         """S(least) + S(least + 1), near enough for an estimate: of a Gaussian, twice the continuous tail between."""
@@ -354,11 +365,11 @@ class CountedKeys(Mechanism):
         if self.noise.kind == "gaussian":
             return self._gaussian_tail(least, 0.0), self._gaussian_tail(least, 1.0)
         rate, reach = float(1 / self.noise.spread), self.threshold - 1
-        q = math.exp(-rate)
-        beyond = math.exp(-rate * (reach + 1)) / (1 + q)
+        # q^i - q^(reach + 1) by expm1: where noise is cut off early, what is left of these differences is small.
         size = np.where(least > 0, least, 1 - least).astype(float)
-        plain = np.exp(-rate * size) / (1 + q)
-        tail = (np.where(least > 0, plain, 1 - plain) - beyond) / (1 - 2 * beyond)
+        whole = -math.expm1(-rate * (reach + 1)) - math.exp(-rate) * math.expm1(-rate * reach)
+        beyond = np.exp(-rate * size) * -np.expm1(-rate * np.maximum(reach + 1 - size, 0.0)) / whole
+        tail = np.where(least > 0, beyond, 1 - beyond)
         tail = np.where(least > reach, 0.0, np.where(least <= -reach, 1.0, np.clip(tail, 0.0, 1.0)))
         return tail * (1 - _DOUBT), np.minimum(tail * (1 + _DOUBT), 1.0)
 
