@@ -43,10 +43,9 @@ def found_counts(selection: CountedKeys, facts: Mapping[str, Any], name: str, *,
     >>> facts = {"values": ["cold", "flu"], "counts": [16, 40]}
     >>> print(found_counts(CountedKeys(1.0, 1e-6), facts, "count by diagnosis", rounded=True))
     count by diagnosis (95%)
-      cold  16 (1 to 18)
+      cold  16 (2 to 19)
       flu   40 ± 3
-    note: a value is shown only if its noisy count reaches 15: what that adds to counts near 15 is taken back on
-    average, and intervals allow for it
+    note: a value is shown only if its noisy count reaches 15: ...
     """
     noisy = tuple(map(int, facts["counts"]))
     values = selection.estimates(noisy)
