@@ -82,12 +82,13 @@ def find(
 
     As a rule what is asked afterwards depends on it, so that it is charged as adaptive.
     """
+    place = _Place.of(study, search.name)
+    # The name first: whoever charges from here on does so under this very name, and what they find is the answer.
+    *_, (request_id, _) = _attempts(study, place, study.payer)
     earlier = paid_finding(study, search.name, wait=True)
     if earlier is not None and not fresh:
         return earlier
     study.register()
-    place = _Place.of(study, search.name)
-    *_, (request_id, _) = _attempts(study, place, study.payer)
     study.curator.run(
         place.table,
         search,

@@ -11,6 +11,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue
+from farthing.study import findings
 from farthing.study.key_count_plan import KeyCountPlan
 from farthing.study.staged_plan import StagedPlan
 
@@ -155,6 +156,28 @@ def test_values_that_somebody_found_meanwhile_are_not_paid_for_twice(tmp_path: P
     assert own.plan(COUNT, epsilon=10.0).release()[NAME].labels == ("cold", "flu")
     own.close()
     other.close()
+
+
+def test_a_search_that_starts_between_a_look_and_a_charge_is_the_same_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process charges just after this one saw that nothing was found: they share one charge."""
+    quick, slow = study(tmp_path), study(tmp_path)
+    plans = [own.plan(COUNT, epsilon=15.0) for own in (quick, slow)]
+    looked, answers = findings.paid_finding, []
+
+    def late(*given: Any, **more: Any) -> Any:
+        seen = looked(*given, **more)
+        monkeypatch.setattr(findings, "paid_finding", looked)
+        answers.append(plans[0].release())
+        return seen
+
+    monkeypatch.setattr(findings, "paid_finding", late)
+    answers.append(plans[1].release())
+    assert answers[0].request_id == answers[1].request_id and answers[0].to_dict() == answers[1].to_dict()
+    assert slow.ledger.budget("people").count == 1
+    quick.close()
+    slow.close()
 
 
 def test_fresh_searches_again_and_is_charged_again(tmp_path: Path) -> None:
