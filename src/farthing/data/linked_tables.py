@@ -252,9 +252,10 @@ def _refuse_other_engine(members: Mapping[str, Base]) -> None:
     first = next(iter(engines))
     for name, engine in engines.items():
         if engine is not engines[first]:
-            raise InvalidValue(
-                name, members[name].source.name, f"must be in the engine of {first!r}", "move one of them"
-            )
+            way_out = "move one of them"
+            if engine.name == engines[first].name == "postgres":
+                way_out = "open it with postgres_table(..., beside=...), in the connection of the other"
+            raise InvalidValue(name, members[name].source.name, f"must be in the engine of {first!r}", way_out)
 
 
 def _comparable(members: Mapping[str, Base], links: Mapping[str, Key]) -> dict[str, Base]:

@@ -162,7 +162,7 @@ class PostgresEngine:
         return ibis.uuid().cast("string")
 
 
-def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any:
+def postgres_table(url: str, table: str, *, timeout: float | None = None, beside: Any = None) -> Any:
     """A table of Postgres, opened for reading only. Nothing but the names and types of its columns is read.
 
     Args:
@@ -170,6 +170,8 @@ def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any
             looks: `PGPASSWORD` or `~/.pgpass`.
         table: Its name, with its schema where needed (`registry.people`).
         timeout: The longest a query may take, in seconds, by the server's clock.
+        beside: A table that `postgres_table` opened at the same address. The new one shares its connection and its
+            timeout, so that the two can be linked or joined.
 
     Returns:
         An Ibis table for `farthing.dataset`.
@@ -195,8 +197,27 @@ def postgres_table(url: str, table: str, *, timeout: float | None = None) -> Any
         "keepalives_count": 3,
         "options": f"-c default_transaction_read_only=on -c statement_timeout={_milliseconds(timeout)}",
     }
-    backend = _connected(address, options)
-    return _table(backend, schema, name, table)
+    if beside is None:
+        return _table(_connected(address, options), schema, name, table)
+    backend = beside.get_backend()
+    _refuse_elsewhere(backend, address, timeout)
+    with PostgresEngine.around(backend)._turn:  # a query that runs on the connection has it to itself
+        return _table(backend, schema, name, table)
+
+
+def _refuse_elsewhere(backend: Any, address: Mapping[str, Any], timeout: float | None) -> None:
+    """Refuse to share a connection that is lost, or that was made to another database or by another role."""
+    if timeout is not None:
+        raise InvalidValue("timeout", timeout, "must be left out: it is that of the table beside this one")
+    there: dict[str, Any] = {}
+    if backend.name == "postgres":
+        if backend.con.closed:
+            raise EngineError("postgres", "ConnectionLost", _LOST)
+        info = backend.con.info
+        there = {"host": info.host, "port": info.port, "user": info.user, "database": info.dbname}
+    if any(there.get(fact) != value for fact, value in address.items() if fact != "password"):
+        way_out = "open it with the same address as this one"
+        raise InvalidValue("beside", f"a table of {backend.name}", "must be at the same address", way_out)
 
 
 def _encoding() -> Any:

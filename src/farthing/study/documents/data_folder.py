@@ -23,7 +23,7 @@ from typing import Any
 from farthing.data import postgres_table, spark_table
 from farthing.data.csv_files import CSV
 from farthing.data.declaration_file import ZONED, columns_of
-from farthing.data.engines.engine import rows_of
+from farthing.data.engines.engine import Engine, rows_of
 from farthing.data.file_paths import paths_of
 from farthing.data.parquet_files import PARQUET
 from farthing.data.sources import Source, open_source
@@ -67,6 +67,7 @@ class DataFolder:
         self._root = Path(os.path.realpath(root))
         self._open: OrderedDict[tuple[Any, ...], Source] = OrderedDict()
         self._turn = threading.Lock()
+        self._opening = threading.Lock()  # of engines: the tables of one address share a connection
 
     @property
     def display_name(self) -> str:
@@ -112,9 +113,7 @@ class DataFolder:
                 rows_of(source.engine, "SELECT 1")
                 return source
             except EngineError:
-                with self._turn:
-                    for key in [key for key, kept in self._open.items() if kept is source]:
-                        del self._open[key]
+                self._let_go(source.engine)
             if again:
                 source = self.opened(name)
         raise EngineError(source.engine.name, "its server does not answer", "try again when it does")
@@ -220,13 +219,32 @@ class DataFolder:
             if key in self._open:
                 return self._open[key]
         try:
-            ibis_table = postgres_table(url, table) if kind == "postgres" else spark_table(url, table)
-            return self._remembered(key, open_source(ibis_table))
+            with self._opening:
+                # Spark has one session for an address by itself.
+                opened = spark_table(url, table) if kind == "spark" else self._postgres_table(url, table)
+                return self._remembered(key, open_source(opened))
         except EngineError as problem:
             failed = EngineError(kind, "its server or table cannot be reached", problem.way_out)
         except FarthingError:
             failed = EngineError(kind, "its table cannot be opened", f"correct {name!r} in {ENGINES}")
         raise failed  # outside of the handlers: what was caught may name the server
+
+    def _postgres_table(self, url: str, table: str) -> Any:
+        """A table in the connection of the others at its address, without which they could not be linked."""
+        with self._turn:
+            same = [kept for key, kept in self._open.items() if key[1:3] == ("postgres", url)]
+        if same:
+            try:
+                return postgres_table(url, table, beside=same[0].table)
+            except EngineError:  # a connection that was lost: all of them are opened again
+                self._let_go(same[0].engine)
+        return postgres_table(url, table)
+
+    def _let_go(self, engine: Engine) -> None:
+        """Forget a connection that was lost, with all tables that share it."""
+        with self._turn:
+            for key in [key for key, kept in self._open.items() if kept.engine is engine]:
+                del self._open[key]
 
 
 def _is_plain(name: str) -> bool:
