@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from backends.engine_under_test import EngineUnderTest
-from contracts.linked_worlds import KEYS, SCHEMAS, Chain, World, a_chain, a_world, arrow, types, without
+from contracts.linked_worlds import (
+    KEYS,
+    SCHEMAS,
+    Chain,
+    World,
+    a_chain,
+    a_world,
+    arrow,
+    arrow_by_digits,
+    held,
+    mixed_types,
+    types,
+    without,
+)
 from contracts.test_neighbours import refuse_beyond
 from farthing.data import Count
 from farthing.data.aggregates.aggregate import aggregate_queries
@@ -38,8 +52,23 @@ def test_linked_tables_have_the_integers_of_the_loop(engine: EngineUnderTest) ->
             refuse_beyond(before, found[1][name][0], claim, f"{name} of {chain}")
 
 
-def answers(engine: EngineUnderTest, chain: Chain, world: World, whole: bool) -> dict[str, Any]:
-    tables = {name: engine.load(rows) for name, rows in arrow(world, types(chain.text), chain.text).items()}
+def test_whole_numbers_and_text_are_one_key_by_their_digits_on_every_engine(engine: EngineUnderTest) -> None:
+    """7 meets "7", and neither "07", "+7" nor " 7"; taking a unit away moves no more than is claimed."""
+    for seed, chain in ((343, replace(PLANNED[0], text=False)), (158, replace(PLANNED[1], most=100))):
+        luck = random.Random(seed)
+        shapes = mixed_types(luck)
+        ends = [(shapes[n].field(c).type, shapes[up].field(t).type) for n, (c, up, t) in chain.keys.items()]
+        world = held(a_world(luck, 12, 6), shapes)
+        owned = chain.rows_of_units(world)
+        assert sum(one != other for one, other in ends) >= 2 and len(owned) == 2  # the seeds are chosen for that
+        found = [answers(engine, chain, each, True, shapes) for each in (world, without(world, chain.keys, min(owned)))]
+        for name, (before, claim) in found[0].items():
+            refuse_beyond(before, found[1][name][0], claim, f"{name} of {chain}")
+
+
+def answers(engine: EngineUnderTest, chain: Chain, world: World, whole: bool, mixed: Any = None) -> dict[str, Any]:
+    made = arrow(world, types(chain.text), chain.text) if mixed is None else arrow_by_digits(world, mixed)
+    tables = {name: engine.load(rows) for name, rows in made.items()}
     rows = chain.dataset(tables)
     asked = chain.aggregates(rows, whole)
     exact, expected = rows.exact(asked), chain.loop(world)

@@ -33,6 +33,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 CELLS = {"sex": "FM", "ward": "AB", "drug": "xy"}
 ABOVE = {"persons": [], "visits": ["persons"], "drugs": ["visits", "persons"], "doses": ["drugs", "visits", "persons"]}
 SPELLED = ["ab", "AB", "ab ", "ä", "x" * 40, "x" * 41]
+DIGITS = ["7", "07", "-12", "+7", "9223372036854775807", " 7"]  # some are the digits of a whole number, others are not
 
 
 def types(text: bool) -> dict[str, pa.Schema]:
@@ -44,6 +45,51 @@ def types(text: bool) -> dict[str, pa.Schema]:
         ),
         "drugs": pa.schema([("drug_id", key), ("visit_id", key), ("drug", pa.string()), ("cost", pa.int64())]),
         "doses": pa.schema([("drug_id", key), ("amount", pa.int64())]),
+    }
+
+
+def mixed_types(luck: random.Random) -> dict[str, pa.Schema]:
+    """Each key is text or whole numbers, whatever it leads to."""
+    shapes = {}
+    for name, shape in types(True).items():
+        kinds = [
+            (each.name, luck.choice([each.type, pa.int64()]) if is_key(each.name) else each.type) for each in shape
+        ]
+        shapes[name] = pa.schema(kinds)
+    return shapes
+
+
+def is_key(name: str) -> bool:
+    return name.endswith("_id") or name == "code"
+
+
+def held(world: World, shapes: dict[str, pa.Schema]) -> World:
+    """The world that such columns can hold: a whole number has one spelling, so that others are missing there."""
+
+    def cell(name: str, column: str, value: Any) -> Any:
+        whole = is_key(column) and value is not None and pa.types.is_integer(shapes[name].field(column).type)
+        return None if whole and str(int(DIGITS[value])) != DIGITS[value] else value
+
+    return {
+        name: [{column: cell(name, column, value) for column, value in row.items()} for row in rows]
+        for name, rows in world.items()
+    }
+
+
+def arrow_by_digits(world: World, shapes: dict[str, pa.Schema]) -> dict[str, pa.Table]:
+    """The tables, with numbers of keys as digits: text in some columns, whole numbers in others."""
+
+    def spelled(name: str, column: str, value: Any) -> Any:
+        if not is_key(column) or value is None:
+            return value
+        return int(DIGITS[value]) if pa.types.is_integer(shapes[name].field(column).type) else DIGITS[value]
+
+    return {
+        name: pa.Table.from_pylist(
+            [{column: spelled(name, column, value) for column, value in row.items()} for row in rows],
+            schema=shapes[name],
+        )
+        for name, rows in world.items()
     }
 
 
@@ -215,8 +261,7 @@ def arrow(world: World, shapes: dict[str, pa.Schema], text: bool) -> dict[str, p
     """The tables, with numbers of keys spelled as texts that an engine may take for each other."""
 
     def spelled(name: str, value: Any) -> Any:
-        is_key = name.endswith("_id") or name == "code"
-        return SPELLED[value] if is_key and text and value is not None else value
+        return SPELLED[value] if is_key(name) and text and value is not None else value
 
     return {
         name: pa.Table.from_pylist(

@@ -16,7 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.linked_worlds import CELLS, SCHEMAS, Chain, World, a_chain, a_world, arrow, leads, types, without
+from contracts.linked_worlds import (
+    CELLS,
+    SCHEMAS,
+    Chain,
+    World,
+    a_chain,
+    a_world,
+    arrow,
+    arrow_by_digits,
+    held,
+    leads,
+    mixed_types,
+    types,
+    without,
+)
 from contracts.test_neighbours import refuse_beyond
 from farthing.data import Bounded, Count, Sum, UnitBound, connection, linked_rows, unit_rows
 from farthing.data.aggregates import unit_bounds
@@ -30,14 +44,18 @@ PAIRS = 6
 CONNECTION = connection(threads=1)
 
 
-def keep(tables: Any, worlds: list[World], text: bool) -> None:
+Mixed = dict[str, pa.Schema]
+
+
+def keep(tables: Any, worlds: list[World], text: bool, mixed: Mixed | None = None) -> None:
     """All worlds in tables of DuckDB's own, and views of the one whose number stands in `present`."""
     shapes = types(text)
+    rows = [arrow(world, shapes, text) if mixed is None else arrow_by_digits(world, mixed) for world in worlds]
     tables.execute("create or replace table present as select 0 as world")
     for name in SCHEMAS:
         parts = []
-        for number, world in enumerate(worlds):
-            part = arrow(world, shapes, text)[name]
+        for number, world in enumerate(rows):
+            part = world[name]
             parts.append(part.append_column("world", pa.array([number] * part.num_rows, pa.int32())))
         tables.register("arrived", pa.concat_tables(parts))
         tables.execute(f"create or replace table all_{name} as select * from arrived")
@@ -48,14 +66,14 @@ def keep(tables: Any, worlds: list[World], text: bool) -> None:
         )
 
 
-def check(chain: Chain, luck: random.Random, size: int, values: int) -> None:
+def check(chain: Chain, luck: random.Random, size: int, values: int, mixed: Mixed | None = None) -> None:
     pairs = []
     for _ in range(PAIRS):
-        world = a_world(luck, size, values)
+        world = a_world(luck, size, values) if mixed is None else held(a_world(luck, size, values), mixed)
         pairs.append((world, without(world, chain.keys, luck.randrange(values))))
     whole = all(chain.is_whole(world) for pair in pairs for world in pair)
     with quiet():
-        keep(CONNECTION.con, [world for pair in pairs for world in pair], chain.text)
+        keep(CONNECTION.con, [world for pair in pairs for world in pair], chain.text, mixed)
         rows = chain.dataset({name: CONNECTION.table(name) for name in SCHEMAS})
     asked = chain.aggregates(rows, whole)
     if not whole and (chain.people or chain.where or chain.beside):
@@ -161,6 +179,15 @@ def test_no_unit_moves_an_aggregate_of_linked_tables_beyond_its_sensitivity(seed
     """FARTHING_CHAINS=2000 runs that many; each chain runs on several pairs of neighbours."""
     luck = random.Random(seed)
     check(a_chain(luck), luck, size, values)
+
+
+@pytest.mark.slow
+@settings(max_examples=max(1, CHAINS // 2))
+@given(st.integers(0, 2**40), st.integers(1, 5), st.integers(3, 6))
+def test_whole_numbers_and_text_are_one_key_if_their_digits_are(seed: int, size: int, values: int) -> None:
+    """Keys of mixed types: 7 meets "7", and neither meets "07", "+7" or " 7"; the integers are those of the loop."""
+    luck = random.Random(seed)
+    check(a_chain(luck), luck, size, values, mixed_types(luck))
 
 
 def test_rows_of_other_units_stay_as_they_are() -> None:

@@ -144,3 +144,21 @@ def test_a_moment_that_no_day_holds_is_missing(unit: str) -> None:
     days = (datetime.date(1960, 1, 1), datetime.date(2030, 12, 31))
     read = ft.dataset(pa.table({"c": moments}), schema={"c": days}).where("c is not null")
     assert read.exact({"n": Count()})["n"] == 1
+
+
+def test_people_whose_key_became_text_have_the_sketch_of_their_table_alone() -> None:
+    """Whole numbers that are compared with text by their digits are the same people as before."""
+    ids = [*range(-40, 200), 2**63 - 1, -(2**63), 10**15, 10**16 + 1]
+    rows = pa.table({"person_id": ids, "sex": ["F"] * len(ids)})
+    visits = pa.table({"person_id": [str(each) for each in ids], "ward": ["A"] * len(ids)})
+    alone = UnitSketch.of(ft.dataset(rows, unit="person_id", max_rows=1, schema={"sex": ["F"]}))
+    both = ft.linked(
+        persons=ft.table(rows, schema={"sex": ["F"]}),
+        visits=ft.table(visits, schema={"ward": ["A"]}),
+        unit="persons.person_id",
+        keys={"visits.person_id": "persons.person_id"},
+        max_rows={"visits": 1},
+    )
+    assert both["visits"]._base.unit_types == ["string"]
+    assert UnitSketch.of(both["visits"].join("persons")) == UnitSketch.of(both["persons"]) == alone
+    assert UnitSketch.of(ft.dataset(visits, unit="person_id", max_rows=1, schema={"ward": ["A"]})) == alone
