@@ -28,24 +28,32 @@ def parquet_schema(path: str) -> list[tuple[str, Any]]:
     return list(zip(schema.names, schema.types, strict=True))
 
 
-def refuse_milliseconds(footer: Sequence[tuple[str, Any]], names: Sequence[str]) -> None:
-    """Refuse a column of timestamps in milliseconds, by its type and whatever it holds.
+def refuse_milliseconds(footer: Sequence[tuple[str, Any]]) -> None:
+    """Refuse a file with a column of timestamps in milliseconds, by its type, whatever it holds and whoever reads it.
 
-    DuckDB reads them as microseconds, and stops at one that does not fit: then a single row would decide whether a
-    query fails, after it was paid for.
+    DuckDB reads them as microseconds, and stops at one that does not fit, even in a column that no query names: it
+    converts the least and largest of every column that the footer has. Then a single row would decide whether a query
+    fails, after it was paid for.
     """
-    from pyarrow import types
-
     for name, kind in footer:
-        inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
-        if name in names and types.is_timestamp(inner) and inner.unit == "ms":
+        if _has_milliseconds(kind):
             raise InvalidValue(
                 f"schema[{name!r}]",
                 "timestamps in milliseconds",
-                "cannot be read from a Parquet file: one that is out of range would stop every query",
-                "write the column as dates, or as timestamps in microseconds: in pandas "
+                "cannot be read from a Parquet file: one that is out of range would stop every query, of any column",
+                "leave the column out of the file, or write it as dates, or as timestamps in microseconds: in pandas "
                 f'frame[{name!r}].astype("datetime64[us]"), in SQL CAST({name} AS DATE)',
             )
+
+
+def _has_milliseconds(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_timestamp(kind):
+        return bool(kind.unit == "ms")
+    if types.is_dictionary(kind):
+        return _has_milliseconds(kind.value_type)
+    return any(_has_milliseconds(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def refuse_other_footer(path: str, footer: tuple[Any, ...]) -> None:

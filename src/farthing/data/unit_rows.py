@@ -428,7 +428,7 @@ def _checked_types(
         return frozenset(), ()
     for name, argument in units.items():
         _refuse_wrong_unit(argument, name, kinds[name])
-    refuse_milliseconds(source.footer, (*declared, *declared.unknown, *units))
+    refuse_milliseconds(source.footer)
     text = any(_is_text(kinds[name]) for name in (*declared, *declared.unknown, *units))
     padded = source.engine.padded(source.table) if text else frozenset()
     return padded, tuple(name for name in declared if kinds[name].is_array())
