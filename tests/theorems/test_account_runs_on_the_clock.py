@@ -17,7 +17,7 @@ from farthing import compose
 from farthing.accounting.event_price import DELTA_UNITS, NANO
 from farthing.accounting.filters.clock_costs import CLOCK_UNITS
 from farthing.accounting.filters.clock_payment import MOST_EXCESS, clock_payment, whole_clock
-from farthing.accounting.filters.gaussian_curves import gaussian_curve
+from farthing.accounting.gaussian_curves import gaussian_curve
 from farthing.ledger.account import Account
 from farthing.numerics.bounds import ball, precise_balls
 from farthing.privacy import (

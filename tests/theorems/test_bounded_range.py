@@ -116,7 +116,7 @@ def test_compositions_are_the_integrals_of_the_pair(parts: list[float]) -> None:
     with mpmath.workdps(20):
         for share in (0.0, 0.4, 0.8):
             x = share * sum(parts)
-            bounds, truth = composition.delta_at(x), integrated(parts, x)
+            bounds, truth = composition.pricing.delta_at(x, True), integrated(parts, x)
             assert bounds.proven and bounds.lower <= truth <= bounds.upper
             assert bounds.width < 1e-5 * bounds.upper
 
@@ -124,7 +124,7 @@ def test_compositions_are_the_integrals_of_the_pair(parts: list[float]) -> None:
 @pytest.mark.slow
 def test_contour_and_grid_agree() -> None:
     """A sampled event, at a probability so near 1 that it hardly matters, is priced on the grid."""
-    contour = compose([BoundedRange(0.5), GaussianNoise(3.0)], counts=[10, 2]).epsilon_at(1e-6)
+    contour = compose([BoundedRange(0.5), GaussianNoise(3.0)], counts=[10, 2]).pricing.epsilon_at(1e-6, True)
     sampled = Sampled(BoundedRange(0.5), 1 - 1e-12)
     # A twelfth of the cells that the grid may use: a third of the digits for a twentieth of the time.
     grid = compose_on_grid([(sampled, 10), (GaussianNoise(3.0), 2)], tolerance=1e-4, most_cells=1 << 18).epsilon_bounds(
@@ -139,7 +139,7 @@ def test_contour_and_grid_agree() -> None:
 def test_many_and_large_ranges_keep_their_digits(epsilon: float, count: int) -> None:
     composition = compose([BoundedRange(epsilon)], counts=[count])
     for delta in (1e-2, 1e-9, 1e-30):
-        bounds, quick = composition.epsilon_at(delta), composition.epsilon_at(delta, proof=False)
+        bounds, quick = (composition.pricing.epsilon_at(delta, proof) for proof in (True, False))
         assert bounds.proven and bounds.width < 1e-6 and quick.lower - 1e-9 <= bounds.upper
         assert abs(quick.estimate - bounds.estimate) < 1e-5
     assert composition.epsilon_at(0.0).upper == pytest.approx(epsilon * count, rel=1e-12)

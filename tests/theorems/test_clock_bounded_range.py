@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing import compose
-from farthing.accounting.filters.bounded_range_cost import MARGIN, checked_level, covers_bounded_range
+from farthing.accounting.bounded_range_cost import MARGIN, checked_level, covers_bounded_range
+from farthing.accounting.filters import ClockFilter
 from farthing.accounting.filters.clock_costs import CLOCK_UNITS, clock_cost
 from farthing.ledger.account import Account
 from farthing.numerics.bounds import exact
@@ -126,10 +127,20 @@ def _reached(length: float, count: int, epsilon: float, cuts: int = 8) -> float:
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "length"), [(1.0, 1e-6, 0.05), (3.0, 1e-6, 0.2)])
-def test_a_ledger_admits_less_than_the_optimum_of_bounded_ranges_and_more_than_compose(
-    epsilon: float, delta: float, length: float
-) -> None:
-    """`compose` asks for more than is needed: it has one pair for all of a range."""
+def test_a_ledger_admits_no_more_than_could_have_been_fixed(epsilon: float, delta: float, length: float) -> None:
     count = Account.of(epsilon, delta).fitting(BoundedRange(length))
     assert _reached(length, count, epsilon) <= delta < _reached(length, round(1.15 * count), epsilon)
-    assert 1.08 * epsilon < compose([BoundedRange(length)], counts=[count]).epsilon_at(delta).upper < 1.155 * epsilon
+    assert compose([BoundedRange(length)], counts=[count]).epsilon_at(delta).upper <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "length"), [(1.0, 1e-9, 0.02), (1.0, 1e-6, 0.05), (3.0, 1e-6, 0.1)])
+def test_a_clock_with_all_of_delta_admits_what_compose_does(epsilon: float, delta: float, length: float) -> None:
+    budget = ClockFilter(epsilon, delta, leak=0)
+    count = 1
+    while budget.admits(BoundedRange(length), count=2 * count):
+        count *= 2
+    step = count
+    while (step := step // 2) > 0:
+        count += step * budget.admits(BoundedRange(length), count=count + step)
+    assert compose([BoundedRange(length)], counts=[count]).epsilon_at(delta).upper <= epsilon
+    assert compose([BoundedRange(length)], counts=[count + 2]).epsilon_at(delta).upper > epsilon

@@ -9,7 +9,7 @@ import pytest
 
 from farthing import compose
 from farthing.accounting.algorithm_choice import Pricing
-from farthing.accounting.compose import enclosing_laplace
+from farthing.accounting.compose import enclosed, enclosing_laplace
 from farthing.privacy import ApproxDP, DiscreteLaplaceNoise, GaussianNoise
 
 
@@ -73,9 +73,9 @@ def test_compose_agrees_with_the_grid_engine() -> None:
 
 
 def test_nothing_changes_for_few_or_coarse_steps() -> None:
-    assert compose([DiscreteLaplaceNoise(2.0, 63)])._sandwich is None
-    assert compose([DiscreteLaplaceNoise(0.5, 100)])._sandwich is None  # a hair of 1e-4 is not a hair
-    assert compose([0.1, GaussianNoise(3.0)])._sandwich is None
+    assert enclosed(compose([DiscreteLaplaceNoise(2.0, 63)]).loss.charges) is None
+    assert enclosed(compose([DiscreteLaplaceNoise(0.5, 100)]).loss.charges) is None  # a hair of 1e-4 is not a hair
+    assert enclosed(compose([0.1, GaussianNoise(3.0)]).loss.charges) is None
 
 
 def test_at_delta_zero_epsilons_add_up() -> None:

@@ -91,7 +91,7 @@ def test_a_mixture_agrees_with_the_grid() -> None:
         DiscreteLaplaceNoise(4.0, 3), DiscreteLaplaceNoise(2.5, 2), LaplaceNoise(6.0), BoundedRange(0.2),
         GaussianNoise(9.0), RandomizedResponse(0.05),
     ]  # fmt: skip
-    bounds = compose(events).epsilon_at(1e-5)
+    bounds = compose(events).pricing.epsilon_at(1e-5, True)
     # A coarse grid: four digits are known in a moment, five would take seconds.
     by_grid = compose_on_grid([(event, 1) for event in events], tolerance=1e-4, most_cells=1 << 16).epsilon_bounds(1e-5)
     assert by_grid.width < 4e-5

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from farthing.accounting.algorithm_choice import EngineChoice, Pricing
-from farthing.accounting.charges import Charges, ComposedLoss, check_range, checked_finite_order, read_charges
+from farthing.accounting.bounded_range_cost import noise_of_ranges
+from farthing.accounting.charges import Charges, Chunk, ComposedLoss, check_range, checked_finite_order, read_charges
 from farthing.accounting.tradeoff_functions import Region, TradeoffFunction, region_of, tradeoff_of
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.privacy.events import (
+    BoundedRange,
     DiscreteLaplaceNoise,
     Event,
+    GaussianNoise,
     LaplaceNoise,
     checked_delta,
     checked_epsilon,
@@ -23,6 +29,10 @@ from farthing.privacy.events import (
 
 _FEWEST_STEPS = 64
 _WIDEST = Fraction(1, 10**10)  # what all of them together may add to epsilon
+
+_SHORTEST_RANGE, _LONGEST_RANGE = 1e-9, 10.0  # of choices that are priced as Gaussian noise
+_FEWEST_CHOICES, _MOST_RANGES = 3, 4
+_MOST_ANSWERS = 64  # that a composition remembers
 
 
 def enclosing_laplace(noise_multiplier: float, steps: int) -> tuple[LaplaceNoise, LaplaceNoise]:
@@ -81,6 +91,47 @@ def enclosed(charges: Charges) -> tuple[Charges, Charges] | None:
 
 def _widening(event: DiscreteLaplaceNoise) -> Fraction:
     return 1 / (4 * (Fraction(event.noise_multiplier) * event.l1_sensitivity) ** 2)
+
+
+def ranges_as_noise(charges: Charges, proof: bool) -> Charges | None:
+    """The charges with choices of bounded range replaced by Gaussian noise that dominates them; None without any.
+
+    Ranges with few choices stay, and all but the `_MOST_RANGES` that weigh most: each takes milliseconds to prove.
+    """
+    repeated = [
+        (event, count)
+        for event, count in charges.events.items()
+        if isinstance(event, BoundedRange)
+        and _SHORTEST_RANGE <= event.epsilon <= _LONGEST_RANGE
+        and count >= _FEWEST_CHOICES
+    ]
+    heaviest = sorted(repeated, key=lambda pair: -pair[1] * pair[0].epsilon ** 2)[:_MOST_RANGES]
+    events = dict(charges.events)
+    for event, count in heaviest:
+        noise = noise_of_ranges(Fraction(event.epsilon), count, 8 if len(heaviest) == 1 else 2, proof)
+        if noise is not None:
+            del events[event]
+            _add(events, GaussianNoise(_multiplier_below(noise)), 1)
+    return Charges(charges.chunks, events, charges.k) if events.keys() != charges.events.keys() else None
+
+
+def ranges_as_responses(charges: Charges) -> Charges:
+    """The charges with every choice of bounded range replaced by randomized response of half the range, which is one.
+
+    So they cost at least this.
+    """
+    choices = [(event.epsilon / 2, n) for event, n in charges.events.items() if isinstance(event, BoundedRange)]
+    events = {event: n for event, n in charges.events.items() if not isinstance(event, BoundedRange)}
+    halves, counts = np.array([half for half, _ in choices]), np.array([n for _, n in choices], dtype=np.int64)
+    return Charges((*charges.chunks, Chunk(halves, np.zeros(len(choices)), counts)), events, charges.k)
+
+
+def _multiplier_below(mu_squared: Fraction) -> float:
+    """A noise multiplier that is at most 1 / mu."""
+    guess = 1 / math.sqrt(mu_squared)
+    while Fraction(guess) ** 2 * mu_squared > 1:
+        guess = math.nextafter(guess, 0.0)
+    return guess
 
 
 def _add(events: dict[Event, int], event: Event, count: int) -> None:
@@ -152,10 +203,76 @@ class Composition:
         return Pricing(self.loss)
 
     @cached_property
-    def _sandwich(self) -> tuple[Pricing, Pricing] | None:
-        """The engines for charges that cost a hair less and a hair more; None where nothing is replaced."""
-        pair = enclosed(self.loss.charges)
-        return None if pair is None else (Pricing(ComposedLoss(pair[0])), Pricing(ComposedLoss(pair[1])))
+    def _enclosed(self) -> tuple[Charges, Charges]:
+        """Charges that cost a hair less and a hair more, and are priced fast; mostly these charges themselves."""
+        return enclosed(self.loss.charges) or (self.loss.charges, self.loss.charges)
+
+    @cached_property
+    def _below(self) -> Pricing:
+        """The engines for pairs that each charge dominates, but for choices of bounded range: see `_least`."""
+        below, above = self._enclosed
+        return self._above if below is above else Pricing(ComposedLoss(below))
+
+    @cached_property
+    def _least(self) -> Pricing:
+        """The engines for mechanisms of these kinds: their costs are lower ends."""
+        below = self._enclosed[0]
+        # Of one choice alone the envelope is the worst case itself.
+        choices = self.k > 1 and any(isinstance(event, BoundedRange) for event in below.events)
+        return Pricing(ComposedLoss(ranges_as_responses(below))) if choices else self._below
+
+    @cached_property
+    def _above(self) -> Pricing:
+        """The engines for one pair that dominates each charge: their costs are upper ends."""
+        above = self._enclosed[1]
+        return self.pricing if above is self.loss.charges else Pricing(ComposedLoss(above))
+
+    @cached_property
+    def _noise_estimate(self) -> Pricing | None:
+        """The same with ranges as Gaussian noise, at prices that are not yet proven."""
+        charges = ranges_as_noise(self._enclosed[1], proof=False)
+        return None if charges is None else Pricing(ComposedLoss(charges))
+
+    @cached_property
+    def _noise(self) -> Pricing:
+        charges = ranges_as_noise(self._enclosed[1], proof=True)
+        return self._above if charges is None else Pricing(ComposedLoss(charges))
+
+    def _cheapest(self, cost: Callable[[Pricing, bool], Bounds], proof: bool) -> Pricing:
+        """The engines with the least upper end, by estimates."""
+        if self._noise_estimate is None:
+            return self._above
+        if not cost(self._noise_estimate, False).estimate < cost(self._above, False).estimate:
+            return self._above
+        return self._noise if proof else self._noise_estimate
+
+    @cached_property
+    def _answers(self) -> dict[tuple[str, float, bool], Bounds]:
+        """What was asked before, and the answer."""
+        return {}
+
+    def _bounds(self, question: str, target: float, proof: bool) -> Bounds:
+        """`epsilon_at` or `delta_at` the target: the least upper end known, and with proof the lower end beside it."""
+        key = question, target, proof
+        known = self._answers.get(key)
+        if known is None:
+            known = self._computed(question, target, proof)
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = known
+        return known
+
+    def _computed(self, question: str, target: float, proof: bool) -> Bounds:
+        def cost(pricing: Pricing, proof: bool) -> Bounds:
+            return pricing.epsilon_at(target, proof) if question == "epsilon" else pricing.delta_at(target, proof)
+
+        above = self._cheapest(cost, proof)
+        # A choice of bounded range may reach its whole range, if seldom: without delta that is its cost.
+        least = self._below if question == "epsilon" and target == 0 else self._least
+        upper = cost(above, proof)
+        if not proof or least is above:
+            return upper
+        return Bounds(min(cost(least, True).lower, upper.lower), upper.upper, upper.estimate, upper.proven)
 
     def epsilon_at(self, delta: float, proof: bool = True) -> Bounds:
         """The least epsilon such that all charges together are (epsilon, delta)-DP.
@@ -175,13 +292,7 @@ class Composition:
         >>> compose([(1.0, 1e-5)] * 3).epsilon_at(1e-6)
         Bounds(lower=inf, upper=inf, estimate=inf, proven=True)
         """
-        target = checked_delta(delta)
-        if self._sandwich is None:
-            return self.pricing.epsilon_at(target, proof)
-        below, above = self._sandwich
-        upper = above.epsilon_at(target, proof)
-        lower = below.epsilon_at(target, proof).lower if proof else upper.lower
-        return Bounds(min(lower, upper.lower), upper.upper, upper.estimate, upper.proven)
+        return self._bounds("epsilon", checked_delta(delta), proof)
 
     def delta_at(self, epsilon: float, proof: bool = True) -> Bounds:
         """The least delta such that all charges together are (epsilon, delta)-DP.
@@ -199,13 +310,7 @@ class Composition:
         >>> round(compose([1.0]).delta_at(0.0).upper, 12) == round((math.e - 1) / (math.e + 1), 12)
         True
         """
-        target = checked_epsilon(epsilon)
-        if self._sandwich is None:
-            return self.pricing.delta_at(target, proof)
-        below, above = self._sandwich
-        upper = above.delta_at(target, proof)
-        lower = below.delta_at(target, proof).lower if proof else upper.lower
-        return Bounds(min(lower, upper.lower), upper.upper, upper.estimate, upper.proven)
+        return self._bounds("delta", checked_epsilon(epsilon), proof)
 
     def plus(self, charges: Any, deltas: Any = None, counts: Any = None) -> Composition:
         """This composition with more charges; the estimate's state is carried over, not rebuilt.
@@ -279,7 +384,7 @@ class Composition:
         >>> round(float(curve(0.0)), 9), float(curve(1.0))
         (1.0, 0.0)
         """
-        return tradeoff_of(self.pricing if self._sandwich is None else self._sandwich[1])
+        return tradeoff_of(self._above)
 
     def region(self) -> Region:
         """The region of (P_FA, P_MD) that the composition guarantees: the testing view, as a polygon.
@@ -287,7 +392,7 @@ class Composition:
         >>> compose([1.0]).region().vertices.shape[1]
         2
         """
-        return region_of(self.pricing if self._sandwich is None else self._sandwich[1])
+        return region_of(self._above)
 
     def engine_at(self, delta: float) -> EngineChoice:
         """Which engine proves the answer at `delta`, and why it was chosen.
@@ -304,8 +409,12 @@ class Composition:
         >>> compose([0.1], counts=[100]).engine_at(1e-6).name
         'lattice'
         """
-        pricing = self.pricing if self._sandwich is None else self._sandwich[1]
-        return pricing.engine_at(checked_delta(delta))
+        target = checked_delta(delta)
+        pricing = self._cheapest(lambda pricing, proof: pricing.epsilon_at(target, proof), proof=False)
+        choice = pricing.engine_at(target)
+        if pricing is not self._noise_estimate:
+            return choice
+        return EngineChoice(choice.name, f"choices of bounded range cost least as Gaussian noise; {choice.reason}")
 
     def explain(self, delta: float = 1e-6) -> str:
         """In words: what is composed, which engine answers at `delta`, and why.

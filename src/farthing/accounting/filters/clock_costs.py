@@ -17,10 +17,17 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
+from farthing.accounting.bounded_range_cost import checked_level, middle_cost, middle_covers
 from farthing.accounting.event_price import price_of
-from farthing.accounting.filters.bounded_range_cost import MARGIN, checked_level, covers_bounded_range
-from farthing.accounting.filters.gaussian_curves import gaussian_curve, normal
 from farthing.accounting.filters.sampled_cost import sampled_cost
+from farthing.accounting.gaussian_curves import (
+    Distance,
+    cost_of,
+    envelope_distance,
+    even_density,
+    gaussian_curve,
+    response_distance,
+)
 from farthing.errors import InvalidValue
 from farthing.numerics.bounds import ball, exact, precise_balls, precision, upper_fraction
 from farthing.privacy import (
@@ -108,72 +115,37 @@ def clock_cost(event: Event, level: Fraction, leak: int = 0) -> ClockCost | None
     return _pure_cost(_distances(event, epsilon), epsilon, level)
 
 
-Distance = Callable[[Any], Any]
-"""The total variation distance of an event beside a Gaussian pair, from that pair's s."""
-
-
 def _distances(event: Event, epsilon: Fraction) -> list[Distance]:
     """The distances of the event, or of pairs that dominate it; the least counts."""
-
-    def response(s: Any) -> Any:
-        a = ball(epsilon)
-        truth = 1 / (1 + (-a).exp())
-        return truth * gaussian_curve(a, s) + (1 - truth) * gaussian_curve(-a, s)
 
     def laplace(s: Any) -> Any:
         a = ball(epsilon)
         atoms = gaussian_curve(a, s) + (-a).exp() * gaussian_curve(-a, s)
-        return atoms / 2 + (-a / 2).exp() / 4 * _even_density(a, s)
-
-    def bounded_range(s: Any) -> Any:
-        a = ball(epsilon)
-        return _even_density(a, s) / (4 * (a / 2).sinh())
+        return atoms / 2 + (-a / 2).exp() / 4 * even_density(a, s)
 
     def spread_laplace(s: Any) -> Any:
         assert isinstance(event, DiscreteLaplaceNoise)
         a, h = ball(epsilon), ball(epsilon / event.l1_sensitivity)
         kept = (-h).exp()
         density = (-a / 2).exp() / (1 + kept) / (4 * (h / 2).sinh())  # of the end atoms, spread by h on both sides
-        inner = density * (1 - kept) * _even_density(a - h, s)
-        return inner + density * (_even_density(a + h, s) - _even_density(a - h, s))
+        inner = density * (1 - kept) * even_density(a - h, s)
+        return inner + density * (even_density(a + h, s) - even_density(a - h, s))
 
     match event:
         case LaplaceNoise():
             return [laplace]
-        case BoundedRange():
-            return [bounded_range]
         case DiscreteLaplaceNoise(l1_sensitivity=steps) if steps > 1:
-            return [response, spread_laplace]
+            return [response_distance(epsilon), spread_laplace]
         case ApproxDP() | RandomizedResponse() | DiscreteLaplaceNoise():
-            return [response]
+            return [response_distance(epsilon)]
     raise InvalidValue("event", event, "must be an event that a clock can price", "see farthing.privacy")
 
 
 def _pure_cost(distances: list[Distance], epsilon: Fraction, level: Fraction) -> ClockCost | None:
     if epsilon == 0:
         return ClockCost(0)
-    costs = []
-    with precision(_BITS):
-        for distance in distances:
-            far = distance(ball(level))
-            upper = upper_fraction(8 * far.erfinv() ** 2 - ball(level)) if far < 1 else None
-            if upper is not None:
-                costs.append(max(0, _units_up(upper)))
-    return ClockCost(min(costs)) if costs else None
-
-
-def _even_density(reach: Any, s: Any) -> Any:
-    """The integral of e^(l/2) V(l, s) over l from -reach to reach."""
-    if s == 0:  # of 2 sinh(l/2), where l > 0
-        return 4 * ((reach / 2).cosh() - 1)
-
-    def primitive(end: Any) -> Any:
-        root = s.sqrt()
-        rising = (end / 2).exp() * normal((end + s / 2) / root)
-        falling = (-end / 2).exp() * normal((end - s / 2) / root)
-        return 2 * rising + 2 * falling - 4 * (-s / 8).exp() * normal(end / root)
-
-    return primitive(reach) - primitive(-reach)
+    costs = [cost for distance in distances if (cost := cost_of(distance, level)) is not None]
+    return ClockCost(_units_up(min(costs))) if costs else None
 
 
 def _discrete_gaussian_cost(event: DiscreteGaussianNoise, level: Fraction) -> ClockCost | None:
@@ -192,22 +164,15 @@ def _bounded_range_cost(length: Fraction, level: Fraction, most: float = math.in
 
     What does not save a fiftieth of `most` units is not worth a check.
     """
-    envelope = _pure_cost(_distances(BoundedRange(1.0), length), length, level)
+    envelope = _pure_cost([envelope_distance(length)], length, level)
     checked = checked_level(length, level)
-    if checked is None or not length:
+    middle = None if checked is None or not length else middle_cost(length, checked)
+    if checked is None or middle is None:
         return envelope
-    middle = _pure_cost(_distances(ApproxDP(1.0), length / 2), length / 2, checked)
-    if middle is None:
-        return envelope
-    units = math.ceil(middle.clock * (1 + MARGIN))
-    if 50 * units <= 49 * most and (envelope is None or units < envelope.clock) and _covered(length, checked, units):
+    units = math.ceil(middle * CLOCK_UNITS)
+    if 50 * units <= 49 * most and (envelope is None or units < envelope.clock) and middle_covers(length, checked):
         return ClockCost(units)
     return envelope
-
-
-@lru_cache(maxsize=4096)
-def _covered(length: Fraction, level: Fraction, units: int) -> bool:
-    return covers_bounded_range(length, level, Fraction(units, CLOCK_UNITS))
 
 
 def _sampled_cost(event: Sampled, level: Fraction, leak: int) -> ClockCost | None:
@@ -232,7 +197,7 @@ def _leakless_sampled_cost(event: Sampled, level: Fraction, useful: float) -> Cl
     if most is None or probability == 1:
         return clock_cost(event.event, level)
     length = most if isinstance(event.event, BoundedRange) else most + _fall(event.event, probability)
-    costs = (_pure_cost(_distances(ApproxDP(1.0), most), most, level), _bounded_range_cost(length, level, useful))
+    costs = (_pure_cost([response_distance(most)], most, level), _bounded_range_cost(length, level, useful))
     return min((cost for cost in costs if cost is not None), default=None)
 
 

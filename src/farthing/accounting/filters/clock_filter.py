@@ -19,8 +19,8 @@ from farthing.accounting.filters.clock_costs import (
     level_below,
 )
 from farthing.accounting.filters.equal_charges import LONGEST_PATH, equal_charges
-from farthing.accounting.filters.gaussian_curves import gaussian_curve
 from farthing.accounting.filters.sampled_cost import Spare
+from farthing.accounting.gaussian_curves import gaussian_curve
 from farthing.numerics.bounds import (
     ball,
     exact,

@@ -15,8 +15,8 @@ from farthing.accounting.filters.clock_costs import (
     clock_of,
     epsilon_of,
 )
-from farthing.accounting.filters.gaussian_curves import gaussian_curve
 from farthing.accounting.filters.sampled_cost import Spare
+from farthing.accounting.gaussian_curves import gaussian_curve
 from farthing.numerics.bounds import ball, lower_fraction, precise_balls
 from farthing.privacy import Composed, Event
 

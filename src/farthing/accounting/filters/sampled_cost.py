@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from farthing.accounting.event_price import DELTA_UNITS, price_of
-from farthing.accounting.filters.gaussian_curves import tilted_curve, tilted_with_slope
+from farthing.accounting.gaussian_curves import tilted_curve, tilted_with_slope
 from farthing.accounting.hockey_stick import upper_curve
 from farthing.numerics.bounds import ball, exact, float_up, lower_fraction, precision
 from farthing.privacy import ApproxDP, DiscreteGaussianNoise, Event, GaussianNoise, RandomizedResponse, Sampled
