@@ -77,13 +77,14 @@ class Outcome:
     @property
     def sentence(self) -> str:
         """The secret, the guess and its odds, whether the filter held, and what bounds every guess."""
-        whole = f"the {number_text(self.epsilon)} of the budget"
-        held = f"within {whole}" if self.loss <= self.epsilon else f"beyond {whole}, which is rare: delta pays for it"
+        most = math.exp(min(self.epsilon, 700.0))
+        limit = f"Epsilon {number_text(self.epsilon)} allows odds of {number_text(most)} to 1"
+        more = "" if self.loss <= self.epsilon else "; more is rare, and delta pays for it"
         odds = math.exp(min(abs(self.loss), 700.0))
         return (
             f"The secret was {self.secret}, and the answers say {self.guess} with odds of {number_text(odds)} to 1: "
-            f"{'right' if self.right else 'wrong'}. The loss is {number_text(self.loss)}, {held}. Whatever you ask, a "
-            f"guess is right at most {math.ceil(1000 * self.right_at_most) / 10:g}% of the time."
+            f"{'right' if self.right else 'wrong'}. {limit}{more}. "
+            f"Whatever you ask, a guess is right at most {math.ceil(1000 * self.right_at_most) / 10:g}% of the time."
         )
 
 

@@ -13,7 +13,7 @@ const BUDGET = { epsilon: 1, delta: 0.01 };
 const NEW = { charges: [], view: null };
 const KINDS = {
   response: {
-    text: "the bit, or its opposite (randomized response)",
+    text: "the bit, sometimes flipped",
     label: "Epsilon",
     start: 0.2,
     body: (size) => ({ epsilon: size }),
@@ -111,9 +111,10 @@ function Rounds({ game }) {
       right: true,
       cell: ({ answer }) => (answer === null ? "refused" : amount(answer)),
     },
+    // Before the losses: a phone shows it without scrolling.
+    { key: "remaining", title: "Left", right: true, cell: ({ remaining }) => privacy(remaining) },
     { key: "loss", title: "Loss", right: true, cell: ({ answer, loss }) => (answer === null ? "—" : signed(loss)) },
     { key: "total", title: "In all", right: true, cell: ({ total }) => signed(total) },
-    { key: "remaining", title: "Left", right: true, cell: ({ remaining }) => privacy(remaining) },
   ];
   return html`
     <${Table} caption="The rounds, newest first" columns=${columns} rows=${rows} rowKey=${(row) => row.at} />
