@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import threading
 import tomllib
 from collections import Counter, OrderedDict
@@ -34,6 +35,7 @@ MOST_FILES = 200
 LONGEST_NAME = 500
 _DEEPEST = 4
 _MOST_OPEN = 64
+_NUMBERS = re.compile(r"[0-9]+(?:[-_.][0-9]+)*")
 _SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "sc": "spark"}
 
 
@@ -79,7 +81,8 @@ class DataFolder:
         if only is not None:
             return [self._described(only)]
         names = self._files()
-        tables = [self._described(name) for name in (*_patterns(names), *names)]
+        patterns = [each for each in _patterns(names) if self._matches(each, self._root / each)]
+        tables = [self._described(name) for name in (*patterns, *names)]
         return tables + [FolderTable(name, kind) for name, (kind, _, _) in self._engines().items()]
 
     def opened(self, name: str) -> Source:
@@ -260,13 +263,23 @@ def _no_table(name: str) -> InvalidValue:
 
 
 def _patterns(names: Sequence[str]) -> list[str]:
-    """The patterns that are offered: all files of a folder, where it has several of one kind.
+    """The patterns that are offered: all files of a folder that has several of one kind; files told apart by a number.
+
+    The second also where there is one such file so far: in January nobody has a second month.
 
     >>> _patterns(["people.csv", "visits/2024-01.csv", "visits/2024-02.csv", "visits/one.parquet"])
     ['visits/*.csv']
+    >>> _patterns(["people.csv", "visits-2026-01.csv"])
+    ['visits-*.csv']
     """
-    kinds = ((PurePosixPath(name).parent.as_posix(), PurePosixPath(name).suffix) for name in names if "/" in name)
-    return [f"{folder}/*{kind}" for (folder, kind), several in Counter(kinds).items() if several > 1]
+    paths = [PurePosixPath(name) for name in names]
+    kinds = Counter((path.parent.as_posix(), path.suffix) for path in paths if len(path.parts) > 1)
+    folders = [f"{folder}/*{kind}" for (folder, kind), several in kinds.items() if several > 1]
+    numbered = [(path, _NUMBERS.sub("*", path.stem)) for path in paths if not glob.has_magic(str(path))]
+    series = [
+        path.with_name(f"{stem}{path.suffix}").as_posix() for path, stem in numbered if stem not in (path.stem, "*")
+    ]
+    return list(dict.fromkeys((*folders, *series)))
 
 
 def _holds(kind: Any) -> str | None:

@@ -196,3 +196,14 @@ def test_a_pattern_that_reaches_a_file_elsewhere_opens_nothing(tmp_path: Path) -
     (tmp_path / "data [1]" / "a.csv").write_text("age\n1\n")
     with pytest.raises(InvalidValue, match="must name a table"):
         DataFolder(tmp_path / "data [1]").opened("*.csv")
+
+
+def test_a_pattern_is_offered_for_the_first_month_and_not_if_a_file_of_it_lies_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "visits-01.csv").write_text("age\n3\n", encoding="utf-8")
+    folder = DataFolder(root)
+    assert [each.name for each in folder.listed()] == ["visits-*.csv", "visits-01.csv"]
+    (tmp_path / "away.csv").write_text("age\n3\n", encoding="utf-8")
+    (root / "visits-02.csv").symlink_to(tmp_path / "away.csv")
+    assert [each.name for each in folder.listed()] == ["visits-01.csv"]

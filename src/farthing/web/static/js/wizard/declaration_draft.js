@@ -89,7 +89,7 @@ export function withSource(draft, file) {
   const name = file.name
     .replace(/\.[^.]*$/, "")
     .replace(/[^A-Za-z0-9 ._-]+/g, "-")
-    .replace(/^[^A-Za-z0-9]+/, "")
+    .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "")
     .slice(0, 64);
   return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", account: "", name };
 }

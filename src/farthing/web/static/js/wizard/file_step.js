@@ -72,7 +72,8 @@ export function FileStep({ draft, change, problemAt }) {
 function about(file) {
   if (file.problem) return file.problem;
   if (!file.columns.length) return `a table of ${file.engine}`;
-  return `${plural(file.columns.length, "column")}: ${file.columns
+  const later = file.name.includes("*") ? "All files named like this are one table, also those that come later. " : "";
+  return `${later}${plural(file.columns.length, "column")}: ${file.columns
     .slice(0, 8)
     .map((one) => one.name)
     .join(", ")}${file.columns.length > 8 ? ", …" : ""}`;
