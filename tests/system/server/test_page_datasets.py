@@ -218,6 +218,10 @@ def test_a_curator_divides_a_budget(new_page: NewPage, site: Site) -> None:
     page.get_by_role("button", name="Grant it").click()
     expect(page.get_by_role("row", name="carol 0.5 0 0.5")).to_be_visible()
     page.get_by_label("Analyst", exact=True).select_option("carol")
+    page.locator("#grant-epsilon").fill("0")  # who may plan and ask, and spend nothing
+    page.get_by_role("button", name="Grant it").click()
+    expect(page.get_by_text("carol may now plan, and ask you for each release.")).to_be_visible()
+    page.get_by_label("Analyst", exact=True).select_option("carol")
     page.locator("#grant-epsilon").fill("5")  # both limits hold, and the toast says which one is nearer
     page.get_by_role("button", name="Grant it").click()
     expect(page.get_by_text("The budget of people has only ε 3 left")).to_be_visible()

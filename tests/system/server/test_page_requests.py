@@ -25,8 +25,12 @@ def zoe(site: Site) -> str:
 
 def test_a_plan_is_asked_for_approved_and_released_on_the_page(new_page: NewPage, site: Site) -> None:
     hers = new_page("zoe")
-    go(hers, site, "#/plan/people")
+    expect(hers.get_by_text("There is no grant: a curator approves what you ask for.")).to_be_visible()
+    expect(hers.get_by_text("budget spent")).to_have_count(0)  # she never had one
+    hers.get_by_role("link", name="Plan", exact=True).click()
     hers.get_by_role("button", name="+ How many of each sex").click()
+    expect(hers.locator("#plan-proof")).to_have_text("proven")
+    expect(hers.get_by_text("out of reach")).to_have_count(0)
     hers.get_by_role("button", name="Ask a curator …").click()
     expect(hers.get_by_role("button", name=re.compile("^Ask for"))).to_be_disabled()
     hers.get_by_label("What are the answers for?").fill("table 4 of the yearbook")

@@ -4,6 +4,9 @@ import { privacy } from "../format.js";
 
 const CRUMB = 1e-5; // of a budget: what rounding leaves of one that is used up is not worth a number
 
+/** Whether it is a grant of nothing: its analyst plans, and asks a curator for each release. */
+export const isAsking = (budget) => Boolean(budget?.analyst) && budget.total.epsilon === 0;
+
 /** What is free, without the crumbs that rounding up has left. */
 export const worthAWord = (free, total) => (free > CRUMB * total ? free : 0);
 

@@ -10,8 +10,8 @@ import { toast } from "../components/toast.js";
 import { privacy } from "../format.js";
 import { useAction, useLoaded } from "../server_data.js";
 
-/** A form for an amount: what it is for (`naming`, with its own `check`), epsilon, delta; `freeing` allows 0. */
-function AmountForm({ id, title, button, start, freeing = false, naming, check = () => null, save }) {
+/** A form for an amount: what it is for (`naming`, with its own `check`), epsilon, delta; `zero` allows 0. */
+function AmountForm({ id, title, button, start, zero = false, naming, check = () => null, save }) {
   const [amount, setAmount] = useState(start);
   const { attempt, checked, reset } = useAttempts();
   const set = (part) => setAmount((old) => ({ ...old, ...part }));
@@ -21,11 +21,10 @@ function AmountForm({ id, title, button, start, freeing = false, naming, check =
   });
   const wrong = [
     check(),
-    !(
-      amount.epsilon !== null &&
-      (amount.epsilon > 0 || (freeing && amount.epsilon === 0)) &&
-      amount.epsilon <= 1000
-    ) && { id: id + "-epsilon", text: "Epsilon is a number above 0, at most 1,000." },
+    !(amount.epsilon !== null && (amount.epsilon > 0 || (zero && amount.epsilon === 0)) && amount.epsilon <= 1000) && {
+      id: id + "-epsilon",
+      text: `Epsilon is a number ${zero ? "from 0 to" : "above 0, at most"} 1,000.`,
+    },
     !(amount.delta !== null && amount.delta >= 0 && amount.delta < 1) && {
       id: id + "-delta",
       text: "Delta is a number from 0 to below 1.",
@@ -71,7 +70,8 @@ export function Grants({ data, me, path, reload }) {
       left < own * 0.999
         ? ` The budget of ${data.name} has only ε ${privacy(left)} left, so they can spend no more than that now.`
         : "";
-    toast(`${user} may now spend up to ε ${privacy(epsilon)} in all.${less}`, less ? 12 : 5);
+    const may = epsilon ? `spend up to ε ${privacy(epsilon)} in all` : "plan, and ask you for each release";
+    toast(`${user} may now ${may}.${less}`, less ? 12 : 5);
     setUser("");
     reload();
   };
@@ -85,16 +85,16 @@ export function Grants({ data, me, path, reload }) {
               { key: "spent", title: "Spent ε", right: true, cell: (one) => privacy(one.spent.epsilon) },
               { key: "left", title: "Left ε", right: true, cell: (one) => privacy(one.remaining.epsilon) },
             ]} />`
-          : html`<p class="muted">Nobody has a grant yet. An analyst can plan, release and ask only within one.</p>`
+          : html`<p class="muted">Nobody has a grant yet. Analysts see this dataset only with one; a grant of 0 lets them plan, and ask you for each release.</p>`
       }
       ${curator && html`<${ErrorBox} error=${people.error} onRetry=${people.reload} />`}
       ${
         curator &&
         people.data &&
         (analysts.length
-          ? html`<${AmountForm} id="grant" title="Grant a part of it" button="Grant it" start=${{ epsilon: null, delta: 0 }} save=${save}
+          ? html`<${AmountForm} id="grant" title="Grant a part of it" button="Grant it" start=${{ epsilon: null, delta: 0 }} zero save=${save}
             check=${() => !user && { id: "grant-user", text: "Choose an analyst." }}
-            naming=${(problemAt) => html`<${SelectField} id="grant-user" label="Analyst" hint="A new grant replaces the one they have; it cannot be less than they have spent." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${problemAt("grant-user")} />`} />`
+            naming=${(problemAt) => html`<${SelectField} id="grant-user" label="Analyst" hint="0 lets them plan, and ask you for each release. A new grant replaces the one they have." value=${user} onValue=${setUser} options=${[["", "Choose …"], ...analysts]} error=${problemAt("grant-user")} />`} />`
           : html`<p>There are no analysts yet: <a href="#/people">add one</a>, then grant a part of the budget here.</p>`)
       }
     </div>
@@ -125,7 +125,7 @@ export function Reserves({ data, path, reload }) {
             ]} />`
           : html`<p class="muted">Nothing is set aside. A part kept back, say for next year's wave, cannot be spent by accident.</p>`
       }
-      <${AmountForm} id="reserve" title="Set something aside" button="Set it aside" start=${{ epsilon: null, delta: 0 }} freeing save=${save}
+      <${AmountForm} id="reserve" title="Set something aside" button="Set it aside" start=${{ epsilon: null, delta: 0 }} zero save=${save}
         check=${() => !/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/.test(label.trim()) && { id: "reserve-label", text: "Say what it is for: letters, digits, spaces, dots and dashes." }}
         naming=${(problemAt) => html`<${TextField} id="reserve-label" label="For what?" hint="Example: next wave. Use the same name to change it; 0 frees it." value=${label} onValue=${setLabel} maxlength="64" autocomplete="off" error=${problemAt("reserve-label")} />`} />
     </div>

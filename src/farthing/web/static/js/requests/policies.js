@@ -37,7 +37,7 @@ export function Policies({ me }) {
   if (me.role !== "curator" && !policies.length) return html`<${ErrorBox} error=${error} onRetry=${reload} />`;
   const columns = [
     { key: "analyst", title: "Who", head: true },
-    { key: "dataset", title: "Dataset" },
+    { key: "dataset", title: "Account" },
     { key: "sentence", title: "May spend without asking" },
   ];
   if (me.role === "curator") {

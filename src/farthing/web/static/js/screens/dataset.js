@@ -1,6 +1,6 @@
 // One dataset: what is promised, what its columns hold, its budget and how a curator divides it.
 import { html } from "../../vendor/preact.js";
-import { BudgetBar, barOf } from "../components/budget_bar.js";
+import { BudgetBar, barOf, isAsking } from "../components/budget_bar.js";
 import { LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { ErrorBox } from "../components/error.js";
@@ -24,11 +24,12 @@ export default function Dataset({ params, me }) {
   const name = params.dataset ?? "";
   const path = "/datasets/" + encodeURIComponent(name);
   const { data, error, reload } = useLoaded(path);
+  const spent = data?.budget?.exhausted && !isAsking(data.budget);
   const actions =
     data &&
     html`
-    ${me.role !== "auditor" && !data.budget?.exhausted && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan a release<//>`}
-    ${may(me, "spend") && !data.part && !data.budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}`;
+    ${me.role !== "auditor" && !spent && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan a release<//>`}
+    ${may(me, "spend") && !data.part && !spent && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}`;
   return html`<${Page} title=${`About ${name}`} lead="What is promised about this dataset, what its columns hold, and what may still be spent." actions=${actions}>
     <${ErrorBox} error=${error} onRetry=${reload} />
     ${error?.status === 404 && html`<p><a href="#/">Back to the datasets</a></p>`}
@@ -61,6 +62,7 @@ function Budget({ data, me, path, reload }) {
       <${Fitting} path=${path} charges=${budget.charges} />
       ${
         budget.exhausted &&
+        !isAsking(budget) &&
         html`<${Notice} tone="warn" title="Nothing is left to spend">
         <p>What was released stays readable in the <a href=${link("ledger", data.name)}>ledger</a>. ${me.role === "curator" ? "More can be released once you raise the budget below; everything released before still counts." : "A curator can grant more."}</p>
       <//>`
@@ -94,6 +96,7 @@ function PromiseCard({ data }) {
     <p>${data.unit_sentence}</p>
     ${data.tables && html`<${Tables} tables=${data.tables} />`}
     ${data.source && !data.tables && html`<p class="muted small">File: <code>${data.source}</code>${typeof data.rows === "number" && html`, ${amount(data.rows)} rows, which is public`}</p>`}
+    ${data.account !== data.name && html`<p class="muted small">Account: <strong>${data.account}</strong>, which pays for every release from this dataset</p>`}
     ${data.stability && html`<details class="more"><summary>How far one person can change the table</summary><pre tabindex="0"><code>${data.stability}</code></pre></details>`}
   <//>`;
 }

@@ -1,6 +1,6 @@
 // Home: the datasets, what is left of their budgets, and what to do next.
 import { html } from "../../vendor/preact.js";
-import { BudgetBar, barOf } from "../components/budget_bar.js";
+import { BudgetBar, barOf, isAsking } from "../components/budget_bar.js";
 import { LinkButton } from "../components/button.js";
 import { Card } from "../components/card.js";
 import { Empty } from "../components/empty.js";
@@ -36,23 +36,24 @@ function Datasets({ datasets, me }) {
 function DatasetCard({ dataset, me }) {
   const { name, unit, budget, part } = dataset;
   const head = html`<a href=${link("dataset", name)}>${name}</a>`;
-  return html`<${Card} title=${head} class="dataset-card" actions=${budget?.exhausted && html`<span class="badge warn">budget spent</span>`}>
+  const spent = budget?.exhausted && !isAsking(budget);
+  return html`<${Card} title=${head} class="dataset-card" actions=${spent && html`<span class="badge warn">budget spent</span>`}>
     ${unit && html`<p class="muted small">${unit === "one row" ? "Protects every row by itself." : `Protects ${unit} together.`}${part && ` A part: ${part}.`}</p>`}
     ${
       budget
-        ? html`<${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} /><p class="small">${budget.sentence}</p>`
+        ? html`${!isAsking(budget) && html`<${BudgetBar} bar=${barOf(budget)} label=${budget.analyst ? "Your budget" : "Budget"} />`}<p class="small">${budget.sentence}</p>`
         : html`<p class="small">You have no budget here yet. Ask a curator for one.</p>`
     }
     ${
-      budget?.exhausted &&
+      spent &&
       html`<p class="small"><strong>What now?</strong> What was released stays readable in the ledger.
       ${me.role === "curator" ? " More can be spent once you raise the budget under About." : " A curator can grant more."}</p>`
     }
     <div class="row">
-      ${me.role !== "auditor" && !budget?.exhausted && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan<//>`}
-      ${may(me, "spend") && !part && !budget?.exhausted && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}
+      ${me.role !== "auditor" && !spent && html`<${LinkButton} kind="primary" href=${link("plan", name)}>Plan<//>`}
+      ${may(me, "spend") && !part && !spent && html`<${LinkButton} href=${link("ask", name)}>Ask<//>`}
       <${LinkButton} href=${link("dataset", name)}>About<//>
-      ${(budget?.exhausted || me.role === "auditor") && html`<${LinkButton} href=${link("ledger", name)}>Ledger<//>`}
+      ${(spent || me.role === "auditor") && html`<${LinkButton} href=${link("ledger", name)}>Ledger<//>`}
     </div>
   <//>`;
 }

@@ -45,7 +45,9 @@ function namesOf(summary) {
 
 function Choice({ names, dataset }) {
   if (names.length === 0) return null;
-  const options = [["", "all datasets"], ...names.map((name) => [name, name])];
+  // A dataset whose account has another name is not among them.
+  const known = dataset && !names.includes(dataset) ? [dataset, ...names] : names;
+  const options = [["", "all datasets"], ...known.map((name) => [name, name])];
   return html`
     <${Card}>
       <${SelectField} label="Dataset" value=${dataset ?? ""} options=${options}
