@@ -235,6 +235,12 @@ class RemotePlan:
         """Which rows the numbers are about, where that is not every row of the table."""
         return None if self.view["about"] is None else str(self.view["about"])
 
+    @property
+    def withheld(self) -> str | None:
+        """Which numbers a release may withhold, where an analyst's policy asks for so many people in a cell."""
+        withheld = self.view.get("withheld")
+        return None if withheld is None else str(withheld)
+
     def weight(self, name: str, weight: float) -> RemotePlan:
         """The statistic counts `weight` times as much as one that was not given a weight."""
         return self._controlled(name, weight=weight)
@@ -367,6 +373,7 @@ class RemotePlan:
         lines += [f"required: {one.name} {one.required}" for one in self.statistics if one.required]
         lines += [f"warning: {text}" for text in self.warnings] + [f"note: {text}" for text in self.notes]
         lines += [f"assumed: {text}" for text in self.assumptions]
+        lines += [f"withheld: {self.withheld}"] if self.withheld is not None else []
         lines += [f"about: {self.about}"] if self.about is not None else []
         return "\n".join(lines)
 

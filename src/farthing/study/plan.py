@@ -24,6 +24,7 @@ from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Counted
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.plan_contents import withheld_cells
 from farthing.study.plan_statistic import (
     AtOnce,
     PlannedStatistic,
@@ -364,6 +365,11 @@ class Plan:
     def about(self) -> str | None:
         """Which rows the numbers are about, where that is not every row of the table."""
         return about_rows(self.study.dataset, self.design.outputs)
+
+    @property
+    def withheld(self) -> str | None:
+        """Which numbers a release may withhold, where an analyst's policy asks for so many people in a cell."""
+        return withheld_cells(self)
 
     @property
     def notes(self) -> tuple[str, ...]:

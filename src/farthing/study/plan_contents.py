@@ -47,6 +47,17 @@ def least_in_cell(plan: PlanFacts) -> int | None:
     return least if counted and study.dataset.is_untransformed and study.sampling_rate is None else None
 
 
+def withheld_cells(plan: PlanFacts) -> str | None:
+    """What a release of this plan may withhold, in words, before it is spent; None where everything will be shown."""
+    least = least_in_cell(plan)
+    if not least or (plan.earlier is not None and plan.earlier.exact):  # what was released stays as it is
+        return None
+    return (
+        f"cells of fewer than {least:,} people may be withheld, as the policy of {plan.study.analyst} says: a number "
+        f"is shown only if the 95% interval of the released count of its cell begins at {least:,} people or more"
+    )
+
+
 def _columns(statistics: Iterable[Statistic], dataset: Dataset) -> tuple[str, ...] | None:
     """Every column that is read, sorted; None where one of them is not a column."""
     names: set[str] = set()

@@ -122,6 +122,10 @@ class PlanFacts(Protocol):
         """Which rows it is about."""
 
     @property
+    def withheld(self) -> str | None:
+        """Which numbers a release may withhold."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Which statistics would be mostly noise."""
 
@@ -309,6 +313,8 @@ def plan_table(plan: PlanFacts) -> str:
     for text in plan.assumptions:
         lines += textwrap.wrap(f"assumed: {text}", 100, subsequent_indent="  ")
     lines += textwrap.wrap(_payer(plan), 100, subsequent_indent="  ")
+    if plan.withheld is not None:
+        lines += textwrap.wrap(f"withheld: {plan.withheld}", 100, subsequent_indent="  ")
     if plan.about is not None:
         lines += textwrap.wrap(f"about: {plan.about}", 100, subsequent_indent="  ")
     if not plan.study.dataset.unit:
@@ -406,6 +412,7 @@ def plan_data(plan: PlanFacts, confidence: float, *, promises: bool = True) -> d
         "assumptions": list(plan.assumptions),
         "notes": list(plan.notes),
         "about": plan.about,
+        "withheld": plan.withheld,
         "warnings": list(plan.warnings),
         "rows": plan.rows,
         "request_id": plan.request_id,

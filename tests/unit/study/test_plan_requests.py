@@ -222,8 +222,13 @@ def test_a_plan_that_was_approved_shows_what_the_curator_saw(sized: Place) -> No
     sized.ada.ledger.requests.grant_policy("people", "bob", 0.1, 1e-10, cell=10**6)
     plan = sized.bob().plan(ft.count(by="sex"), epsilon=0.3)
     sized.ada.ledger.requests.approve(plan.submit("the yearbook").id)
-    assert np.isfinite(plan.release()["count by sex"].values).all()
-    covered = sized.bob().plan(ft.count(by="sex"), epsilon=0.05).release()
+    assert plan.withheld is None and np.isfinite(plan.release()["count by sex"].values).all()
+    planned = sized.bob().plan(ft.count(by="sex"), epsilon=0.05)
+    said = "cells of fewer than 1,000,000 people may be withheld, as the policy of bob says"
+    assert said in str(planned).replace("\n  ", " ") and json.loads(planned.to_json())["withheld"].startswith(said)
+    assert sized.ada.plan(ft.count(by="sex"), epsilon=0.05).withheld is None
+    covered = planned.release()
+    assert sized.bob().plan(ft.count(by="sex"), epsilon=0.05).withheld is None  # the answers are what they are
     assert np.isnan(covered["count by sex"].values).all()
     filtered = Study(sized.people.where("age < 50"), 1.0, 1e-9, ledger=sized.bob().ledger, name="people")
     narrow = filtered.plan(ft.count(), epsilon=0.01)

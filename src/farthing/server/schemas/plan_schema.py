@@ -305,6 +305,9 @@ class PlanView(View):
     notes: list[str]
     warnings: list[str] = Field(default_factory=list, description="why the budget gives little protection")
     about: str | None = Field(default=None, description="which rows the numbers are about, where that is not every row")
+    withheld: str | None = Field(
+        default=None, description="which numbers may be withheld, where a policy asks for so many people in a cell"
+    )
     request_id: str | None = Field(
         default=None,
         description="a digest of what is asked; releases of the same request under it are charged once",

@@ -184,6 +184,8 @@ def _view(
     remote = client_code(asked, draft.dataset, state.settings.origin)
     standing = study_budget_view(study)
     reach = standing.room if plan.allocation.problem.on_clock else standing.remaining
+    # An analyst may ask for all that is left, whatever there is of the grant.
+    most = budget.remaining.epsilon if study.by_request else reach.epsilon
     return {
         "id": None,
         "version": None,
@@ -197,7 +199,7 @@ def _view(
         "statistics": outlook.statistics(),
         "at_once": outlook.at_once,
         "budget": standing.model_dump(),
-        "bar": {**outlook.bar(budget), "reach": reach.epsilon},
+        "bar": {**outlook.bar(budget), "reach": most},
         "risk": outlook.risk,
         "assumed_rows": plan.assumed_rows,
         "sized": [output.name for output in plan.design.outputs if output.sized],
@@ -209,6 +211,7 @@ def _view(
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),
         "about": plan.about,
+        "withheld": plan.withheld,
         "request_id": plan.request.name,
         "released": plan.earlier.request_id if plan.earlier is not None and plan.earlier.exact else None,
         "released_with_more": plan.earlier.request_id if plan.earlier is not None and not plan.earlier.exact else None,

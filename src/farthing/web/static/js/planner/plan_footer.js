@@ -36,7 +36,7 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
           ? html`<${Button} kind=${view.by_request ? "plain" : "primary"} disabled=${!current || status === "planning"} onClick=${() => setOpen("release")}>${view.by_request ? "Release within your policy …" : "Release …"}<//>`
           : null
       }
-      ${open === "release" ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} me=${me} onClose=${() => setOpen(null)} />` : null}
+      ${open === "release" ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} policy=${view.by_request ? policies?.[0] : null} me=${me} onClose=${() => setOpen(null)} />` : null}
       ${open === "ask" ? html`<${AskCurator} heading="Ask a curator to allow this plan?" what=${`${plural(view.statistics.length, "statistic")} of ${view.dataset}, with the errors that you see now. Nothing is spent: once it is approved, you release it, once.`} cost=${view.cost.upper} body=${{ draft: releasable(answer.draft, view) }} title=${answer.draft.title} onClose=${() => setOpen(null)} />` : null}
     </div>`;
 }

@@ -20,16 +20,18 @@ export function releasable(draft, view) {
 /** What was agreed to: planned again, a plan may cost a hair more, and never above its share. */
 const limitOf = ({ cost, epsilon: most }) => (cost.proven ? Math.min(most, cost.upper * 1.01) : most);
 
-export function ConfirmRelease({ view, draft, budget, me, onClose }) {
+export function ConfirmRelease({ view, draft, budget, policy, me, onClose }) {
   const [asked] = useState(() => releasable(draft, view));
   const [request, setRequest] = useState(() => requestFor(asked));
   const release = () => {
     confirm(request.id, limitOf(view), draft.title);
     go(link("release", request.id));
   };
-  const left = reachable(view.bar, budget).free;
+  const left = policy ? Math.max(0, policy.left - view.cost.upper) : reachable(view.bar, budget).free;
   const empty = view.notes?.length ?? 0;
-  const purse = budget.analyst ? `your grant in ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
+  const grant = budget.analyst ? `your grant in ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
+  const purse = policy ? `your policy in ${view.dataset}, unless a curator has approved this plan` : grant;
+  const last = `nothing: this is the last release the ${policy ? `policy allows in this ${policy.per}` : "budget allows"}`;
   return html`
     <${Dialog} open title="Release these statistics?" onClose=${onClose} actions=${html`
       <${Button} onClick=${onClose}>Not yet<//>
@@ -52,10 +54,11 @@ export function ConfirmRelease({ view, draft, budget, me, onClose }) {
         <dt>Will be spent</dt>
         <dd><strong class="number">${charged(view.cost.upper)}</strong>${view.delta > 0 ? ` and δ ${privacy(view.delta)}` : ""}${view.cost.proven ? ", proven" : `; this is an estimate, and it is never more than ${epsilon(view.epsilon)}`}</dd>
         <dt>From</dt><dd>${purse}</dd>
-        <dt>Will be left</dt><dd>${left > 0 ? html`<span class="number">${epsilon(left)}</span> for everything after this` : "nothing: this is the last release the budget allows"}</dd>
+        <dt>Will be left</dt><dd>${left > 0 ? html`<span class="number">${epsilon(left)}</span> for everything after this${policy ? ` in this ${policy.per}` : ""}` : last}</dd>
         <dt>Released by</dt><dd>${me.name}; you can show the answers to anybody</dd>
       </dl>
       <${Warnings} lines=${view.warnings} />
+      ${view.withheld ? html`<p id="confirm-withheld">${view.withheld[0].toUpperCase()}${view.withheld.slice(1)}.</p>` : null}
       ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would be mostly noise.</p>` : null}
       <p><strong>This cannot be undone.</strong> What is published cannot be withdrawn, and what is spent does not come back, even if the
         work stops half way. The answers are stored: reading them again is free.</p>

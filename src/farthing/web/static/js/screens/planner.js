@@ -339,6 +339,7 @@ function Knowledge({ about, view }) {
     <${Card} title="Assumptions">
       ${assumed.length ? html`<ul class="small assumptions">${assumed.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
       ${notes.length ? html`<ul class="small notes">${notes.map((line) => html`<li key=${line}>${line}</li>`)}</ul>` : null}
+      ${view?.withheld ? html`<p class="small" id="plan-withheld">${view.withheld[0].toUpperCase()}${view.withheld.slice(1)}.</p>` : null}
       ${view?.about ? html`<p class="small">The ${view.about}.</p>` : null}
       <p class="small muted">${about.unit_sentence} <a href=${link("dataset", about.name)}>More about this dataset</a></p>
     <//>`;
