@@ -284,13 +284,13 @@ def test_others_see_a_dataset_without_what_is_not_theirs(new_page: NewPage, site
 
 def test_a_spent_budget_says_what_can_still_be_done(new_page: NewPage, site: Site) -> None:
     site.add("dora", "analyst")
-    ada = site.state.ledger(site.caller("ada"))
-    ada.grant(DATASET, "dora", 0.0, 0.0)
+    site.declare({**DECLARATION, "name": "spent"}, {"dora": (0.5, 0.0)})
+    site.state.ledger(site.caller("dora", "analyst")).charge("spent", 0.5, request_id="all of it")
     page = new_page("dora")
     card = page.locator(".dataset-card")
     expect(card).to_contain_text("A curator can grant more.")
     assert set(card.locator(".row a").all_inner_texts()) == {"About", "Ledger"}
-    go(page, site, f"#/dataset/{DATASET}", f"About {DATASET}")
+    go(page, site, "#/dataset/spent", "About spent")
     expect(page.get_by_text("Nothing is left to spend")).to_be_visible()
     assert faults_of_all_looks(page) == {}
 
