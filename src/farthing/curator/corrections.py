@@ -84,12 +84,18 @@ class _Fact(NamedTuple):
 
 
 def _facts(dataset: Dataset) -> dict[str, _Fact]:
-    """What was declared besides the unit: the domain of each column, and public numbers."""
+    """What was declared besides the unit: the domain of each column, and public numbers.
+
+    A column of a linked table that is not joined has the name of its table before its own.
+    """
     _, _, most, _, rows, columns, *_ = dataset.definition
     facts = {name: _Fact(exact, exact) for name, exact in columns}
     for name in dataset.schema:
         if name in facts and repr(dataset.schema[name]) == facts[name].exact:
             facts[name] = facts[name]._replace(words=_words(dataset.schema[name]))
+    for table, schema in dataset.schemas_beside.items():
+        facts |= {f"{table}.{name}": _Fact(_words(each), repr(each)) for name, each in schema.columns.items()}
+        facts |= {f"{table}.{name}": _Fact(repr(each), repr(each)) for name, each in schema.unknown.items()}
     numbers = dict(zip(_NUMBERS, (most, rows), strict=True))
     return facts | {name: _Fact(_counted(value), repr(value)) for name, value in numbers.items()}
 

@@ -142,6 +142,11 @@ class LinkedBase(Base):
         return tuple(base.source for base in self.tables.members.values())
 
     @property
+    def schemas_beside(self) -> Mapping[str, Schema]:
+        here = {self.place, *dict(self.joins)}
+        return {name: base.declared for name, base in self.tables.members.items() if name not in here}
+
+    @property
     def facts(self) -> list[Any]:
         joins = [[name, keep] for name, keep in self.joins]
         return [*super().facts, ["linked", self.place, self.tables.definition, joins]]

@@ -114,6 +114,11 @@ class PublicFace:
         return self._base.origin(column)
 
     @property
+    def schemas_beside(self) -> Mapping[str, Schema]:
+        """What was declared of the other linked tables, by their names, unless their columns are joined along keys."""
+        return self._base.schemas_beside
+
+    @property
     def bound(self) -> int:
         """How many rows of a unit the table itself keeps, before any step."""
         return self._base.max_rows

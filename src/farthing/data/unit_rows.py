@@ -208,6 +208,11 @@ class Base:
         return (self.source,)
 
     @property
+    def schemas_beside(self) -> Mapping[str, Schema]:
+        """What was declared of the linked tables that keys bring no column of."""
+        return {}
+
+    @property
     def facts(self) -> list[Any]:
         """What says which rows are read at all, as plain data."""
         kept: list[Any] = [] if self.earliest is None else [[self.earliest[0], self.earliest[1].isoformat()]]

@@ -331,6 +331,36 @@ def test_a_dataset_can_have_the_steps_of_a_study_file(curator: TestClient, serve
     assert written is not None and "steps" not in written.facts  # the same text as before there were steps
 
 
+def test_dates_in_steps_are_texts_as_in_the_columns(curator: TestClient, served: Any) -> None:
+    days = ["2024-01-31", "2024-06-30", "2025-02-01", ""]
+    (served.settings.data / "days.csv").write_text("\n".join(["who,day", *(f"{n},{d}" for n, d in enumerate(days))]))
+    told = {
+        "name": "dated",
+        "source": "days.csv",
+        "unit": "who",
+        "max_rows": 1,
+        "columns": {"day": {"range": ["2020-01-01", "2025-12-31"]}},
+        "steps": [
+            {"where": "day >= date '2024-02-01' or day = '2024-01-31'"},
+            {"derive": {"later": "day >= '2024-06-30'"}},
+            {"clip": {"day": ["2024-01-01", "2024-12-31"]}},
+            {"bin": {"day": ["2024-01-01", "2024-06-01", "2024-12-31"]}},
+        ],
+        "epsilon": 1.0,
+    }
+    made = curator.post("/api/v1/datasets", json=told)
+    assert made.status_code == 201, made.text
+    schema = {each["name"]: each for each in made.json()["schema"]}
+    assert len(schema["day"]["categories"]) == 2
+    declaration = declaration_of(served.state.store, "dated")
+    assert declaration is not None
+    exact = dataset_of(served.state, declaration).exact({"n": Count(by=["day", "later"])})["n"].tolist()
+    assert exact == [[1, 0], [0, 2]]
+    for wrong in ({"clip": {"day": ["2024-01-01", "then"]}}, {"bin": {"day": ["2024-13-01", "2024-12-31"]}}):
+        refused = curator.post("/api/v1/datasets", json={**told, "name": "wrong", "steps": [wrong]})
+        assert refused.status_code == 422 and refused.json()["error"]["message"].startswith("steps[1]"), refused.text
+
+
 @pytest.mark.parametrize(
     "step",
     [

@@ -171,6 +171,28 @@ def test_a_column_of_a_linked_table_is_corrected_where_it_stands(served: Served,
     assert refused.status_code == 422 and "must be left out" in refused.json()["error"]["message"]
 
 
+def test_a_column_of_a_table_that_is_not_joined_is_corrected_there(served: Served, ada: TestClient) -> None:
+    assert ada.post("/api/v1/datasets", json={**OTHER, "name": "apart"}).status_code == 201
+    path = "/api/v1/datasets/apart/corrections/check"
+    for called in ("dose", "drugs.dose"):
+        view = ada.post(path, json={"columns": {called: {"range": [0, 80]}}})
+        assert view.status_code == 200, view.text
+        assert [(each["what"], each["before"], each["after"]) for each in view.json()["changes"]] == [
+            ("drugs.dose", "0 to 50", "0 to 80")
+        ]
+    same = ada.post(path, json={"columns": {"drugs.dose": {"range": [0, 50]}}})
+    assert same.status_code == 422 and "like this already" in same.json()["error"]["message"]
+    known = {"columns": {"drugs.drug": {"categories": ["aspirin", "codeine"]}}, "reason": "there is a list"}
+    made = ada.post(path.removesuffix("/check"), json=known)
+    assert made.status_code == 201 and made.json()["changes"][0]["after"] == "aspirin, codeine", made.text
+    two = {**OTHER, "name": "twice", "tables": {**TABLES, "persons": {**TABLES["persons"]}}, "table": "visits"}
+    two["tables"]["more"] = {**TABLES["drugs"]}
+    two["keys"] = {**LINKED["keys"], "more.visit_id": "visits.visit_id"}
+    assert ada.post("/api/v1/datasets", json=two).status_code == 201
+    either = ada.post("/api/v1/datasets/twice/corrections/check", json={"columns": {"dose": {"range": [0, 80]}}})
+    assert either.status_code == 422 and "drugs.dose or more.dose" in either.json()["error"]["message"]
+
+
 def test_a_client_declares_them_in_the_words_of_linked(served: Served, ada: TestClient) -> None:
     tested = served.with_token("ada", "read", "plan", "spend", "manage")
     token = tested.headers["Authorization"].removeprefix("Bearer ")

@@ -93,7 +93,7 @@ def _changed(old: Any, facts: dict[str, Any], body: CheckedCorrection) -> dict[s
         raise InvalidValue("rows", body.rows, "must be left out: nothing is declared about it in linked tables")
     places = {"": facts} if tables is None else {name: dict(each) for name, each in tables.items()}
     for called, words in body.columns.items():
-        table, column = old.origin(called)
+        table, column = _place(old, called)
         columns = places[table].get("columns") or {}
         merged = _merged(columns.get(column, {}), words.model_dump(exclude_none=True))
         places[table] = {**places[table], "columns": {**columns, column: merged}}
@@ -101,6 +101,24 @@ def _changed(old: Any, facts: dict[str, Any], body: CheckedCorrection) -> dict[s
     own = "" if tables is None else facts["table"]
     places[own] = {**places[own], **numbers}
     return places[""] if tables is None else {**facts, "tables": places}
+
+
+def _place(old: Any, called: str) -> tuple[str, str]:
+    """The table of a column and its name there: as the dataset has it, or that of a linked table which is not joined.
+
+    "drugs.dose" says which table; "dose" is enough if no other table has such a column.
+    """
+    own = {name for name, _ in old.definition[5]}
+    named = [
+        (beside, name)
+        for beside, schema in old.schemas_beside.items()
+        for name in (*schema.columns, *schema.unknown)
+        if called == f"{beside}.{name}" or (called == name and called not in own)
+    ]
+    if len(named) > 1:
+        both = " or ".join(f"{beside}.{name}" for beside, name in named)
+        raise InvalidValue("columns", called, "must be the column of one table", f"write {both}")
+    return named[0] if named else old.origin(called)
 
 
 def _merged(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

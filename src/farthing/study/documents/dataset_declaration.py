@@ -69,7 +69,7 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Opened) -> Dat
     """
     share = facts.get("sample")
     if not isinstance(source, Source):
-        whole = after_steps(_linked(name, facts, source), facts.get("steps") or [])
+        whole = after_steps(_linked(name, facts, source), _with_dates(facts.get("steps") or []))
         return whole if share is None else whole.sample(share)
     columns = facts["columns"]
     declared = dataset(
@@ -84,7 +84,7 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Opened) -> Dat
     terms, steps = facts.get("renews"), facts.get("steps")
     if terms is not None and steps:
         raise InvalidValue("steps", len(steps), "must be left out for an account that renews")
-    declared = after_steps(declared, steps or [])
+    declared = after_steps(declared, _with_dates(steps or []))
     if terms is not None and share is not None:
         raise InvalidValue("sample", share, "must be left out for an account that renews")
     if terms is not None:
@@ -92,6 +92,28 @@ def declared_dataset(name: str, facts: Mapping[str, Any], source: Opened) -> Dat
     if facts.get("part") is not None:
         return _part_of(declared, facts["part"])
     return declared if share is None else declared.sample(share)
+
+
+def _with_dates(steps: Any) -> Any:
+    """Steps from JSON, which has no dates: texts among bounds and edges are dates; what is none is refused later."""
+
+    def dated(value: Any) -> Any:
+        try:
+            return date.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            return value
+
+    def cut(said: Any) -> Any:
+        if not isinstance(said, Mapping):
+            return said
+        return {name: list(map(dated, ends)) if isinstance(ends, list) else ends for name, ends in said.items()}
+
+    def step(asked: Any) -> Any:
+        if not isinstance(asked, Mapping):
+            return asked
+        return {word: cut(said) if word in ("clip", "bin") else said for word, said in asked.items()}
+
+    return [step(asked) for asked in steps] if isinstance(steps, list) else steps
 
 
 def _part_of(whole: Dataset, part: Mapping[str, Any]) -> Dataset:
