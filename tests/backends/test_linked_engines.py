@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from backends.engine_under_test import EngineUnderTest
+from backends.engine_under_test import EngineUnderTest, SparkUnderTest
 from contracts.linked_worlds import (
     KEYS,
     SCHEMAS,
@@ -91,3 +92,21 @@ def test_a_query_of_linked_tables_is_one_statement_that_returns_one_row_a_cell(
     returned = engine.engine.rows(rows._sql(query, "no sample"))
     assert len(returned) <= 9  # A, B and neither, by F, M and neither
     assert rows.exact(asked)["n"].shape == (2, 2)
+
+
+def test_spark_collects_no_side_of_a_join_at_its_driver(spark_engine: SparkUnderTest) -> None:
+    """A broadcast does: by itself Spark plans one here, because the tables are small."""
+    world = a_world(random.Random(7), 40, 5)
+    tables = {name: spark_engine.load(rows) for name, rows in arrow(world, types(False), False).items()}
+    chain = Chain("drugs", (("visits", "inner"), ("persons", "left")), 3, beside="doses")
+    rows = chain.dataset(tables)
+    (query,) = aggregate_queries({"n": Count(by=["ward", "sex"])}, rows.schema)
+    sql = rows._sql(query, "no sample")
+
+    def plan(text: str) -> str:
+        return str(spark_engine.engine.rows(f"EXPLAIN FORMATTED {text}")[0][0])
+
+    by_itself, joins = re.subn(r"/\*\+ MERGE\(.*?\) \*/", "", sql)
+    assert joins and plan(by_itself).count("BroadcastExchange") >= 2
+    assert "Broadcast" not in plan(sql) and "SortMergeJoin" in plan(sql)
+    assert len(spark_engine.engine.rows(sql)) <= 9

@@ -87,8 +87,19 @@ class SparkEngine(BytesAsKeys):
             return engine
 
     def sql(self, expression: Any, *, pretty: bool = False) -> str:
-        """The text that Spark runs."""
-        return str(self.backend.compile(expression, pretty=pretty))
+        """The text that Spark runs; every join in it is by shuffles, because all that we join is private.
+
+        By itself Spark sends a small side of a join to all workers, and collects it at the driver for that. A hint
+        says so in the query alone: a setting would change the other queries of a session that is not ours.
+        """
+        import sqlglot.expressions as sql
+
+        query = self.backend.compiler.to_sqlglot(expression)
+        for select in query.find_all(sql.Select):
+            if names := [join.alias_or_name for join in select.args.get("joins") or ()]:
+                sides = [sql.to_identifier(name, quoted=True) for name in names]
+                select.set("hint", sql.Hint(expressions=[sql.Anonymous(this="MERGE", expressions=sides)]))
+        return str(query.sql(dialect=self.backend.dialect, pretty=pretty, copy=False))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and fetch; a sum of decimals comes back as a Python integer."""
