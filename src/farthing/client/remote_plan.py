@@ -269,6 +269,13 @@ class RemotePlan:
         The same request is answered once: asking again returns the stored answers and spends nothing. `fresh=True`
         draws new noise, which is charged again. `request_id` names a release of your own.
         """
+        if self.view.get("finds") and (fresh or request_id is not None):
+            raise InvalidValue(
+                "request_id" if request_id is not None else "fresh",
+                request_id if request_id is not None else fresh,
+                f"cannot be said of a count that finds the values of {self.view['finds']}: they are found once",
+                "leave it out; once they are found, a plan with another epsilon= counts them with new noise",
+            )
         if request_id is None and not fresh and self.view.get("released"):
             return self.study.released(str(self.view["released"]))
         if self.view.get("released_with_more"):
@@ -363,9 +370,9 @@ class RemotePlan:
         cost = f"{cost}; nothing is spent yet"
         if self.view.get("released"):
             cost = (
-                f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those "
-                "answers. release(fresh=True) draws new noise and is charged again."
+                f"cost: nothing. It was released before as {self.view['released']}: releasing it returns those answers."
             )
+            cost += "" if self.view.get("finds") else " release(fresh=True) draws new noise and is charged again."
         lines = [] if self.opening is None else [*textwrap.wrap(self.opening, 100, subsequent_indent="  "), ""]
         lines += [*aligned(rows, right=range(rows[0].index("95% error"), len(rows[0]))), "", cost]
         lines += [f"price: {self.view['price']['sentence']}"]

@@ -126,6 +126,12 @@ def study_of_search(study: StudyAccount, name: str) -> StudyAccount:
     return own
 
 
+def next_search(study: StudyAccount, name: str) -> str:
+    """The request id under which a search would be charged now."""
+    *_, (request_id, _) = _attempts(study, _Place.of(study, name), study.payer)
+    return request_id
+
+
 def lost_search(study: StudyAccount, name: str, since: int) -> str | None:
     """The request id of a search that was charged since a moment (in nanoseconds) and has no answer, if any."""
     lost, place = None, _Place.of(study, name)

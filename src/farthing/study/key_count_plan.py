@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from farthing.adaptive.discovery import KeySearch, key_search
 from farthing.adaptive.discovery.found_counts import found_counts
 from farthing.data import Categories, Dataset
@@ -23,7 +25,7 @@ from farthing.ledger.entries import checked_name
 from farthing.mechanisms.weighted_keys import MOST_KEYS
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import number_text
-from farthing.planner import Problem, allocate
+from farthing.planner import Problem, TheoremPrices, allocate
 from farthing.privacy import Event
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import stored_form
@@ -46,6 +48,21 @@ class FoundStatistic(PlannedStatistic):
     """What is predicted of a count whose values are found with it: errors of values that enough units share."""
 
     search: KeySearch | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """What the search costs: finding the values is in it."""
+        assert self.search is not None
+        return self.search.epsilon
+
+    @property
+    def shown_even_share(self) -> str:
+        """Empty: it is the only statistic of its plan."""
+        return ""
+
+    def worst_error(self, confidence: float = 0.95) -> float:
+        """The same for every value that enough units share."""
+        return self.error(confidence)
 
     def error(self, confidence: float = 0.95, *, at_once: bool = False) -> float:
         """How far off the count of a value is that enough units share; see `sentence`."""
@@ -102,6 +119,22 @@ class KeyCountPlan(Plan):
         return Bounds(self._search.epsilon, self._search.epsilon)
 
     @property
+    def price(self) -> TheoremPrices:
+        """One search: there is nothing to compose."""
+        one = self._search.epsilon
+        return TheoremPrices(basic=one, advanced=one, kov=one, optimal=one, own=one, delta=self._search.delta, count=1)
+
+    @property
+    def adaptive_cost(self) -> float:
+        """The same: it is one charge."""
+        return self._search.epsilon
+
+    @property
+    def column(self) -> str:
+        """The column whose values are found."""
+        return self._search.name
+
+    @property
     def _search(self) -> KeySearch:
         assert self.search is not None
         return self.search
@@ -111,6 +144,8 @@ class KeyCountPlan(Plan):
         """The count, with what holds whatever the rows are."""
         (plain,) = Plan.statistics.func(self)  # type: ignore[attr-defined]
         facts = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+        # The values that a plan supposes are nobody's: no cell of them is shown.
+        facts["output"] = replace(plain.output, labels=(), reference=np.zeros(0))
         return (FoundStatistic(**facts, search=self._search),)
 
     @property
@@ -270,7 +305,7 @@ def key_count_plan(
 
     Nor where its values are known by now, unless this very request has found them: then it is that plan again.
     """
-    column, most = _counted_column(study, asked)
+    column, most = counted_column(study, asked)
     if column is None:
         return None
     words = copy(study)
@@ -287,7 +322,7 @@ def key_count_plan(
     return _plan(words, study, asked, search, expected, epsilon, request, earlier)
 
 
-def _counted_column(study: StudyAccount, asked: tuple[Statistic, ...]) -> tuple[str | None, int]:
+def counted_column(study: StudyAccount, asked: tuple[Statistic, ...]) -> tuple[str | None, int]:
     """The unknown column that is counted, and how many of its values a unit counts for."""
     nothing = None, 0
     table, statistic = study.declared, asked[0]

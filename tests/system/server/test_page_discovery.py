@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import NewPage, Site, go, serving, settled
+from system.server.browser import DECLARATION, NewPage, Site, go, serving, settled
 
 pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
 
@@ -65,3 +65,21 @@ def test_what_nobody_knows_is_declared_found_and_planned_with(new_page: NewPage,
 
     page.get_by_label("What do you want to know?").select_option("top")
     expect(page.get_by_label("How many values?")).to_have_value("10")
+
+
+def test_a_count_by_a_text_that_nobody_listed_finds_its_values_in_one_step(new_page: NewPage, site: Site) -> None:
+    columns = {**DECLARATION["columns"], "region": {"unknown": "text"}}
+    site.declare({**DECLARATION, "name": "regions", "columns": columns, "epsilon": 40.0, "delta": 1e-6})
+    page = new_page("ada")
+    go(page, site, "#/plan/regions", "Plan for regions")
+    page.get_by_text("For each group separately").click()
+    expect(page.get_by_text("Nobody listed the values of region")).to_be_visible()
+    page.get_by_label("region", exact=True).check()
+    page.get_by_role("button", name="Add to the plan").press("Enter")
+    expect(page.get_by_text("appears 95 times in 100, with a count within")).to_be_visible()
+    settled(page)
+    page.get_by_role("button", name="Release …").click()
+    page.get_by_role("button", name="Release and spend").click()
+    for value in ("north", "south", "east"):
+        expect(page.get_by_text(value, exact=True).first).to_be_visible(timeout=60_000)
+    assert site.state.root.budget("regions").count == 1

@@ -35,9 +35,13 @@ from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.user_rows import find
 from farthing.study.documents.dataset_declaration import declared_sources
+from farthing.study.findings import lost_search, next_search, paid_finding
+from farthing.study.key_count_plan import KeyCountPlan
 
 if TYPE_CHECKING:
     from farthing.study import Plan
+
+Progress = Callable[[float], None]
 
 _HAIR = 1e-9  # the ledger counts in billionths of epsilon, rounded up
 
@@ -67,8 +71,6 @@ def run_discovery(job: Job, state: State, progress: Callable[[float], None]) -> 
 
     Each search is charged under a name of its own, which every plan looks for: it is one for each account that pays.
     """
-    from farthing.study.findings import lost_search, paid_finding
-
     study = study_of(state, owner_of(job), job.dataset)
     # Not fresh ones again where a worker died over the job: it may have made some.
     plan = planned_discovery(study, {**job.asked, "fresh": bool(job.asked["fresh"]) and not job.attempts})
@@ -99,8 +101,33 @@ def run_release(job: Job, state: State, progress: Callable[[float], None]) -> No
         return  # a row was lost, the ledger's word was not: there is an answer, or there will never be one
     plan = _plan_of(job, state)
     refuse_dearer(plan, job.limits.get("confirmed_epsilon"))
+    title = str(job.limits.get("title") or "")
     progress(0.0)
-    plan.release(job.id, progress, title=str(job.limits.get("title") or ""))
+    if isinstance(plan, KeyCountPlan):
+        _release_found_counts(plan, job, state, progress, title)
+    else:
+        plan.release(job.id, progress, title=title)
+
+
+def _release_found_counts(plan: KeyCountPlan, job: Job, state: State, progress: Progress, title: str) -> None:
+    """Find values and count them. That is charged under the name of their column: the job's row says which it is."""
+    assert plan.whole is not None
+    if plan.earlier is None:
+        lost = lost_search(plan.whole, plan.column, job.created)
+        if lost is not None:  # by this very job: who asks for it again has not agreed to pay twice
+            rows.charge_as(state.store, job, lost)
+            raise AnswerForfeited(lost, "the attempt that was charged ended without one", "use a new request id")
+        rows.charge_as(state.store, job, next_search(plan.whole, plan.column))
+    try:
+        release = plan.release(progress=progress, title=title)
+    except InvalidValue:
+        paid = paid_finding(plan.whole, plan.column)
+        if paid is None or paid.finding.is_usable:
+            raise
+        rows.charge_as(state.store, job, paid.receipt.request_id)
+        reason = f"no value of {plan.column} is shared by enough units to be shown"
+        raise AnswerForfeited(paid.receipt.request_id, reason, "declare its values, or search again") from None
+    rows.charge_as(state.store, job, release.request_id)
 
 
 def _plan_of(job: Job, state: State) -> Plan:
@@ -160,7 +187,6 @@ def run_series(job: Job, state: State, progress: Callable[[float], None]) -> Non
     open_series(study, replace(options, epsilon=price), job.id)
 
 
-Progress = Callable[[float], None]
 Kind = Callable[[Job, State, Progress], None]
 
 KINDS: dict[str, Kind] = {
@@ -260,6 +286,8 @@ def _let_go(job: Job, state: State, worker: str) -> None:
 
 def _outcome(job: Job, state: State, problem: Exception | None) -> tuple[str, dict[str, Any] | None]:
     stored = state.root.stored(job.id)
+    if stored is None and isinstance(problem, AnswerForfeited):  # what was charged under a name of its own
+        return FORFEITED, error_of(problem)
     if stored is None:
         return (RELEASED, None) if problem is None else _unpaid(job, problem)
     reason = problem.reason if isinstance(problem, AnswerForfeited) else _NOT_ANSWERED

@@ -312,6 +312,9 @@ class PlanView(View):
         default=None,
         description="a digest of what is asked; releases of the same request under it are charged once",
     )
+    finds: str | None = Field(
+        default=None, description="the unknown column whose values its release finds and counts at once, if it does"
+    )
     released: str | None = Field(
         default=None, description="the full request id of an earlier release of the same request"
     )

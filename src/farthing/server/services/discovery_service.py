@@ -22,7 +22,9 @@ from farthing.server.services.dataset_service import study_of
 from farthing.server.services.job_queue import submitted
 from farthing.server.store.job_rows import DISCOVERY, RELEASED, Job
 from farthing.study.discovery_plan import DiscoveryPlan
+from farthing.study.documents.study_document import request_of
 from farthing.study.findings import ROWS, PaidFinding, paid_finding
+from farthing.study.key_count_plan import counted_column
 from farthing.study.staged_plan import staged_plan, unknown_columns
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def refuse_undiscovered(study: Study, asked: PlanDescription, *, previews: bool 
     if not dataset.unknown and not dataset.is_auto:
         return
     needed = [*unknown_columns(dataset, asked.statistics, asked.expected), *([ROWS] if dataset.is_auto else [])]
-    if not needed:
+    if not needed or _is_countable(study, asked, needed):
         return
     names, way_out = ", ".join(needed), "find it first, for a small part of the budget, then plan again"
     raise RequestRefused(
@@ -128,6 +130,14 @@ def refuse_undiscovered(study: Study, asked: PlanDescription, *, previews: bool 
             **({"stages": _stages(study, asked)} if previews else {}),
         },
     )
+
+
+def _is_countable(study: Study, asked: PlanDescription, needed: list[str]) -> bool:
+    """Whether a single count by an unknown column may find its values by itself: nobody searched, or asks for more."""
+    column, _ = counted_column(study, asked.statistics)
+    if column is None or needed != [column] or request_of(study, asked).controls:
+        return False
+    return paid_finding(study, column) is None
 
 
 def _stages(study: Study, asked: PlanDescription) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import canonical, study_budget_view, study_of
 from farthing.server.services.discovery_service import refuse_undiscovered
 from farthing.server.services.job_queue import full_id
+from farthing.server.store.job_rows import RELEASE, listed
 from farthing.study import Plan, Study
 from farthing.study.documents.study_document import (
     CONTROLS,
@@ -30,6 +31,7 @@ from farthing.study.documents.study_document import (
     statistic_of,
     study_toml,
 )
+from farthing.study.key_count_plan import KeyCountPlan
 from farthing.study.release_request import earlier_or_raise, earlier_release
 from farthing.study.reports.plan_summary import Outlook
 from farthing.study.staged_plan import in_use
@@ -177,7 +179,7 @@ def _unweighted(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _view(
     state: State, who: Caller, study: Study, draft: Draft, asked: PlanDescription, plan: Plan, proof: bool
 ) -> dict[str, Any]:
-    outlook = Outlook(plan, proof)
+    outlook = Outlook(plan, proof or isinstance(plan, KeyCountPlan))  # whose price is known at once
     # What a curator is to approve is a part of the dataset's own budget.
     cost, budget = outlook.cost, study.ledger.budget(study.name) if study.by_request else study.budget
     about, local = _as_words(study, asked)
@@ -207,19 +209,30 @@ def _view(
         "counted": None if plan.design.counted is None else asdict(plan.design.counted),
         "opening": plan.opening,
         "assumptions": list(plan.assumptions),
-        "assumed": [assumption.fact for assumption in plan.design.assumptions],
+        "assumed": [assumption.fact for assumption in plan.design.assumptions] if plan.assumptions else [],
         "notes": list(plan.notes),
         "warnings": list(plan.warnings),
         "about": plan.about,
         "withheld": plan.withheld,
         "request_id": plan.request.name,
-        "released": plan.earlier.request_id if plan.earlier is not None and plan.earlier.exact else None,
+        "finds": plan.column if isinstance(plan, KeyCountPlan) else None,
+        "released": _released_as(state, draft, plan) if plan.earlier is not None and plan.earlier.exact else None,
         "released_with_more": plan.earlier.request_id if plan.earlier is not None and not plan.earlier.exact else None,
         "by_request": study.by_request,
         "code": f"{remote}\n\n\n# The same beside the data:\n{local}\n",
         "toml": study_toml(asked, study.dataset, about, "your-file.csv", "study.db"),
         "error": None,
     }
+
+
+def _released_as(state: State, draft: Draft, plan: Plan) -> str | None:
+    """The id of the release that a plan has; None where it was released beside the data, under another name."""
+    assert plan.earlier is not None
+    charged = plan.earlier.request_id
+    if not isinstance(plan, KeyCountPlan):
+        return charged
+    jobs = listed(state.store, RELEASE, dataset=draft.dataset)
+    return next((job.id for job in jobs if job.is_released and job.charged == charged), None)
 
 
 def _as_words(study: Study, asked: PlanDescription) -> tuple[dict[str, Any], str]:

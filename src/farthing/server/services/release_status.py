@@ -67,8 +67,8 @@ def release_view(state: State, job: Job, *, with_answers: bool = True) -> Releas
     job = as_the_ledger_has_it(state, job)
     # A person who may see the job may see the whole of it, so the root looks it up: roles may have changed since.
     paid = job.state in (RELEASED, FORFEITED, RUNNING)
-    release = stored_release(state.root, job.id) if job.state == RELEASED and with_answers else None
-    receipt = release.receipt if release is not None else state.root.receipt(job.id) if paid else None
+    release = stored_release(state.root, job.charged) if job.state == RELEASED and with_answers else None
+    receipt = release.receipt if release is not None else state.root.receipt(job.charged) if paid else None
     return ReleaseView(
         request_id=job.id,
         state=job.state,  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def download(state: State, job: Job, form: Format) -> tuple[str, str, str]:
         raise RequestRefused("conflict", "it is not released yet; wait until it is, and download it then.")
     kind, ending = _TYPES[form]
     name = f"{job.dataset}-{job.id.partition(':')[2]}".replace(" ", "-")
-    release = stored_release(state.root, job.id)
+    release = stored_release(state.root, job.charged)
     if form == "python":
         asked = str(release.plan.get("code", ""))
         code = released_code(job.dataset, job.id, state.settings.origin, asked)
@@ -226,12 +226,12 @@ def release_list(state: State, who: Caller, dataset: str | None) -> ReleaseList:
 def table_view(state: State, who: Caller, request_id: str) -> TableView:
     """Whether a table has other rows now than when a release of it was charged."""
     job = visible_release(state, who, request_id)
-    receipt = state.root.receipt(job.id)
+    receipt = state.root.receipt(job.charged)
     if receipt is None:
         raise RequestRefused("not_found", "nothing was charged for this release; there is nothing to compare.")
     study = study_of(state, who, job.dataset)
     note = changed_note(study, receipt, "a new request id")
-    return TableView(request_id=job.id, changed=study.table_changed(job.id), sentence=note)
+    return TableView(request_id=job.id, changed=study.table_changed(job.charged), sentence=note)
 
 
 def submitted_release(state: State, who: Caller, body: ReleaseRequest) -> Job:

@@ -29,7 +29,7 @@ MOST_LISTED = 500
 
 @dataclass(frozen=True)
 class Job:
-    """One row; `id` is the request id in the ledger."""
+    """One row; `charged` is the request id in the ledger, as a rule `id`."""
 
     id: str
     owner: str
@@ -60,6 +60,11 @@ class Job:
         """What a retry may say otherwise: how much was confirmed."""
         limits: Mapping[str, Any] = self.body["limits"]
         return limits
+
+    @property
+    def charged(self) -> str:
+        """Its request id in the ledger: its own, but for values that are found under the name of their column."""
+        return str(self.body.get("charged", self.id))
 
     @property
     def attempts(self) -> int:
@@ -210,6 +215,13 @@ def put_back(store: Store, job: Job, worker: str) -> bool:
     body = json.dumps({**job.body, "attempts": job.attempts + 1}, separators=(",", ":"), allow_nan=False)
     values = {"state": QUEUED, "body": body, "worker": None, "heartbeat": None, "progress": 0.0}
     return _changed(store, _own(job.id, worker).values(**values))
+
+
+def charge_as(store: Store, job: Job, request_id: str) -> bool:
+    """Write down the request id under which a job is charged; False if it is not its worker's any more."""
+    assert job.worker is not None
+    body = json.dumps({**job.body, "charged": request_id}, separators=(",", ":"), allow_nan=False)
+    return _changed(store, _own(job.id, job.worker).values(body=body))
 
 
 def running(store: Store) -> list[Job]:

@@ -23,7 +23,7 @@ import {
  * The whole form; `onAdd(entry, form)` gets the words of study.toml. What is typed is kept by the component that shows it, so that
  * it is still there when the server refuses it with `error`.
  */
-export function StatisticForm({ schema, unit = [], form, onForm, error = null, onAdd, onCancel }) {
+export function StatisticForm({ schema, unknown = [], unit = [], form, onForm, error = null, onAdd, onCancel }) {
   const [tried, setTried] = useState(false);
   const where = useRef(null);
   const set = (changes) => onForm((before) => ({ ...before, ...changes }));
@@ -46,7 +46,7 @@ export function StatisticForm({ schema, unit = [], form, onForm, error = null, o
         </div>
         <${Columns} ...${{ form, set, kind, schema }} />
       </div>
-      <${Groups} ...${{ form, set, schema, kind }} />
+      <${Groups} ...${{ form, set, schema, unknown, kind }} />
       ${unit?.length && countsPeople(kind) ? html`<${Counted} ...${{ form, set, kind, unit }} />` : null}
       ${mayHaveCells(kind, unit) ? html`<${Cells} ...${{ form, set }} label="For how many values may one person count? (optional)" />` : null}
       <${Rows} ...${{ form, set, schema, error, where }} />
@@ -152,15 +152,18 @@ function Several({ legend, columns, chosen, onChange }) {
     </fieldset>`;
 }
 
-function Groups({ form, set, schema, kind }) {
+function Groups({ form, set, schema, unknown, kind }) {
   const used = new Set([form.column, ...(kind.columns ? form.columns : [])]);
-  const groups = groupsOf(schema).filter((column) => kind.kind === "count" || !used.has(column.name));
+  // A count by a text whose values nobody listed finds them by itself; everything else needs to know them first.
+  const open = kind.kind === "count" ? unknown.filter((one) => one.kind === "text" && one.finding === null) : [];
+  const groups = [...groupsOf(schema).filter((column) => kind.kind === "count" || !used.has(column.name)), ...open];
   if (!groups.length) return null;
   return html`
     <details class="more" open=${form.by.length > 0}>
       <summary>For each group separately (optional)</summary>
       <${Several} legend="One answer for each value of" columns=${groups} chosen=${form.by} onChange=${(by) => set({ by })} />
       <p class="hint">Groups share no rows, so ten groups cost no more privacy than one; but each group has fewer rows.</p>
+      ${open.length ? html`<p class="hint">Nobody listed the values of ${open.map((one) => one.name).join(", ")}. A count of people by one of them, alone in a plan, finds the values that enough people share and counts them at once.</p>` : null}
     </details>`;
 }
 

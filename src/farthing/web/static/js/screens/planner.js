@@ -286,7 +286,7 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
           : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
         Start with one of these, or build your own below. You will see its error at once.<//>`
       }
-      ${open ? html`<${StatisticForm} schema=${about.schema} unit=${about.unit} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
+      ${open ? html`<${StatisticForm} schema=${about.schema} unknown=${about.unknown} unit=${about.unit} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
       ${draft.rows.length ? html`<${ExpectedPeople} people=${about.people} entries=${draft.rows.map((row) => row.entry)} expected=${draft.expected} onExpect=${actions.expect} />` : null}
       ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} view=${answer?.view} onExpect=${actions.expect} />` : null}
       <ul class="statistics">
