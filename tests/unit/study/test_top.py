@@ -52,6 +52,31 @@ def test_intervals_are_those_of_all_values_together() -> None:
     assert ranked(counts, 9, independent=True).labels == ("b", "c", "a", "d")
 
 
+@pytest.mark.parametrize(("true", "most"), [((9, 9, 9, 9), 1), ((9, 9, 9, 9), 3), ((5, 9, 8, 9), 2)])
+def test_what_is_shown_is_covered_as_often_as_stated_by_enumeration(true: tuple[int, ...], most: int) -> None:
+    """All ways that noise can fall on four counts, up to a mass of 1e-7 that counts as missed."""
+    scale, reach = 1.0, 18
+    ball = np.arange(-reach, reach + 1)
+    mass = np.exp(-np.abs(ball) / scale) * np.tanh(0.5 / scale)
+    noise = np.stack(np.meshgrid(*[ball] * len(true), indexing="ij"), axis=-1).reshape(-1, len(true))
+    chance = np.prod(mass[noise + reach], axis=1)
+    assert 0 <= 1 - chance.sum() < 1e-7
+    counts = Answer.around("counts", true, ErrorDistribution([Term("laplace", scale)]), tuple("abcd"))
+    (half,) = set((np.asarray(ranked(counts, most, independent=True).upper) - sorted(true)[::-1][:most]).tolist())
+    shown = np.argsort(-(noise + true), axis=1, kind="stable")[:, :most]
+    for row in range(0, len(noise), len(noise) // 40):  # the order is that of what is released
+        drawn = Answer.around("counts", noise[row] + true, ErrorDistribution([Term("laplace", scale)]), tuple("abcd"))
+        assert ranked(drawn, most, independent=True).labels == tuple("abcd"[place] for place in shown[row])
+
+    def covered(width: float) -> float:
+        missed = np.abs(np.take_along_axis(noise, shown, axis=1)).max(axis=1) > width
+        return float(chance[~missed].sum())
+
+    assert covered(half) >= 0.95
+    if true == (9, 9, 9, 9):  # where noise alone decides, the interval of one count by itself would not do
+        assert covered(float(np.asarray(counts.upper)[0] - 9)) < 0.95
+
+
 def test_no_error_can_be_required_of_what_is_chosen_by_its_noise(tmp_path: Path) -> None:
     own = study(tmp_path)
     asked = ft.top("diagnosis", 3)
