@@ -194,18 +194,18 @@ class VarianceOutput(MomentOutput):
         this does not matter stays an estimate.
         """
         estimates = widths(few, True)
-        found, known, apart = estimates.copy(), np.zeros(estimates.shape, dtype=bool), _APART
+        lengths, known, apart = estimates.copy(), np.zeros(estimates.shape, dtype=bool), _APART
         while True:  # each look adds some, until there are none left
-            reach = exceeded_by(found, stands_for, share)
-            near = np.maximum(found, reach) <= apart * np.minimum(found, reach)
+            reach = exceeded_by(lengths, stands_for, share)
+            near = np.maximum(lengths, reach) <= apart * np.minimum(lengths, reach)
             new = near.any(axis=1) & ~known.any(axis=1)
             if not new.any():
                 return np.asarray(np.minimum(reach * _ROOM, self.most))
-            found[new] = widths([numbers[new] for numbers in few], False)
+            lengths[new] = widths([numbers[new] for numbers in few], False)
             known[new] = True
-            both = known & (found > 0) & (estimates > 0)
-            low, high = (float(of(found[both] / estimates[both], initial=1.0)) for of in (np.min, np.max))
-            found[~known] = estimates[~known] * math.sqrt(low * high)
+            both = known & (lengths > 0) & (estimates > 0)
+            low, high = (float(of(lengths[both] / estimates[both], initial=1.0)) for of in (np.min, np.max))
+            lengths[~known] = estimates[~known] * math.sqrt(low * high)
             apart = max(_APART, _ROOM * math.sqrt(high / low))
 
     def _roughly(self, interval: IntervalAt) -> IntervalAt:
