@@ -87,3 +87,17 @@ def test_a_count_of_people_that_lacks_max_cells_is_told_how_many_cells_there_are
     said = " ".join(run("plan", code=2).split())
     assert "statistics[0].max_cells" in said and "for a count of people by ward and icu" in said
     assert "6 cells of ward and icu: max_cells = 6 leaves nobody out" in said
+
+
+def test_the_command_that_a_plan_quotes_searches_what_it_quoted_for_its_price(study: Path) -> None:
+    text = STUDY.replace("[study]", 'who = { unknown = "whole number" }\n[study]\nplan_epsilon = 300.0')
+    (study / "study.toml").write_text(text, encoding="utf-8")
+    said = run("plan")
+    assert "To be found first, for epsilon 30 of 400" in said
+    words = said.strip().splitlines()[-1].partition("exact errors: farthing ")[2]
+    assert words == "discover study.toml --column cost --rows-per-unit --epsilon 30"
+    refused = " ".join(run("release", "--yes", code=2).split())
+    assert words in refused and "study='cost':" in refused
+    found = run(*words.split(), "--yes")
+    assert "To be found first, for epsilon 30 of 400" in found and "Spent now: epsilon 30." in found
+    assert "who: " not in found and "To be found first" not in run("plan")

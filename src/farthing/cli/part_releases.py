@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 
@@ -17,13 +17,27 @@ from farthing.numerics.bounds import number_text
 if TYPE_CHECKING:
     from farthing.study import Plan, Release, Study
     from farthing.study.documents.study_file import Split, StudyFile
+    from farthing.study.staged_plan import StagedPlan
 
 
-def is_staged(plan: Plan) -> bool:
+def is_staged(plan: Plan) -> TypeGuard[StagedPlan]:
     """Whether something has to be found before the plan can be made."""
     from farthing.study.staged_plan import StagedPlan
 
     return isinstance(plan, StagedPlan)
+
+
+def discover_words(plan: StagedPlan, file: str) -> str:
+    """The command that finds what a plan in two stages needs, for what the plan says that it costs, and no more."""
+    from farthing.study.findings import ROWS
+
+    assert plan.stage is not None
+    words = ["farthing", "discover", file]
+    for search in plan.stage.searches:
+        words += ["--rows-per-unit"] if search.name == ROWS else ["--column", search.name]
+    if plan.stage.open:
+        words += ["--epsilon", f"{plan.stage.cost:.12g}"]
+    return shlex.join(words)
 
 
 def planned(asked: StudyFile, study: Study) -> Plan:

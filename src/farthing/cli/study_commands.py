@@ -14,6 +14,7 @@ import click
 from farthing.cli.charge_grammar import decimal_number
 from farthing.cli.count_command import CountFirst, count_first, share_option
 from farthing.cli.part_releases import (
+    discover_words,
     is_staged,
     parts_to_release,
     planned,
@@ -85,7 +86,7 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             return
         click.echo(text)
         if is_staged(plan):
-            click.echo(f"\n{_FIND_FIRST.format(shlex.quote(file))}", err=as_json)
+            click.echo(f"\n{_FIND_FIRST.format(discover_words(plan, file))}", err=as_json)
             return
         if not as_json:
             click.echo(
@@ -102,7 +103,7 @@ def plan_command(file: str, as_json: bool, explain: bool, plot: str | None) -> N
             click.echo(f"Picture: {plot}", err=as_json)
 
 
-_FIND_FIRST = "To find what is unknown, and see the plan with exact errors: farthing discover {}"
+_FIND_FIRST = "To find what is unknown, and see the plan with exact errors: {}"
 _ASK = 'To ask for it: farthing requests submit {} --purpose "what it is for"'
 
 
@@ -322,6 +323,7 @@ def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Re
     from rich.console import Console
 
     from farthing.cli.terminal import stages
+    from farthing.study.staged_plan import unknown_columns
     from farthing.study.study_account import can_be_counted
 
     request_id, fresh, first, as_json = order.request_id, order.fresh, order.first, order.as_json
@@ -330,8 +332,9 @@ def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Re
         return _with_warning(study, study.released(known), asked)
     plan = planned(asked, study)
     if is_staged(plan):
-        names = ", ".join(study.dataset.unknown) or "max_rows"
-        way_out = f"find it first, then look at the plan: farthing discover {shlex.quote(str(asked.path))}"
+        columns = unknown_columns(study.dataset, plan.asked, plan.expected)
+        names = ", ".join(columns) or "max_rows"
+        way_out = f"find it first, then look at the plan: {discover_words(plan, str(asked.path))}"
         raise InvalidValue("study", names, "is declared as unknown, and was not found yet", way_out)
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
