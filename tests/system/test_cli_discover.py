@@ -101,3 +101,13 @@ def test_the_command_that_a_plan_quotes_searches_what_it_quoted_for_its_price(st
     found = run(*words.split(), "--yes")
     assert "To be found first, for epsilon 30 of 400" in found and "Spent now: epsilon 30." in found
     assert "who: " not in found and "To be found first" not in run("plan")
+
+
+def test_rows_per_unit_are_found_alone_and_what_was_found_takes_no_share(study: Path) -> None:
+    text = STUDY.replace('"auto"', "2").replace("[study]", 'who = { unknown = "whole number" }\n[study]')
+    (study / "study.toml").write_text(text, encoding="utf-8")
+    assert "Spent now: epsilon 50" in run("discover", "--column", "cost", "--epsilon", "50", "--yes")
+    said = run("discover", "--rows-per-unit", "--column", "cost", "--epsilon", "40", "--yes")
+    assert "rows per unit: epsilon 40" in said and "Spent now: epsilon 40" in said
+    assert "Spent now: epsilon 20" in run("discover", "--rows-per-unit", "--fresh", "--epsilon", "20", "--yes")
+    assert "who: " not in said and "who: epsilon 30" in run("discover", "--epsilon", "30", "--yes")

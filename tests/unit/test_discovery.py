@@ -20,6 +20,7 @@ from farthing.data.unknown_columns import known
 from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.study import Plan
+from farthing.study.discovery_plan import discovery_plan
 from farthing.study.release_list import release_list
 from farthing.study.staged_plan import StagedPlan
 
@@ -112,6 +113,15 @@ def test_both_stages_only_where_you_say_so(study: ft.Study) -> None:
     release = plan.release(both=True)
     assert list(release) == ["mean of age"]
     assert release.cost <= 190 and study.budget.count == 2
+
+
+def test_what_was_found_takes_no_share_but_of_a_plan_that_has_paid_for_it(study: ft.Study) -> None:
+    assert study.discover("age", epsilon=SURE).release()["age"].is_usable
+    both = ("age", "income")
+    assert [each.epsilon for each in study.discover(*both, epsilon=SURE).open] == [SURE]
+    assert study.discover(*both).cost == 0.05 * 400 and study.discover(*both, epsilon=SURE, fresh=True).cost == SURE
+    assert discovery_plan(study, both, epsilon=SURE, since=0).cost == SURE / 2  # a job that died over it goes on
+    assert discovery_plan(study, both, epsilon=SURE, since=2**62).cost == SURE
 
 
 def test_a_plan_that_needs_nothing_unknown_is_a_plan(study: ft.Study) -> None:

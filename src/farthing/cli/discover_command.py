@@ -15,8 +15,9 @@ Find what the schema of a study (study.toml) declares as unknown, for a small sh
 and dates, the values of text, and with max_rows = "auto" how many rows of a unit to keep.
 
 It shows what it will find and what that costs, and asks before anything is spent. The ledger keeps what was found:
-plans use it free of charge, and running this again shows it. --rows-per-unit also finds how many rows units have, and
-so which share of the rows max_rows leaves out.
+plans use it free of charge, and running this again shows it. --rows-per-unit finds how many rows units have, and so
+which share of the rows max_rows leaves out: that alone, or beside what --column names. What was found before takes no
+part of --epsilon.
 
 Exit code: 0 when everything was found; 1 when you declined, or a search found nothing; 2 when it was refused; 130 when
 interrupted.
@@ -26,7 +27,9 @@ interrupted.
 @click.command("discover", help=HELP, short_help="Find ranges and values that nobody knows.")
 @click.argument("file", default="study.toml")
 @click.option("--column", "columns", metavar="NAME", multiple=True, help="Only this column; repeat it for several.")
-@click.option("--rows-per-unit", is_flag=True, help="Also find how many rows units have.")
+@click.option(
+    "--rows-per-unit", is_flag=True, help="Find how many rows units have, and only the columns that --column names."
+)
 @click.option("--epsilon", metavar="E", help="What all searches may cost (default: 5% for each range, 10% for text).")
 @click.option("--delta", metavar="D", help="The delta of each search for values of text (default: 1/64 of the whole).")
 @click.option("--max-keys", metavar="N", help="How many values of text one unit counts for (default: 4).")
@@ -56,9 +59,8 @@ def discover_command(
     from farthing.cli.terminal import stages
 
     study = study_to_spend(declared_study(file, statistics=False), yes)
-    names = columns or (() if not rows_per_unit else tuple(study.declared.unknown))
     plan = study.discover(
-        *names,
+        *columns,
         epsilon=None if epsilon is None else decimal_number(epsilon, "epsilon"),
         delta=None if delta is None else decimal_number(delta, "delta"),
         rows_per_unit=rows_per_unit,

@@ -157,10 +157,12 @@ def discovery_plan(
     confidence: float = 0.95,
     fresh: bool = False,
     whole: float | None = None,
+    since: int | None = None,
 ) -> DiscoveryPlan:
     """The plan to find what nobody knows about a table; see `Study.discover`.
 
-    Shares are of `whole`: the epsilon of the plan whose first stage it is, or the whole budget.
+    Shares are of `whole`: the epsilon of the plan whose first stage it is, or the whole budget. What was found before
+    takes no share, unless that was since a moment (in nanoseconds): then this very plan has paid for it, and goes on.
     """
     declared = study.declared
     wanted = list(names) if names or rows_per_unit else list(declared.unknown)
@@ -171,24 +173,27 @@ def discovery_plan(
             "columns", wanted, "must name columns that are declared as unknown, each once", _way_out(declared)
         )
     refuse_search(study)
-    texts = sum(name in declared.unknown and declared.unknown[name].kind == "text" for name in wanted)
+    texts = [name for name in wanted if name in declared.unknown and declared.unknown[name].kind == "text"]
     whole = study.budget.total.epsilon if whole is None else whole
-    each = _price(whole, len(wanted) + texts, epsilon, share)
+    there = [name for name in wanted if name == ROWS or name in declared.unknown]  # others are refused below
+    paid = {name: stored for name in there if (stored := paid_finding(study, name)) is not None}
+    done = {name for name, one in paid.items() if not fresh and (since is None or one.receipt.time_ns < since)}
+    every = len(wanted) + len(texts)
+    shares = sum(1 + (name in texts) for name in wanted if name not in done) or every
+    each = _price(whole, shares, epsilon, share)
     # How many units a value needs grows with the logarithm of 1/delta only, so a small part of delta will do.
-    usual = study.budget.total.delta / OWN_DELTA / max(2, texts)
+    usual = study.budget.total.delta / OWN_DELTA / max(2, len(texts))
     spread = usual if delta is None else checked_real(delta, "delta")
-    rest = max(whole - each * (len(wanted) + texts), each)
+    rest = max(whole - each * shares, each)
 
     def search(name: str) -> Search:
+        price = each * shares / every if name in done else each  # what is done is not run, whatever its price
         if name == ROWS:
-            return row_search(table_itself(declared), each, rest, confidence)
+            return row_search(table_itself(declared), price, rest, confidence)
         table = table_itself(declared, name)
-        is_text = name in table.unknown and table.unknown[name].kind == "text"
-        return search_of(table, name, 2 * each if is_text else each, spread, confidence, max_keys)
+        return search_of(table, name, 2 * price if name in texts else price, spread, confidence, max_keys)
 
-    searches = tuple(map(search, wanted))
-    paid = {name: stored for name in wanted if (stored := paid_finding(study, name)) is not None}
-    return DiscoveryPlan(study, searches, paid, fresh)
+    return DiscoveryPlan(study, tuple(map(search, wanted)), paid, fresh)
 
 
 def refuse_search(study: StudyAccount) -> None:

@@ -73,7 +73,9 @@ def run_discovery(job: Job, state: State, progress: Callable[[float], None]) -> 
     """
     study = study_of(state, owner_of(job), job.dataset)
     # Not fresh ones again where a worker died over the job: it may have made some.
-    plan = planned_discovery(study, {**job.asked, "fresh": bool(job.asked["fresh"]) and not job.attempts})
+    # What it has paid for keeps its share, so that the rest costs no more than was agreed to.
+    fresh = bool(job.asked["fresh"]) and not job.attempts
+    plan = planned_discovery(study, {**job.asked, "fresh": fresh}, since=job.created)
     for search in plan.open:
         if plan.fresh or paid_finding(study, search.name, wait=True) is None:
             lost = lost_search(study, search.name, job.created)

@@ -21,7 +21,7 @@ from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import study_of
 from farthing.server.services.job_queue import submitted
 from farthing.server.store.job_rows import DISCOVERY, RELEASED, Job
-from farthing.study.discovery_plan import DiscoveryPlan
+from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
 from farthing.study.documents.study_document import request_of
 from farthing.study.findings import ROWS, PaidFinding, paid_finding
 from farthing.study.key_count_plan import counted_column
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from farthing.study.documents.study_document import PlanDescription
 
 
-def planned_discovery(study: Study, asked: Mapping[str, Any]) -> DiscoveryPlan:
-    """The searches that a request asks for."""
+def planned_discovery(study: Study, asked: Mapping[str, Any], since: int | None = None) -> DiscoveryPlan:
+    """The searches that a request asks for; `since` is when their job was made, which may have paid for some."""
     options = {name: value for name, value in asked.items() if name != "columns"}
-    return study.discover(*asked.get("columns", ()), **options)
+    return discovery_plan(study, tuple(asked.get("columns", ())), **options, since=since)
 
 
 def priced(state: State, who: Caller, name: str, asked: DiscoveryAsked) -> DiscoveryPlanView:
