@@ -249,7 +249,7 @@ def _thorough(problem: Problem, start: Allocation | None, usage: Usage | None) -
         if start is not None and _does(start, problem, usage):
             return replace(start, problem=problem, quick=False)
         requirements = Requirements(problem, model, search)
-        raise Offers(problem, requirements, refused, _lacking(model, usage)).refusal() from None
+        raise Offers(problem, requirements, refused, _lacking(model, usage), _lacking(model, None)).refusal() from None
     except Unreachable as refused:
         raise unreachable(Requirements(problem, model, search), refused, _lacking(model, usage)) from None
 

@@ -41,6 +41,9 @@ class Offers:
     requirements: Requirements
     refused: Unmet
     lacks: Lacks
+    """With what the ledger still admits."""
+    lacks_in_full: Lacks
+    """As if nothing had been spent from the ledger."""
 
     def refusal(self) -> Infeasible:
         """The refusal in words, with each offer as the number that it says."""
@@ -51,17 +54,12 @@ class Offers:
         blocking = alone or list(costs)
         errors = self._errors(sorted(blocking, key=lambda name: -costs[name])[:_MOST])
         hardest = next(iter(errors), None)
-        epsilon, held = self._epsilon(), self._holds_in_the_way()
+        epsilon, held = self._epsilon(self.lacks, problem.most), self._holds_in_the_way()
+        in_full = epsilon if epsilon < math.inf else self._epsilon(self.lacks_in_full, math.inf)
         together = "together " * (len(blocking) > 1)
         parts = [
             f"{listed(blocking)} cannot be met {together}with epsilon={exact_text(problem.epsilon)}"
-            + (
-                f" ({exact_text(epsilon)} would be enough)"
-                if epsilon < math.inf
-                else ", nor with any epsilon that protects anyone"
-                if math.isinf(problem.most)
-                else ", nor with any that is left"
-            )
+            + (f" ({exact_text(epsilon)} would be enough)" if epsilon < math.inf else self._no_epsilon(in_full))
         ]
         how_often = {name: _how_often(problem, name) for name in errors}
         rest = any(output.name not in problem.requirements for output in problem.design.outputs)
@@ -77,7 +75,8 @@ class Offers:
             )
         if held:
             parts.append(f"without the hold of {listed(held)} it would fit")
-        parts.append("allow a larger error, hold or reserve less, or raise epsilon")
+        more = "the budget" if in_full < epsilon else "epsilon"
+        parts.append(f"allow a larger error, hold or reserve less, or raise {more}")
         return Infeasible(
             "; ".join(parts) + ".",
             blocking=(*held, *blocking),
@@ -107,14 +106,23 @@ class Offers:
                 errors[name] = error
         return errors
 
-    def _epsilon(self) -> float:
-        """The epsilon that would do; infinite where none that protects anybody does."""
+    def _no_epsilon(self, needed: float) -> str:
+        """Why no epsilon is offered, where one of `needed` would do if nothing were spent."""
+        if needed < math.inf:
+            return f": it takes {exact_text(needed)}, more than the ledger has left for it"
+        if math.isfinite(self.problem.most):
+            return ", nor with any that is left"
+        # A search that found none proves nothing: the sentence is for what is certain.
+        return ", nor with any epsilon that protects anyone" * (not self.refused.least < _TOO_LARGE)
+
+    def _epsilon(self, tried: Lacks, most: float) -> float:
+        """The epsilon below `most` that would do; infinite where none that protects anybody does."""
         if not self.refused.least < _TOO_LARGE:
             return math.inf
-        needed, most = outer_epsilon(self.problem, self.refused.least), min(_TOO_LARGE, self.problem.most)
+        needed, most = outer_epsilon(self.problem, self.refused.least), min(_TOO_LARGE, most)
 
         def lacks(epsilon: float) -> float:
-            return self.lacks(replace(self.problem, epsilon=epsilon)) if epsilon < most else math.inf
+            return tried(replace(self.problem, epsilon=epsilon)) if epsilon < most else math.inf
 
         more = math.nextafter(self.problem.epsilon, math.inf)
         offer = _accepted(max(needed, more), lacks, more)

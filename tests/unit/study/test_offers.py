@@ -155,3 +155,18 @@ def test_a_median_gets_the_error_that_is_required_and_no_less(make_study: Callab
     weaker = {output.slot.name: replace(noise, parameter=noise.parameter * (1 - 1e-3))}
     error = output.promised(allocation.noises).worst(0.95)
     assert error <= within and (error >= 0.999 * within or within < output.promised(weaker).worst(0.95))
+
+
+def test_what_is_not_left_is_no_reason_to_say_that_no_epsilon_would_do(tmp_path: Path) -> None:
+    """A fresh ledger gives ±2 for 1.14: after what was spent it is too much, and not impossible."""
+    people = ft.dataset(pyarrow.table({"age": [30] * 1000}), schema={"age": (0, 99)})
+    study = ft.Study(people, epsilon=3.0, delta=1e-6, ledger=str(tmp_path / "study.db"), account="people")
+    alone = study.plan(ft.count()).require("count", within=2).cost.upper
+    for asked in (ft.mean("age"), ft.median("age")):
+        study.plan(asked, epsilon=1.18125).release()
+    with pytest.raises(Infeasible) as refused:
+        study.plan(ft.count()).require("count", within=2)
+    said = re.search(r": it takes (\S+), more than the ledger has left for it;", str(refused.value))
+    assert said is not None and alone <= float(said[1]) <= 1.01 * alone
+    assert "or raise the budget." in str(refused.value) and "protects anyone" not in str(refused.value)
+    study.close()
