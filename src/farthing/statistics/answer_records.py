@@ -7,7 +7,7 @@ An answer has a note of what declared bounds do to it (`with_bounds`), from publ
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
@@ -31,6 +31,7 @@ from farthing.statistics.withheld_cells import withheld
 Floats = NDArray[np.float64]
 Limits = tuple[Floats | float, Floats | float]
 CHECK = "check the bounds with farthing check"
+BEYOND = "rare values beyond it may not have been seen"
 _CLIPPED = (*MOMENTS, "cdf", "linear_regression")  # quantiles say it beside what their interval rests on
 _NEAR = 1e-9  # of the distance of the limits
 
@@ -69,10 +70,22 @@ def too_few_rows(statistic: Statistic, whole: int, cells: int) -> str:
     return f"{text}, or the categories of {named} do not match the file: farthing check"
 
 
-def with_bounds(answer: Answer, statistic: Statistic, schema: Schema, limits: Limits | None) -> Answer:
+def with_note(answer: Answer, *notes: str) -> Answer:
+    """The answer with more to say, after what it says already.
+
+    >>> with_note(Answer.within("n", 3.0, 1.0, lambda confidence: (1.0, 5.0), note="rounded"), "found").note
+    'rounded; found'
+    """
+    return replace(answer, note="; ".join(note for note in (answer.note, *notes) if note))
+
+
+def with_bounds(
+    answer: Answer, statistic: Statistic, schema: Schema, limits: Limits | None, findings: Container[str] = ()
+) -> Answer:
     """The answer with a note of what its bounds do; `limits` are the least and the most that they allow each cell.
 
-    The note is a function of the declaration and of the released interval, so that it costs nothing.
+    The ranges of columns in `findings` were not declared. The note is a function of the declaration, of what was found and
+    of the released interval, so that it costs nothing.
     """
     columns = clipped_columns(statistic, schema)
     if not columns:
@@ -81,7 +94,7 @@ def with_bounds(answer: Answer, statistic: Statistic, schema: Schema, limits: Li
     if statistic.kind in _CLIPPED:
         said.insert(0, _clipped(columns, schema))
     if limits is not None:
-        said += _reached(answer, statistic, limits)
+        said += _reached(answer, statistic, limits, {name in findings for name in columns})
     return replace(answer, note="; ".join(said))
 
 
@@ -99,8 +112,11 @@ def _clipped(columns: Sequence[str], schema: Schema) -> str:
     return f"{text}; fractions {which}are rounded down" if whole else text
 
 
-def _reached(answer: Answer, statistic: Statistic, limits: Limits) -> list[str]:
-    """That an interval reaches a limit; not of one that reaches both, which says nothing at all."""
+def _reached(answer: Answer, statistic: Statistic, limits: Limits, origins: set[bool]) -> list[str]:
+    """That an interval reaches a limit; not of one that reaches both, which says nothing at all.
+
+    `origins` has whether bounds were found, or declared, or both where some were.
+    """
     least, most = (np.asarray(limit, dtype=float) for limit in limits)
     room = _NEAR * np.abs(most - least)
     below = np.atleast_1d(answer.lower) <= least + room
@@ -112,15 +128,17 @@ def _reached(answer: Answer, statistic: Statistic, limits: Limits) -> list[str]:
     which = "the interval reaches"
     if cells > 1:
         which = f"{reached:,} of {cells:,} intervals {'reaches' if reached == 1 else 'reach'}"
+    bound = "declared or found" if len(origins) > 1 else "found" if True in origins else "declared"
+    way_out = BEYOND if origins == {True} else CHECK
     if statistic.kind not in ("variance", "std"):
-        return [f"{which} the declared bound: {CHECK}"]
+        return [f"{which} the {bound} bound: {way_out}"]
     at_least, at_most = (below & one_sided).any(), (above & one_sided).any()
     where = {
         (True, False): "0, as if all values were the same, or beyond one bound",
-        (False, True): "the most that the declared bounds allow",
-        (True, True): "0 or the most that the declared bounds allow",
+        (False, True): f"the most that the {bound} bounds allow",
+        (True, True): f"0 or the most that the {bound} bounds allow",
     }[bool(at_least), bool(at_most)]
-    return [f"{which} {where}: {CHECK}"]
+    return [f"{which} {where}: {way_out}"]
 
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -299,13 +317,20 @@ def _is_interval(label: Any) -> bool:
 
 
 def answers_from(
-    outputs: Sequence[Output], noises: Mapping[str, Noise], schema: Schema, measured: Mapping[str, Any]
+    outputs: Sequence[Output],
+    noises: Mapping[str, Noise],
+    schema: Schema,
+    measured: Mapping[str, Any],
+    findings: Sequence[Mapping[str, str]] = (),
 ) -> list[Answer]:
-    """The answers of a plan from its noisy numbers, in the order of its outputs: post-processing only."""
+    """The answers of a plan from its noisy numbers, in the order of its outputs: post-processing only.
+
+    `findings` has, for each output, notes on columns whose values or range were found, by column.
+    """
     answers = []
-    for output in outputs:
+    for output, notes in zip(outputs, findings or [{}] * len(outputs), strict=True):
         asked, answer = output.statistic, output.answer(measured, noises)
-        answer = with_bounds(answer, asked, schema, output.limits(measured))
+        answer = with_note(with_bounds(answer, asked, schema, output.limits(measured), notes), *notes.values())
         answers.append(ranked(answer, asked.most, independent=output.independent) if asked.kind == "top" else answer)
     return answers
 
@@ -317,7 +342,7 @@ class PostProcessing:
     It runs inside the curator, after the noise, and sees no rows. `levels` are, for each output, further confidences at
     which its interval is kept: that at which all numbers of the plan hold at once, and that of its own cells. If a
     policy says that cells must hold at least so many people, `least` is that number, and `rows_of_one` what one person
-    can add to a cell of each output.
+    can add to a cell of each output. `findings` has, for each output, notes on columns that were found, by column.
     """
 
     outputs: tuple[Output, ...]
@@ -327,10 +352,11 @@ class PostProcessing:
     plan: Mapping[str, Any]
     least: int = 0
     rows_of_one: tuple[int, ...] = ()
+    findings: tuple[Mapping[str, str], ...] = ()
 
     def __call__(self, measured: Mapping[str, Any]) -> dict[str, Any]:
         """The answers and the plan as plain data."""
-        answers = answers_from(self.outputs, self.noises, self.schema, measured)
+        answers = answers_from(self.outputs, self.noises, self.schema, measured, self.findings)
         if self.least:
             answers = withheld(answers, self.outputs, self.least, self.rows_of_one)
         stored = [stored_form(answer, kept) for answer, kept in zip(answers, self.levels, strict=True)]

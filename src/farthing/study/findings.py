@@ -70,6 +70,24 @@ def with_findings(study: StudyAccount, dataset: Dataset, only: Container[str] | 
     return known(dataset, domains, bound, left_out)
 
 
+def found_notes(study: StudyAccount) -> dict[str, str]:
+    """For each column whose values or range the study uses as they were found, what a reader of its numbers must know.
+
+    A column may have been searched again since the plan was made: then the note is without the promise of a search.
+    """
+    notes = {}
+    for name, rules in study.declared.unknown.items():
+        if name not in study.dataset.schema:
+            continue
+        paid = paid_finding(study, name)
+        if paid is not None and paid.finding.domain == study.dataset.schema[name]:
+            notes[name] = paid.finding.note
+        else:
+            what = "values of {} were" if rules.kind == "text" else "range of {} was"
+            notes[name] = f"the {what.format(name)} found in the data"
+    return notes
+
+
 def find(
     study: StudyAccount,
     search: Search,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.adaptive.discovery import KeySearch, key_search
+from farthing.adaptive.discovery import KeySearch, finding_of, key_search
 from farthing.adaptive.discovery.found_counts import found_counts
 from farthing.data import Categories, Dataset
 from farthing.data.unknown_columns import known
@@ -28,7 +28,7 @@ from farthing.numerics.bounds import number_text
 from farthing.planner import Problem, TheoremPrices, allocate
 from farthing.privacy import Event
 from farthing.statistics import Statistic
-from farthing.statistics.answer_records import stored_form
+from farthing.statistics.answer_records import stored_form, with_note
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise, Slot
 from farthing.study.discovery_plan import OWN_DELTA
@@ -291,6 +291,7 @@ class _CountedSearch:
         selection, cells = self.search.counts, len(facts["values"])
         level = level_at_once(0.95, cells, independent=True)
         answer = found_counts(selection, facts, self.statistic.name, rounded=self.statistic.rounded)
+        answer = with_note(answer, finding_of(facts).note)
         planned, at_once = dict(self.plan["statistics"][0]), dict(self.plan["at_once"])
         planned |= {"cells": cells, "level_at_once": level, "asked": {**planned["asked"], "kind": _KIND}}
         at_once |= {"numbers": cells, "level": level}

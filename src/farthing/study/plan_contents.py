@@ -25,7 +25,7 @@ def contents_of(plan: PlanFacts, asked: Iterable[Statistic], least: int | None) 
     kinds = tuple(dict.fromkeys(statistic.kind for statistic in statistics))
     if not dataset.is_untransformed or plan.study.sampling_rate is not None:
         return Contents(kinds)
-    return Contents(kinds, _columns(statistics, dataset), least)
+    return Contents(kinds, columns_of(statistics, dataset), least)
 
 
 def least_in_cell(plan: PlanFacts) -> int | None:
@@ -58,7 +58,7 @@ def withheld_cells(plan: PlanFacts) -> str | None:
     )
 
 
-def _columns(statistics: Iterable[Statistic], dataset: Dataset) -> tuple[str, ...] | None:
+def columns_of(statistics: Iterable[Statistic], dataset: Dataset) -> tuple[str, ...] | None:
     """Every column that is read, sorted; None where one of them is not a column."""
     names: set[str] = set()
     for statistic in statistics:

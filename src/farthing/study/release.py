@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.curator import Answered
+from farthing.data import Dataset
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, Receipt, Stored
@@ -17,12 +18,14 @@ from farthing.ledger.entries import checked_name
 from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import partition_answer
 from farthing.ledger.table_versions import Version
+from farthing.statistics import Statistic
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.statistics.coverage import limited
 from farthing.statistics.statistic import ROWS
 from farthing.statistics.withheld_cells import people_in
 from farthing.study.attacker_odds import budget_cautions
-from farthing.study.plan_contents import contents_of, least_in_cell
+from farthing.study.findings import found_notes
+from farthing.study.plan_contents import columns_of, contents_of, least_in_cell
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount
@@ -341,9 +344,23 @@ def _post_processing(plan: PlanFacts, title: str, least: int | None) -> PostProc
     levels = [(kept["at_once"]["level"], one["level_at_once"]) for one in kept["statistics"]]
     dataset, outputs = plan.study.dataset, plan.design.outputs
     rows_of_one = tuple(people_in(each.statistic, dataset) for each in outputs)
+    notes = found_notes(plan.study)
     return PostProcessing(
-        outputs, plan.allocation.noises, dataset.schema, tuple(levels), kept, least=least or 0, rows_of_one=rows_of_one
+        outputs,
+        plan.allocation.noises,
+        dataset.schema,
+        tuple(levels),
+        kept,
+        least=least or 0,
+        rows_of_one=rows_of_one,
+        findings=tuple(_notes_on(each.statistic, dataset, notes) for each in outputs),
     )
+
+
+def _notes_on(statistic: Statistic, dataset: Dataset, notes: Mapping[str, str]) -> dict[str, str]:
+    """Of notes by column, those on columns that a statistic reads."""
+    read = columns_of([statistic], dataset) if notes else ()
+    return {name: note for name, note in notes.items() if read is None or name in read}
 
 
 def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:

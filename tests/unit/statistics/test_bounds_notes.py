@@ -12,7 +12,7 @@ import pytest
 import farthing as ft
 from farthing.data.schema import Schema
 from farthing.inference import Answer, StatedDistribution
-from farthing.statistics.answer_records import CHECK, Limits, with_bounds
+from farthing.statistics.answer_records import BEYOND, CHECK, Limits, with_bounds
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import Statistic
 
@@ -73,13 +73,13 @@ def test_every_number_that_clipping_can_change_says_so(release: ft.study.Release
 SCHEMA = Schema.read({"height": (1.0, 2.5), "smoker": bool})
 
 
-def noted(statistic: Statistic, values: list[float], half: float, limits: Limits | None) -> str:
+def noted(statistic: Statistic, values: list[float], half: float, limits: Limits | None, *found: str) -> str:
     """What is said of values whose intervals reach `half` to both sides, cut at the limits."""
     distribution = StatedDistribution(np.full(len(values), half), lambda _: np.full(len(values), half))
     least, most = (-np.inf, np.inf) if limits is None else map(float, map(np.min, limits))
     labels = () if len(values) == 1 else tuple(range(len(values)))
     answer = Answer.around(statistic.name, values, distribution, labels, least=least, most=most)
-    return with_bounds(answer, statistic, SCHEMA, limits).note
+    return with_bounds(answer, statistic, SCHEMA, limits, found).note
 
 
 @pytest.mark.parametrize("kind", [ft.mean, ft.median, ft.sum])
@@ -104,6 +104,13 @@ def test_spreads_have_limits_of_their_own_groups_are_counted_and_flags_are_left_
     one = noted(ft.mean("height", by="smoker"), [2.5, 1.8], 0.01, (1.0, 2.5))
     assert one.endswith(f"1 of 2 intervals reaches the declared bound: {CHECK}")
     assert noted(ft.mean("smoker"), [0.999], 0.01, (0.0, 1.0)) == ""
+
+
+def test_a_range_that_was_found_is_not_called_declared() -> None:
+    found = noted(ft.mean("height"), [2.495], 0.01, (1.0, 2.5), "height")
+    assert found.endswith(f"the interval reaches the found bound: {BEYOND}") and "declared" not in found
+    wide = noted(ft.std("height"), [0.75], 0.01, (0.0, 0.75), "height")
+    assert wide.endswith(f"reaches the most that the found bounds allow: {BEYOND}")
 
 
 def test_the_limits_of_a_sum_are_those_of_its_rows() -> None:

@@ -96,3 +96,34 @@ def test_different_values_of_text_are_those_that_were_found(tmp_path: Path) -> N
     )
     assert float(exact.release()[name].values) == 2.0
     own.close()
+
+
+def test_a_release_says_that_values_and_ranges_were_found(tmp_path: Path) -> None:
+    """On the statistics that use them, wherever a note is shown, and not on the others."""
+    table = pa.table({"diagnosis": ["flu", "cold"] * 2_000, "age": [40, 90] * 2_000})
+    people = ft.dataset(
+        table, schema={"diagnosis": ft.unknown("text"), "age": ft.unknown("whole number")}, name="people"
+    )
+    own = ft.Study(people, epsilon=90.0, delta=1e-6, ledger=tmp_path / "study.db")
+    own.discover("diagnosis", "age", epsilon=40.0).release()
+    release = own.plan(ft.count(), ft.count(by="diagnosis"), ft.mean("age", where="diagnosis == 'flu'")).release()
+    values = "the values of diagnosis were found in the data: others count as missing; a value that "
+    spans = "the range of age was found in the data, not declared: 95 times in 100 "
+    assert release["count"].note == ""
+    assert values in release["count by diagnosis"].note and spans not in release["count by diagnosis"].note
+    assert values in release["mean of age where diagnosis = 'flu'"].note
+    assert spans in release["mean of age where diagnosis = 'flu'"].note
+    assert "or more rows share was found 95 times in 100" in release["count by diagnosis"].note
+    shown = " ".join(str(release).split())
+    page = release.report(str(tmp_path / "report.html")).read_text()
+    notes = [record["note"] for record in release.records() if record["statistic"] == "count by diagnosis"]
+    assert all(values in text for text in (shown, page, release.to_json(), *notes)) and len(notes) == 2
+    assert values in own.released(release.request_id)["count by diagnosis"].note
+    own.close()
+
+
+def test_a_count_that_finds_its_values_says_so(tmp_path: Path) -> None:
+    own = study(tmp_path)
+    answer = own.plan(ft.count(by="diagnosis", of="people", max_cells=1)).release()["count of people by diagnosis"]
+    assert "the values of diagnosis were found in the data: others count as missing" in answer.note
+    own.close()

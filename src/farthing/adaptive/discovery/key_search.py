@@ -237,7 +237,11 @@ def key_finding(facts: Mapping[str, Any]) -> Finding:
     many = "1 value" if len(values) == 1 else f"{len(values):,} values"
     more = f"; {facts['left_out']:,} more cannot be used" if facts["left_out"] else ""
     domain = Categories(values, trim=facts["trim"], lower=facts["lower"])
-    return Finding(name, facts["kind"], True, f"{name}: {many} found ({named}); {rest}{more}", domain, facts)
+    note = (
+        f"the values of {name} were found in the data: others count as missing; a value that {facts['needed']:,} or "
+        f"more {facts['units']} share was found 95 times in 100"
+    )
+    return Finding(name, facts["kind"], True, f"{name}: {many} found ({named}); {rest}{more}", domain, facts, note)
 
 
 def _written(keys: Sequence[Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Finding:
         sentence: What was found and what that means, in one sentence.
         domain: What the column may hold from now on; None where nothing was found, or it is no column.
         facts: All that was recorded.
+        note: What everybody who reads a number about the column must know; empty where nothing was found.
 
     >>> from farthing.data import Reals
     >>> Finding("income", "number", True, "income: 0 to 200,000", Reals(0, 200_000)).domain
@@ -48,6 +49,7 @@ class Finding:
     sentence: str
     domain: Domain | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
 
     def __str__(self) -> str:
         return self.sentence

@@ -160,7 +160,10 @@ def value_finding(facts: Mapping[str, Any]) -> Finding:
     domain = _domain(facts)
     ends = " to ".join(_bound_text(facts[end]) for end in ("lower", "upper"))
     text = f"{name}: {ends} ({times} a step of the scale with {units} is inside; values outside are clipped)"
-    return Finding(name, kind, True, text, domain, facts)
+    note = (
+        f"the range of {name} was found in the data, not declared: {times} a step of the scale with {units} is inside"
+    )
+    return Finding(name, kind, True, text, domain, facts, note)
 
 
 def _domain(facts: Mapping[str, Any]) -> Domain:

@@ -40,7 +40,7 @@ export default function Dataset({ params, me }) {
       <${Budget} data=${data} me=${me} path=${path} reload=${reload} />
       <${PromiseCard} data=${data} />
       <${UnknownFacts} data=${data} me=${me} onFound=${reload} />
-      ${data.schema.length > 0 && html`<${Columns} columns=${data.schema} />`}
+      ${data.schema.length > 0 && html`<${Columns} columns=${data.schema} found=${foundNames(data)} />`}
       <${Parts} data=${data} me=${me} reload=${reload} />
       ${data.grants && !data.part && html`<${Grants} data=${data} me=${me} path=${path} reload=${reload} />`}
       ${me.role === "curator" && html`<${Reserves} data=${data} path=${path} reload=${reload} />`}
@@ -132,12 +132,19 @@ const HOLDS = {
   dates: "dates",
 };
 
-function Columns({ columns }) {
+/** The columns whose range or values were found in the rows, and paid for. */
+const foundNames = ({ unknown }) => unknown.filter((one) => one.finding).map((one) => one.name);
+
+function Columns({ columns, found }) {
+  const isFound = (one) => found.includes(one.name);
+  const caption = columns.some(isFound)
+    ? "What the columns can hold: from common knowledge, or found in the rows for a part of the budget"
+    : "What the columns can hold, from common knowledge and not from the rows";
   return html`<${Card} title="Columns">
-    <${Table} caption="What the columns can hold, from common knowledge and not from the rows" rows=${columns} rowKey=${(one) => one.name} columns=${[
+    <${Table} caption=${caption} rows=${columns} rowKey=${(one) => one.name} columns=${[
       { key: "name", title: "Column", head: true, cell: (one) => html`<code>${one.name}</code>` },
       { key: "kind", title: "Holds", cell: (one) => HOLDS[one.kind] ?? one.kind },
-      { key: "range", title: "Possible values", cell: range },
+      { key: "range", title: "Possible values", cell: (one) => `${range(one)}${isFound(one) ? " (found)" : ""}` },
     ]} />
   <//>`;
 }
