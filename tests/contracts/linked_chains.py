@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from contracts.linked_worlds import SCHEMAS, World, a_chain, without
+from contracts.linked_worlds import SCHEMAS, SPELLED, World, a_chain, types, without
 from farthing.data import (
     Bounded,
     CellCounts,
@@ -42,7 +42,21 @@ PEOPLE = {
     "least": ("amount", "min(amount)"), "mean": ("cost", "mean(cost)"),
 }  # fmt: skip
 WEIGHTS = (30, 21, 17)
+VALUES: dict[str, list[Any]] = {
+    "sex": ["F", "M"], "ward": ["A", "B"], "drug": ["x", "y"], "cost": [1, 5], "amount": [2, 3],
+}  # fmt: skip
 MOST = 100  # rows of a unit: more than any world has
+HEAVY = len(SPELLED) - 1  # a unit, and the key of all of its rows, which no other row has
+
+
+def with_heavy_unit(luck: random.Random, world: World) -> World:
+    """One more unit, with more rows in each table than a cap keeps, all of them with one key."""
+
+    def row(columns: list[str]) -> dict[str, Any]:
+        return {name: luck.choice(VALUES.get(name, [HEAVY])) for name in columns}  # what has no values is a key
+
+    names = {name: shape.names for name, shape in types(text=False).items()}
+    return {name: [*rows, *(row(names[name]) for _ in range(luck.randint(2, 9)))] for name, rows in world.items()}
 
 
 @dataclass
@@ -57,9 +71,11 @@ class Asked:
     group: int
     text: list[str] = field(default_factory=list)
 
-    def neighbours(self, world: World, luck: random.Random, values: int) -> tuple[World, World]:
+    def neighbours(self, world: World, luck: random.Random, values: int, heavy: float = 0) -> tuple[World, World]:
         """The world with and without as many units as are protected together, or with others in their place."""
         units = luck.sample(range(max(values, 4)), 2 * self.group)
+        if luck.random() < heavy:  # of the others few have more rows than any cap
+            units[0] = HEAVY
 
         def fewer(gone: list[int], some: World) -> World:
             for unit in gone:
@@ -78,19 +94,29 @@ class Asked:
 def asked_of(luck: random.Random, sources: Mapping[str, Any], text: bool, whole: bool = False) -> Asked:
     """A chain and what is asked of it. `whole`: nothing has to be left out, so that no draw decides anything."""
     chain = a_chain(luck)
+    bare = luck.random() < 0.4  # a join by the unit, a cap and a count: no step or bound hides a row too many
+    while bare and (chain.by_code or chain.place == "persons"):
+        chain = a_chain(luck)
     neighbours = luck.choice(["add-remove", "add-remove", "replace"])
-    caps = {name: MOST if whole else luck.choice([1, 2, 3, None]) for name in SCHEMAS}
+    caps = {name: MOST if whole else luck.choice([1, 2, 3] if bare else [1, 2, 3, None]) for name in SCHEMAS}
     tables = linked_tables(chain.keys, sources, neighbours, caps)
     rows = first = tables[chain.place]
     told = [f"{chain.place}, {caps}, {neighbours}, {'text' if text else 'numbers'}, code {chain.by_code}"]
-    for name, how in chain.joins:
+    joins = list(chain.joins)
+    if chain.place != "persons" and "persons" not in dict(joins) and (bare or luck.random() < 0.5):
+        joins.append(("persons", luck.choice(["inner", "left"])))
+    for name, how in joins:
         rows = rows.join(name, how=how)
         told.append(f"join {name} {how}")
-    for number in range(luck.randrange(5)):
+    for number in range(0 if bare else luck.randrange(5)):
         rows = with_step(rows, luck, told, "beside" if not number and luck.random() < 0.5 else None)
-    group = luck.choice([1, 1, 1, 2])
+    group = 1 if bare else luck.choice([1, 1, 1, 2])
     asked = Asked(rows.group_privacy(group), first, {}, chain.keys, None, group, told)
-    bounded = luck.random() < 0.5  # making a query takes longer than running it: three that share one, or one
+    if bare:
+        asked.aggregates["by sex"] = Count(by="sex")
+    bounded = (
+        not bare and luck.random() < 0.5
+    )  # making a query takes longer than running it: three that share one, or one
     for number in range(1 if bounded else 3):
         aggregate = an_aggregate(asked.rows, luck, bounded, whole)
         if aggregate is not None:
@@ -172,7 +198,7 @@ def an_aggregate(rows: Dataset, luck: random.Random, bounded: bool, whole: bool)
             Sum(name, by=by), Moments(name, powers=(0, 1, 2), by=by), Histogram(name, cells=1, by=by),
             Count(name, by=by, where=f"{name} > 0"), DistinctCount(name, by=by), CellCounts([*by, name]),
         ]  # fmt: skip
-    aggregate = luck.choice(options)
+    aggregate = luck.choice([Count(), luck.choice(options), luck.choice(options)])
     bound = UnitBound(max_rows=MOST if whole else luck.randint(1, 4))
     if luck.random() < 0.6:
         bound = UnitBound(rows_per_cell=luck.randint(1, 3), max_cells=luck.randint(1, 4))
