@@ -84,8 +84,8 @@ def with_bounds(
 ) -> Answer:
     """The answer with a note of what its bounds do; `limits` are the least and the most that they allow each cell.
 
-    The ranges of columns in `findings` were not declared. The note is a function of the declaration, of what was found and
-    of the released interval, so that it costs nothing.
+    The ranges of columns in `findings` were not declared. The note is a function of the declaration, of what was found
+    and of the released interval, so that it costs nothing.
     """
     columns = clipped_columns(statistic, schema)
     if not columns:
