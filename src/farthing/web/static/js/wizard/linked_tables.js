@@ -55,6 +55,12 @@ export function guessedKeys(draft, unit, isKey) {
   return keys;
 }
 
+/** Whether a table leads to others in a circle, and so never to a person; not while a key on its way is missing. */
+function isInCircle(draft, table) {
+  const path = above(draft, table);
+  return path.length === draft.tables.length && !path.includes(tableOf(draft.unit));
+}
+
 /** What is missing about the links, as [{id, text}]. */
 export function missingLinks(draft) {
   const whole = (value) => value === null || (Number.isInteger(value) && value >= 1 && value <= 1e6);
@@ -66,6 +72,10 @@ export function missingLinks(draft) {
         text: `${table}: choose the column that leads to another table.`,
       },
       !draft.keys[table]?.target && { id: `link-${table}-target`, text: `${table}: choose where it leads.` },
+      isInCircle(draft, table) && {
+        id: `link-${table}-target`,
+        text: `${table}: its rows lead in a circle and never to ${tableOf(draft.unit)}; choose another column where it leads.`,
+      },
       !whole(draft.bounds[table] ?? null) && {
         id: `link-${table}-rows`,
         text: `${table}: the number of rows is a whole number from 1; leave it empty if its rows are only looked up.`,

@@ -25,13 +25,16 @@ export function LinksStep({ draft, change, problemAt }) {
         <${SelectField} id=${`link-${table}-target`} label=${html`<span class="unseen">${table}: </span>leads to a row with the same value in`} value=${draft.keys[table]?.target ?? ""} onValue=${(target) => set(table, { target })}
           options=${[["", "Choose …"], ...others(table).map((place) => [place, place])]} error=${problemAt(`link-${table}-target`)} />
       </div>
-      <${NumberField} id=${`link-${table}-rows`} label=${html`<span class="unseen">${table}: </span>At most how many of its rows count for one person?`} optional unit="rows" value=${draft.bounds[table] ?? null} onValue=${(most) => change((old) => ({ ...old, bounds: { ...old.bounds, [table]: most } }))} error=${problemAt(`link-${table}-rows`)}
+      <${NumberField} id=${`link-${table}-rows`} label=${html`<span class="unseen">${table}: </span>At most how many of its rows count for one person?`} optional unit="rows" value=${Number.isNaN(draft.bounds[table]) ? null : (draft.bounds[table] ?? null)} onValue=${(most, text) => change((old) => ({ ...old, bounds: { ...old.bounds, [table]: bound(most, text) } }))} error=${problemAt(`link-${table}-rows`)}
         hint="More rows keep more of the data but need more noise. Go by common knowledge, not by the file. Leave it empty if nobody asks about its rows by themselves, but only about people." />
     </fieldset>`,
       )
     }
     ${draft.unit && html`<${Promised} draft=${draft} />`}`;
 }
+
+/** A bound as it was typed: null for none, and NaN for what is no number, which the step refuses. */
+const bound = (most, text) => (most === null && text.trim() !== "" ? Number.NaN : most);
 
 /** Where each table leads, as a list, and what is promised. */
 function Promised({ draft }) {
