@@ -157,7 +157,13 @@ def linked(
     _refuse_unlinked(links, tables, unit_table)
     bounds = _bounds(max_rows, tables, unit_table)
     members = {
-        name: _opened(name, facts, neighbours, _key_columns(name, links, unit_table, unit_column))
+        name: _opened(
+            name,
+            facts,
+            neighbours,
+            _key_columns(name, links, unit_table, unit_column),
+            unit_column if name == unit_table else None,
+        )
         for name, facts in tables.items()
     }
     _refuse_other_engine(members)
@@ -165,8 +171,8 @@ def linked(
     return LinkedTables(Tables(members, links, unit_table, unit_column, bounds, neighbours))
 
 
-def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str]) -> Base:
-    """A table by itself; what is wrong with it is said with its name."""
+def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str], unit: str | None) -> Base:
+    """A table by itself; what is wrong with it is said with its name, and of the unit's column as `unit`."""
     frame = not isinstance(facts.source, str) and not hasattr(facts.source, "__fspath__")
     frame = frame and not isinstance(facts.source, list | tuple) and not hasattr(facts.source, "op")
     called = facts.name or (name if frame else None)
@@ -174,6 +180,8 @@ def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str]) -> B
     try:
         return opened_base(facts.source, None, None, schema, neighbours, None, called, keys)
     except InvalidValue as problem:
+        if problem.name == "keys" and problem.value == unit:
+            raise InvalidValue("unit", f"{name}.{unit}", problem.rule, problem.way_out) from None
         raise InvalidValue(f"{name}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
 
 
