@@ -107,6 +107,10 @@ class LinkedBase(Base):
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # what comes from a table above, by its name
 
     @property
+    def inner_joins(self) -> tuple[str, ...]:
+        return tuple(name for name, keep in self.joins if not keep and self._by_unit(name))
+
+    @property
     def place_name(self) -> str:
         return self.place
 
@@ -246,6 +250,13 @@ class LinkedBase(Base):
         """The rows that lead to several units, and are left out for that."""
         rows = self._resolved(self.place, {}, ())
         return rows.filter(rows[_SHARED] != 0)
+
+    def rows_lacking(self, name: str) -> Any:
+        """The rows whose unit has no row in the table that names the units: an inner join with it leaves them out."""
+        above, rows = self.tables.members[name], self.units()
+        there = above.source.table.select(**{_MATCH: above.key(self.tables.unit_column)}).distinct()
+        named = rows.filter(rows[UNIT].notnull())
+        return named.anti_join(there, named[UNIT] == there[_MATCH])
 
     def _by_unit(self, name: str) -> bool:
         """Whether a table is joined by the unit itself, which every row has, whatever was done to it."""

@@ -10,7 +10,7 @@ from typing import Any
 from farthing.data.schema import Schema, Unknown
 from farthing.data.stability import UNBOUNDED, LeftOut, Link, Step, definition_of, refuse_unbounded
 from farthing.data.steps.per_unit import PerUnit
-from farthing.data.steps.stability_steps import JoinOnUnit, Union
+from farthing.data.steps.stability_steps import JoinOnUnit, SecondTable, Union
 from farthing.data.unit_rows import Base
 from farthing.numerics.bounds import rounded_up
 
@@ -134,6 +134,12 @@ class PublicFace:
         return self._base.left_out
 
     @property
+    def inner_joins(self) -> tuple[str, ...]:
+        """The joined private tables in which a unit must have a row: rows of other units are left out."""
+        steps = [step for step in self._steps if isinstance(step, JoinOnUnit) and not step.keep]
+        return (*self._base.inner_joins, *(_called(step.other) for step in steps))
+
+    @property
     def rows_made_into_one(self) -> int | None:
         """The most rows that `per_unit` made one row of; None where it was not asked for."""
         links = self._links()
@@ -175,3 +181,8 @@ class PublicFace:
         for step in self._steps:
             links = (*links, step.link(links[-1].rows))
         return links
+
+
+def _called(other: SecondTable) -> str:
+    """What people call a joined table: its name among the linked ones, if it is one of them."""
+    return (isinstance(other, PublicFace) and other._base.place_name) or other.name

@@ -73,7 +73,7 @@ class UnitCheck:
     """How many rows the units have: `keeps` says which max_rows keeps which share of the rows.
 
     Rows `without` a unit name none, or their keys lead to none; `shared` ones are of linked tables, and their keys lead
-    to several. Both are dropped.
+    to several. Both are dropped. So are rows that are `lacking` a row in a table that an inner join names.
     """
 
     columns: tuple[str, ...]
@@ -86,6 +86,7 @@ class UnitCheck:
     shared: int = 0
     linked: bool = False
     auto: bool = False
+    lacking: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -332,6 +333,9 @@ def _unit(base: Base, rows: int) -> UnitCheck:
     most = sizes_of_units[-1][0] if sizes_of_units else 0
     keeps = tuple((share, _least(kept, share * total, most)) for share in _SHARES) if total else ()
     shared = _number(base.shared_rows(), base.source.engine) if isinstance(base, LinkedBase) else 0
+    lacking: tuple[tuple[str, int], ...] = ()
+    if isinstance(base, LinkedBase):
+        lacking = tuple((name, _number(base.rows_lacking(name), engine)) for name in base.inner_joins)
     return UnitCheck(
         base.unit,
         sum(units for _, units in sizes_of_units),
@@ -343,6 +347,7 @@ def _unit(base: Base, rows: int) -> UnitCheck:
         shared,
         isinstance(base, LinkedBase),
         base.is_auto,
+        lacking,
     )
 
 
@@ -383,6 +388,10 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     if unit.shared:
         where = "lead to several units (rows of different units have one key)"
         lines.append(f"  {_part(unit.shared, rows)} {where} and are dropped")
+    for name, number in unit.lacking:
+        if number:
+            kept = f'join = {{ table = "{name}", how = "left" }} keeps them, with missing cells'
+            lines.append(f"  {_part(number, rows)} have no row in {name} and are dropped by the join; {kept}")
     return lines
 
 

@@ -183,6 +183,11 @@ class Base:
         return [self.key_type(name) for name in self.unit]
 
     @property
+    def inner_joins(self) -> tuple[str, ...]:
+        """The joined tables in which a unit must have a row: rows of other units are left out."""
+        return ()
+
+    @property
     def place_name(self) -> str | None:
         """What it is called among linked tables; None where it is alone."""
         return None

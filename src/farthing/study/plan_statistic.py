@@ -54,7 +54,7 @@ def about_rows(dataset: Dataset, outputs: Sequence[Output] = ()) -> str | None:
     own = [each for each in statistics if bound_in(each, dataset) is not None and dataset.shows_all_rows]
     only_own = bool(own) and len(own) == len(statistics)
     said = [_about_period(dataset), _about_sample(dataset, own), _about_units(dataset, own, only_own=only_own)]
-    said += [None if only_own else _about_share(dataset), *_about_bounds(dataset, outputs)]
+    said += [_about_joins(dataset), None if only_own else _about_share(dataset), *_about_bounds(dataset, outputs)]
     return "; ".join(part for part in said if part) or None
 
 
@@ -81,6 +81,12 @@ def _about_sample(dataset: Dataset, own: Sequence[Statistic]) -> str | None:
         f"{rate:.6g}; a count of n in the sample then has a further error of about {ceiling(spread, 2)} sqrt(n) from "
         "the draw (95%)"
     )
+
+
+def _about_joins(dataset: Dataset) -> str | None:
+    """Whose rows an inner join leaves out; whether there are any is private."""
+    words = 'are left out: the join is inner, and how = "left" keeps them'
+    return f"rows without a row in {_listed(dataset.inner_joins)} {words}" if dataset.inner_joins else None
 
 
 def _about_share(dataset: Dataset) -> str | None:

@@ -206,6 +206,20 @@ def test_the_steward_sees_the_columns_of_joined_tables() -> None:
     )
 
 
+def test_the_steward_sees_how_many_rows_an_inner_join_leaves_out() -> None:
+    drugs = hospital()["drugs"].join("visits")
+    assert drugs.inner_joins == drugs.join("persons", how="left").inner_joins == ()
+    assert drugs.join("persons").inner_joins == ("persons",)
+    found = check(drugs.join("persons"))
+    assert found.unit is not None and found.unit.lacking == (("persons", 1),)
+    words = (
+        '1 (20%) have no row in persons and are dropped by the join; join = { table = "persons", how = "left" } keeps'
+    )
+    assert words in str(found) and "no row in persons" not in str(check(drugs.join("persons", how="left")))
+    later = hospital()["visits"].per_unit(visits="count()")
+    assert later.join("persons").inner_joins == ("persons",) and later.join("persons", how="left").inner_joins == ()
+
+
 def test_the_steward_sees_what_is_unknown() -> None:
     rows = pa.table({"who": [1, 1, 2], "cost": [1.0, 2.0, 3.0]})
     found = check(ft.dataset(rows, unit="who", max_rows="auto", schema={"cost": ft.unknown("number")}))

@@ -54,6 +54,18 @@ def test_a_column_that_only_links_can_reach_is_found_and_counted_by(folder: Path
         assert study.budget.count == 2
 
 
+def test_a_plan_and_a_release_say_whose_rows_an_inner_join_leaves_out(folder: Path) -> None:
+    words = 'rows without a row in persons are left out: the join is inner, and how = "left" keeps them'
+    visits = hospital(folder)["visits"]
+    with closing(study_of(visits.join("persons"), folder)) as study:
+        plan = study.plan(ft.count(by="sex"), epsilon=1.0)
+        release = plan.release()
+        assert words in str(plan.about) and release.about == plan.about
+        assert words in " ".join(str(plan).split()) and words in " ".join(str(release).split())
+    with closing(study_of(visits.join("persons", how="left"), folder)) as study:
+        assert words not in str(study.plan(ft.count(by="sex"), epsilon=1.0).about)
+
+
 def test_what_is_found_in_one_table_is_used_where_that_is_joined(folder: Path) -> None:
     tables = hospital(folder)
     with closing(study_of(tables["visits"], folder)) as study:
