@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -340,7 +340,30 @@ class Facts:
         the table, on average: people know about how large the table is.
         """
         share = self.dataset.probability
-        return self._table_rows if share == 1 else max(1.0, share * self._table_rows)
+        rows = self._table_rows
+        if self._most_kept is not None and self.rows_known:
+            rows = min(rows, float(self._most_kept))
+        return rows if share == 1 else max(1.0, share * rows)
+
+    @property
+    def _rows_of_one(self) -> int | None:
+        """How many rows of one unit are used at most, where rows of units are counted and a number says it."""
+        if self.people or not self.dataset.unit or self.dataset.is_auto:
+            return None
+        if self.bound is not None:
+            return self.bound.max_rows
+        if not self.dataset.bounds_rows:  # then only statistics that bound them by themselves count rows
+            return None
+        stability = self.dataset.stability()
+        return stability.rows // stability.group
+
+    @property
+    def _most_kept(self) -> int | None:
+        """How many rows can be used at most: those of all units, where their number is expected or public."""
+        people = self.expected.get("people", self.dataset.people)
+        if people is None or self._rows_of_one is None:
+            return None
+        return int(replace(self, people=True)._table_rows) * self._rows_of_one
 
     @property
     def _table_rows(self) -> float:
@@ -369,7 +392,20 @@ class Facts:
             return (assumed_size(self.assumed_rows, self._size_name),)
         if self.counted is not None and not self.rows_known and not self.people:
             return (Assumption(f"the table is assumed to have {self.counted}", "rows"),)
-        return ()
+        return self._kept_assumptions
+
+    @property
+    def _kept_assumptions(self) -> tuple[Assumption, ...]:
+        """Which rows an expected number is of, where only so many of each unit are used."""
+        most, kept = self._rows_of_one, self._most_kept
+        if most is None or "rows" not in self.expected:
+            return ()
+        rows = f"{int(self._table_rows):,} expected rows"
+        if kept is None:
+            return (Assumption(f"the {rows} are those that are used: at most {most:,} of each unit", "people"),)
+        if not kept < self._table_rows:
+            return ()
+        return (Assumption(f"of the {rows} at most {kept:,} are used: {most:,} of each unit"),)
 
     @property
     def most_rows(self) -> float:

@@ -231,3 +231,21 @@ def test_a_condition_on_an_unknown_column_is_refused_before_it_is_found(tmp_path
     with pytest.raises(InvalidExpression, match=r"the column 'cost' is declared as unknown.*find it first"):
         study.plan(asked)
     study.close()
+
+
+def test_no_more_rows_are_expected_than_are_kept_of_all_people(tmp_path: Path) -> None:
+    """100,000 rows of 1,000 people of whom 3 rows each are used are 3,000 rows."""
+    table = pa.table({"who": [1, 1, 2], "cost": [1.0, 2.0, 3.0]})
+    visits = ft.dataset(table, unit="who", max_rows=3, schema={"cost": (0.0, 10.0)}, name="visits")
+    study = ft.Study(visits, epsilon=1.0, ledger=str(tmp_path / "study.db"))
+
+    def planned(**expected: int) -> tuple[float, str]:
+        plan = study.plan(ft.mean("cost"), expected=expected)
+        return plan["mean of cost"].error(), " ".join(plan.assumptions)
+
+    capped, said = planned(rows=100_000, people=1_000)
+    assert capped == planned(rows=3_000)[0] == planned(rows=3_000, people=100_000)[0] > planned(rows=100_000)[0]
+    assert "of the 100,000 expected rows at most 3,000 are used: 3 of each unit" in said
+    assert "the 3,000 expected rows are those that are used: at most 3 of each unit" in planned(rows=3_000)[1]
+    assert "of each unit" not in planned(rows=3_000, people=100_000)[1]
+    study.close()
