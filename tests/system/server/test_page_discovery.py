@@ -83,3 +83,7 @@ def test_a_count_by_a_text_that_nobody_listed_finds_its_values_in_one_step(new_p
     for value in ("north", "south", "east"):
         expect(page.get_by_text(value, exact=True).first).to_be_visible(timeout=60_000)
     assert site.state.root.budget("regions").count == 1
+    expect(page.get_by_text("the values of region were found in the data: others count as missing")).to_be_visible()
+    go(page, site, "#/dataset/regions", "About regions")
+    expect(page.get_by_text("from common knowledge, or found in the rows for a part of the budget")).to_be_visible()
+    expect(page.get_by_role("row", name="region")).to_contain_text("(found)")
