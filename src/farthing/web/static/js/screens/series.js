@@ -1,5 +1,5 @@
 // The screen "Series": counts and running totals of a table that grows, with the error of every future period.
-import { html } from "../../vendor/preact.js";
+import { html, useEffect } from "../../vendor/preact.js";
 import { post, query } from "../api.js";
 import { Button } from "../components/button.js";
 import { Card } from "../components/card.js";
@@ -44,6 +44,8 @@ function All({ dataset, me }) {
   <//>`;
 }
 
+const AGAIN = 1000; // ms: a series that is being opened is there soon
+
 function One({ dataset, id, me }) {
   const path = "/series/" + encodeURIComponent(id);
   const { data, error, reload, setData } = useLoaded(path);
@@ -52,6 +54,12 @@ function One({ dataset, id, me }) {
     toast(after.sentence);
     setData(after);
   });
+  const opening = data && !data.plan && !data.error;
+  useEffect(() => {
+    if (!opening) return undefined;
+    const look = setTimeout(reload, AGAIN);
+    return () => clearTimeout(look);
+  }, [opening, data, reload]);
   const mine = data && (data.owner === me.name || me.role === "curator");
   const waiting = data?.over ?? [];
   return html`<${Page} title=${`A running series of ${dataset}`} lead=${data?.sentence ?? ""}>
@@ -60,7 +68,7 @@ function One({ dataset, id, me }) {
     <${ErrorBox} error=${refusal} />
     ${!data && !error && html`<${Loading} label="Loading the series" lines=${6} />`}
     ${data?.error && html`<${ErrorBox} error=${data.error} />`}
-    ${data && !data.plan && !data.error && html`<${Notice} live title="Not open yet"><p>${data.sentence}</p><p><${Button} small onClick=${reload}>Look again<//></p><//>`}
+    ${opening && html`<${Notice} live title="Not open yet"><p>${data.sentence}</p><p><${Button} small onClick=${reload}>Look again<//></p><//>`}
     ${
       data?.plan &&
       mine &&
