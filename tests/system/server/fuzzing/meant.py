@@ -165,7 +165,7 @@ def _next_period(mind: Mind) -> Wish:
 
 def _parts(mind: Mind) -> Wish:
     if mind.plain:
-        return Wish({"name": "spare"}, body={"by": "sex", "epsilon": 0.001})  # a row is its unit
+        return Wish({"name": "visits"}, body={"by": "kind", "epsilon": 0.001})  # a row is its unit
     amount = mind.draw.choice((0.001, 0.002, 5.0))
     return Wish({"name": mind.loose_dataset()}, body={"by": mind.draw.choice(("sex", "age")), "epsilon": amount})
 
