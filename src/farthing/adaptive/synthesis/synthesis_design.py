@@ -50,7 +50,7 @@ class SynthesisPlan:
     >>> print(plan)
     synthesis of 4 columns, 24,480 cells, for epsilon=1, delta=1e-09
       columns alone, noise of 13 to 47 rows in a cell
-      7 choices of epsilon=0.033 among tables of 2 or 3 columns, each measured with a noise of 26 rows in a cell
+      7 choices of epsilon=0.034 among tables of 2 or 3 columns, each measured with a noise of 26 rows in a cell
       the rest of the budget measures the same tables again, where that helps most
     """
 

@@ -40,7 +40,7 @@ class Prices:
 
     >>> prices = prices_within(1.0, 1e-9, choices=16, tables=60, sensitivity=Sensitivity(1, 1, 1, 1))
     >>> round(prices.standard_error(SHARES), 2), round(prices.standard_error(SHARES // 100), 1)
-    (6.06, 57.2)
+    (6.02, 56.9)
     >>> print(prices.event.parts[1])
     (BoundedRange(epsilon=0.022...), 16)
     """
