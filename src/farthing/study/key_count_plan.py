@@ -34,6 +34,7 @@ from farthing.statistics.measurements import Noise, Slot
 from farthing.study.discovery_plan import OWN_DELTA
 from farthing.study.findings import counted_finding, find, paid_finding
 from farthing.study.plan import Plan
+from farthing.study.plan_contents import least_in_cell
 from farthing.study.plan_statistic import AtOnce, PlannedStatistic
 from farthing.study.release import Release, predicted, stored_release, warn_if_changed
 from farthing.study.release_request import Control, Earlier, Request
@@ -206,7 +207,8 @@ class KeyCountPlan(Plan):
         Raises:
             BudgetExceeded: If the budget does not have what it costs; nothing is spent.
             AnswerForfeited: If the run failed after the charge, which stays.
-            InvalidValue: If a request id is given, or no value was found, which is paid for too.
+            InvalidValue: If a request id is given, a policy withholds small cells from the analyst, or no value was
+                found, which alone is paid for.
         """
         assert self.whole is not None
         if request_id is not None:
@@ -216,6 +218,9 @@ class KeyCountPlan(Plan):
             release = stored_release(self.whole.ledger, self.earlier.request_id)
             warn_if_changed(self.whole, release.receipt, "release(fresh=True)")
             return release
+        if least_in_cell(self):
+            rule = "would show small cells, which a policy withholds from you"
+            raise InvalidValue("plan", self._search.name, rule, "find the values first with study.discover, then count")
         kept = {**predicted(self), **({"title": checked_name(title, "title")} if title else {})}
         question = _CountedSearch(self._search, self.asked[0], kept)
         paid = find(self.whole, question, fresh=fresh, progress=progress, world="planned")

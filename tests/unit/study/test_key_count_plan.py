@@ -207,6 +207,20 @@ def test_a_grant_pays_for_its_holder_alone(tmp_path: Path) -> None:
     whole.close()
 
 
+def test_where_a_policy_withholds_small_cells_values_are_found_first(tmp_path: Path) -> None:
+    own = study(tmp_path)
+    own.register()
+    own.ledger.grant("people", "ada", epsilon=10.0, delta=1e-7)
+    own.ledger.requests.grant_policy("people", "ada", 1.0, 1e-8, cell=50)
+    table = own.declared
+    own.close()
+    with ft.open_ledger(tmp_path / "study.db", actor="ada", role="analyst") as ledger:
+        theirs = ft.Study(table, epsilon=40.0, delta=1e-6, ledger=ledger, account="people")
+        with pytest.raises(InvalidValue, match="would show small cells, which a policy withholds from you; find"):
+            theirs.plan(COUNT).release()
+        assert ledger.budget("people").count == 0
+
+
 def test_neighbours_that_replace_a_unit_need_twice_the_noise(tmp_path: Path) -> None:
     own = study(tmp_path, epsilon=1.0, neighbours="replace")
     plan = own.plan(COUNT)
