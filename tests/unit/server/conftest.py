@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fastapi import FastAPI
@@ -139,7 +139,12 @@ def served_in(folder: Path, **settings: Any) -> Served:
     return served
 
 
-@pytest.fixture(scope="module")
+def once_a_module(fixture_name: str, config: pytest.Config) -> Literal["module", "function"]:
+    """The scope of a server: the tests of a module share it, but a test that runs several times begins anew."""
+    return "function" if config.getoption("--times") > 1 else "module"
+
+
+@pytest.fixture(scope=once_a_module)
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The server of this module."""
     made = served_in(tmp_path_factory.mktemp("served"))
@@ -147,25 +152,25 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made.state.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def curator(served: Served) -> TestClient:
     """Ada's browser."""
     return served.signed_in("ada")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def analyst(served: Served) -> TestClient:
     """Bob's browser."""
     return served.signed_in("bob")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def auditor(served: Served) -> TestClient:
     """Eve's browser."""
     return served.signed_in("eve")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def stranger(served: Served) -> TestClient:
     """Somebody who has not signed in."""
     return served.stranger()

@@ -12,7 +12,7 @@ import farthing as ft
 from farthing.errors import InvalidValue, NotAllowed
 from farthing.server.services import dataset_corrections
 from farthing.server.services.dataset_service import declaration_of
-from unit.server.conftest import HERE, people_csv
+from unit.server.conftest import HERE, once_a_module, people_csv
 
 API = "/api/v1"
 NEW: dict[str, Any] = {
@@ -27,7 +27,7 @@ NEW: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def path(served: Any, curator: TestClient) -> str:
     (served.settings.data / "clinic.csv").write_text(people_csv(), encoding="utf-8")
     assert curator.post(f"{API}/datasets", json=NEW).status_code == 201

@@ -12,7 +12,7 @@ import farthing as ft
 from farthing.adaptive.discovery.value_search import ValueSearch
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.jobs.job_worker import Worker
-from unit.server.conftest import HERE, Served, served_in, waited_for
+from unit.server.conftest import HERE, Served, once_a_module, served_in, waited_for
 
 NAME = "visits"
 PATH = f"/api/v1/datasets/{NAME}/discoveries"
@@ -33,7 +33,7 @@ def visits_csv() -> str:
     return "\n".join(["who,cost,drug", *lines]) + "\n"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made = served_in(tmp_path_factory.mktemp("discoveries"))
     (made.settings.data / "visits.csv").write_text(visits_csv(), encoding="utf-8")

@@ -12,7 +12,7 @@ import farthing as ft
 from farthing.adaptive.discovery.key_search import KeySearch
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.server.jobs.job_worker import Worker
-from unit.server.conftest import HERE, Served, served_in, waited_for
+from unit.server.conftest import HERE, Served, once_a_module, served_in, waited_for
 
 COUNT = {"kind": "count", "by": "drug", "of": "people", "max_cells": 1}
 STATISTIC = ft.count(by="drug", of="people", max_cells=1)
@@ -27,7 +27,7 @@ DECLARATION: dict[str, Any] = {
 pytestmark = pytest.mark.draws(false_alarm=1e-12, miss=0)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made = served_in(tmp_path_factory.mktemp("found counts"))
     worker = Worker(made.state, look=0.02)

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from farthing.server.jobs.job_worker import Worker
-from unit.server.conftest import Served, waited_for
+from unit.server.conftest import Served, once_a_module, waited_for
 
 API = "/api/v1"
 NEW: dict[str, Any] = {
@@ -19,7 +19,7 @@ NEW: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def worker(served: Served) -> Iterator[None]:
     (served.settings.data / "visits").mkdir()
     made = Worker(served.state, look=0.02)

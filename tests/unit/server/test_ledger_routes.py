@@ -16,12 +16,12 @@ from starlette.testclient import TestClient
 from farthing.errors import BudgetExceeded, RequestRefused
 from farthing.ledger import Ledger, Verification, open_ledger
 from farthing.server.services.ledger_pages import STATES, sentence_of
-from unit.server.conftest import DATASET, Served, served_in
+from unit.server.conftest import DATASET, Served, once_a_module, served_in
 
 API = "/api/v1/ledger"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def spending(served: Served) -> None:
     """Everything that a ledger can say."""
     state, ada = served.state, served.state.ledger(served.caller("ada"))

@@ -14,7 +14,7 @@ import farthing as ft
 from farthing.errors import InvalidValue
 from farthing.server.app import warm_up
 from farthing.server.jobs.job_worker import Worker
-from unit.server.conftest import HERE, Served, served_in, waited_for
+from unit.server.conftest import HERE, Served, once_a_module, served_in, waited_for
 
 TABLES: dict[str, Any] = {
     "persons": {"source": "persons.csv", "columns": {"sex": {"categories": ["F", "M"]}}},
@@ -50,7 +50,7 @@ def write(folder: Any) -> None:
         (folder / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made = served_in(tmp_path_factory.mktemp("linked"))
     write(made.settings.data)
@@ -63,7 +63,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made.state.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def ada(served: Served) -> TestClient:
     client = served.signed_in("ada")
     made = client.post("/api/v1/datasets", json=LINKED)

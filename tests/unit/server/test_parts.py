@@ -12,14 +12,14 @@ from starlette.testclient import TestClient
 import farthing as ft
 from farthing.errors import InvalidValue, NotAllowed
 from farthing.server.jobs.job_worker import Worker
-from unit.server.conftest import DATASET, HERE, Served, people_csv, waited_for
+from unit.server.conftest import DATASET, HERE, Served, once_a_module, people_csv, waited_for
 
 API = "/api/v1"
 PARTS = f"{API}/datasets/{DATASET}/parts"
 WORDS = {"by": "sex", "epsilon": 0.5}
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def worker(served: Served) -> Iterator[None]:
     made = Worker(served.state, look=0.02)
     thread = threading.Thread(target=made.run)

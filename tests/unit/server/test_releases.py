@@ -20,12 +20,12 @@ from farthing.server.routes import release_routes
 from farthing.server.services import job_queue
 from farthing.server.store import job_rows as rows
 from farthing.server.store.store_tables import jobs, tokens
-from unit.server.conftest import DATASET, DECLARATION, Served, people_csv, waited_for
+from unit.server.conftest import DATASET, DECLARATION, Served, once_a_module, people_csv, waited_for
 
 API = "/api/v1/releases"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def worker(served: Served) -> Iterator[Worker]:
     """A worker of this module's server, in this process."""
     made = Worker(served.state, look=0.02)

@@ -22,13 +22,13 @@ from farthing.server.jobs.job_worker import Worker
 from farthing.server.services import webhook as webhook_module
 from farthing.server.services.webhook import MOMENT, SIGNATURE, Webhook
 from farthing.server.settings import WebhookSettings
-from unit.server.conftest import DATASET, HERE, Served, people_csv, waited_for
+from unit.server.conftest import DATASET, HERE, Served, once_a_module, people_csv, waited_for
 
 API = "/api/v1"
 SECRET = "a secret that is long enough"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def worker(served: Served) -> Iterator[Worker]:
     """A worker of this module's server, and zoe: an analyst with a grant of nothing."""
     served.add("zoe", "analyst")
@@ -44,7 +44,7 @@ def worker(served: Served) -> Iterator[Worker]:
     thread.join(600)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def zoe(served: Served) -> TestClient:
     return served.signed_in("zoe")
 

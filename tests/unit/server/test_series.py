@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 import farthing as ft
 from farthing.errors import BudgetExceeded, InvalidValue, NotAllowed, RequestRefused
 from farthing.server.jobs.job_worker import Worker
-from unit.server.conftest import HERE, Served, waited_for
+from unit.server.conftest import HERE, Served, once_a_module, waited_for
 
 API = "/api/v1"
 ASKED: dict[str, Any] = {
@@ -30,7 +30,7 @@ NEW: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def worker(served: Served, curator: TestClient) -> Iterator[None]:
     """A worker, and a registry of 100 people a month."""
     rows = [f"p{n},2024-{n % 12 + 1:02d}-15,{'fm'[n % 2]}" for n in range(1_200)]

@@ -16,7 +16,7 @@ from farthing.server.services.open_sessions import OpenSessions
 from farthing.server.services.session_service import answered, own_session
 from farthing.server.store import session_answers as rows
 from farthing.study import study_account
-from unit.server.conftest import DATASET, Served, people_csv, waited_for
+from unit.server.conftest import DATASET, Served, once_a_module, people_csv, waited_for
 
 API = "/api/v1/sessions"
 ROWS = 4_000
@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {
 COLUMNS = {"age", "sex", "income"}
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope=once_a_module, autouse=True)
 def worker(served: Served) -> Iterator[None]:
     """A worker of this module's server, in this process, and more people in the table."""
     (served.settings.data / "people.csv").write_text(people_csv(ROWS), encoding="utf-8")
@@ -60,7 +60,7 @@ def spent(served: Served, analyst: str | None = None) -> tuple[float, int]:
     return budget.spent_upper, budget.count
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def session(analyst: TestClient) -> str:
     """A session of Bob's."""
     found = opened(analyst, "first")

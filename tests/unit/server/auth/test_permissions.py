@@ -20,6 +20,7 @@ from farthing.server.auth.login_sessions import COOKIE, csrf_of, open_session
 from farthing.server.auth.permissions import PERMISSIONS, PUBLIC, SAFE, GuardedRoute, Rule, rule_of
 from farthing.server.store import now
 from farthing.server.store.store_tables import logins, tokens, users
+from unit.server.conftest import once_a_module
 
 HERE = "http://127.0.0.1:8642"
 LET_IN, UNKNOWN, NOT_ALLOWED, CSRF = "let in", "unauthenticated", "not_allowed", "csrf"
@@ -125,7 +126,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def ways(served: Any) -> Ways:
     return Ways(served.state)
 

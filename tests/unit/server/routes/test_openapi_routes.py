@@ -11,9 +11,10 @@ from starlette.testclient import TestClient
 
 from farthing.server.auth.permissions import PERMISSIONS, PUBLIC, rule_of
 from farthing.server.routes.openapi_routes import TAGS
+from unit.server.conftest import once_a_module
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope=once_a_module)
 def document(stranger: TestClient) -> dict[str, Any]:
     """What anybody can read."""
     answer = stranger.get("/openapi.json")
