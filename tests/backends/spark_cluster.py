@@ -14,9 +14,10 @@ from backends.processes import answers, end, free_port, installed, wait_for
 
 WORKERS = 2
 # The quick compiler only, and Spark's own classes taken as they are: a test run lives for minutes and shares the
-# machine. Room for classes from the start: every step towards it would be a collection of the whole heap.
+# machine. Room for classes from the start: every step towards it would be a collection of the whole heap. Room for what
+# is compiled: 48 MB, the default of the quick compiler, are full after hundreds of queries, and are then swept.
 _QUICK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=192m "
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=192m -XX:ReservedCodeCacheSize=240m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 # The driver plans hundreds of large queries. With 640 MB it was full after half of a run: collections of two seconds
@@ -47,6 +48,19 @@ _SETTINGS = {
     "spark.connect.session.planCache.maxSize": "0",
 }
 
+
+# What goes wrong is logged, and who has registered. By default every request is, with the text of its plan.
+_LOGGING = """
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+logger.registered.name = org.apache.spark.scheduler.cluster
+logger.registered.level = info
+"""
 
 # Several processes of a test run share the cluster: none of them waits until another's queries are over.
 _FAIR = '<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>'
@@ -85,6 +99,7 @@ class SparkCluster:
         self._home = Path(found.origin).parent
         if not list((self._home / "jars").glob("spark-connect_*.jar")):
             raise CannotStart("this pyspark is the client alone: pip install 'farthing[test]' brings a whole Spark")
+        (self._directory / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         self._master = self._launch("master", [
             "bin/spark-class", "org.apache.spark.deploy.master.Master",
             "--host", "127.0.0.1", "--port", str(self._master_port), "--webui-port", "0",
@@ -150,6 +165,7 @@ class SparkCluster:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment |= {
             "SPARK_HOME": str(self._home),
+            "SPARK_CONF_DIR": str(self._directory),  # for how it logs
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
             "SPARK_DAEMON_JAVA_OPTS": _QUICK,

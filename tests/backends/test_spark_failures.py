@@ -107,6 +107,15 @@ def test_progress_is_told_and_ends_at_one(spark_engine: SparkUnderTest) -> None:
     assert any(0 < share < 1 for share in shares)
 
 
+def test_a_query_is_sent_once(spark_engine: SparkUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = spark_engine.engine.backend._session.client
+    sent: list[Any] = []
+    send = client._execute_plan_request_with_metadata
+    monkeypatch.setattr(client, "_execute_plan_request_with_metadata", lambda: sent.append(1) or send())
+    assert spark_engine.engine.rows("SELECT 1") == [(1,)]
+    assert len(sent) == 1
+
+
 def test_cancel_stops_this_query_and_no_other_of_the_session(spark_engine: SparkUnderTest) -> None:
     engine = spark_engine.engine
     others: list[Any] = []

@@ -127,7 +127,7 @@ class SparkEngine(BytesAsKeys):
             try:
                 if timer:
                     timer.start()
-                return _with_safe_errors(lambda: fetch(session.sql(sql)))
+                return _with_safe_errors(lambda: fetch(_frame(session, sql)))
             except KeyboardInterrupt:
                 self._interrupt(tag, patience=1.0)  # the client has let go; the cluster would work on
                 raise
@@ -160,7 +160,7 @@ class SparkEngine(BytesAsKeys):
 
     def padded(self, table: Any) -> frozenset[str]:
         """Spark keeps the declared type of a CHAR(n) in the metadata of its column, and calls it a string."""
-        named = _with_safe_errors(lambda: self.backend._session.sql(self.sql(table)).schema)
+        named = _with_safe_errors(lambda: _frame(self.backend._session, self.sql(table)).schema)
         declared = {field.name: (field.metadata or {}).get(_DECLARED_TYPE, "") for field in named}
         return frozenset(name for name, kind in declared.items() if re.search(r"\bchar\(", kind.lower()))
 
@@ -190,6 +190,18 @@ class SparkEngine(BytesAsKeys):
         import ibis
 
         return ibis.random().cast("string") + "/" + ibis.random().cast("string")
+
+
+def _frame(session: Any, sql: str) -> Any:
+    """The rows of a query. A Connect server analyses it when they are fetched, and not once before.
+
+    `session.sql` would send it ahead, for the server to find that it is no command.
+    """
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import SQL
+    from pyspark.sql.connect.session import SparkSession
+
+    return DataFrame(SQL(sql), session) if isinstance(session, SparkSession) else session.sql(sql)
 
 
 class _Listener:
