@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ from farthing.errors import InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism
 from farthing.mechanisms.additive import vector_event
 from sources import TestSource
-
-cached_prices = cache(prices_within)
 
 ONE = Sensitivity(1, 1, 1, 1)
 ONE_REPLACED = Sensitivity(2, 2, 2, 1)
@@ -52,7 +49,7 @@ def test_the_event_costs_the_budget_and_not_more(
 @pytest.mark.parametrize("sensitivity", [ONE, ONE_REPLACED, PERSON])
 @pytest.mark.parametrize("cells", [1, 2, 100])
 def test_a_table_with_k_shares_is_dominated_by_k_of_them(shares: int, sensitivity: Sensitivity, cells: int) -> None:
-    prices = cached_prices(1.0, 1e-9, 24, 60, sensitivity)
+    prices = prices_within(1.0, 1e-9, 24, 60, sensitivity)
     noise = prices.noise(shares, cells)
     assert isinstance(noise, DiscreteGaussian)
     event = vector_event(noise._sigma_squared, sensitivity.l2, MOST_CELLS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from farthing.accounting import calibrate
 from farthing.data import Sensitivity
@@ -147,6 +147,7 @@ class Prices:
         return event.parts[1][0].delta
 
 
+@lru_cache(maxsize=64, typed=True)  # a plan, its release and every reading of that ask for the same prices
 def prices_within(epsilon: float, delta: float, choices: int, tables: int, sensitivity: Sensitivity) -> Prices:
     """The prices that use up (epsilon, delta), proven to stay within it."""
     budget, slack = checked_epsilon(epsilon), checked_delta(delta)
