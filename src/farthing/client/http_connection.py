@@ -158,6 +158,10 @@ class Connection:
         """What a GET of `path` answers, as text."""
         return str(self._sent("GET", path, None, query, repeatable=True).text)
 
+    def bytes(self, path: str, **query: Any) -> bytes:
+        """What a GET of `path` answers, as it was sent."""
+        return self._sent("GET", path, None, query, repeatable=True).content
+
     def lines(self, path: str, **query: Any) -> Iterator[str]:
         """The lines of a long answer, one by one."""
         with self._http.stream("GET", path, params=_query_parameters(query)) as response:

@@ -22,6 +22,13 @@ from farthing.client.remote_series import (
     series_plan_from,
     series_words,
 )
+from farthing.client.remote_synthesis import (
+    RemoteSynthesisPlan,
+    RemoteSynthetic,
+    synthesis_plan_at,
+    synthesis_words,
+    synthetic_at,
+)
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Budget, PlanRequest
 from farthing.numerics.bounds import number_text
@@ -361,6 +368,42 @@ class RemoteStudy:
         """Ask a curator to allow a series; once approved, `series` with the same arguments opens it."""
         body = series_words(self.name, count, date, steps, every, first, by, epsilon, append_only, confidence)
         return self._submitted("series", body, purpose, title)
+
+    def synthesis_plan(
+        self,
+        *,
+        epsilon: float | None = None,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        missing: bool | Sequence[str] = True,
+        known: Release | Sequence[Release] = (),
+    ) -> RemoteSynthesisPlan:
+        """What `synthesise` with the same arguments would do and cost; nothing is spent and no row is read."""
+        words = synthesis_words(self.name, epsilon, columns, bins, missing, known)
+        return synthesis_plan_at(self.connection, words, by_request=self.by_request)
+
+    def synthesise(
+        self,
+        *,
+        rows: int | None = None,
+        epsilon: float | None = None,
+        columns: Sequence[str] | str | None = None,
+        bins: Mapping[str, int | Sequence[Any]] | None = None,
+        missing: bool | Sequence[str] = True,
+        known: Release | Sequence[Release] = (),
+        request_id: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RemoteSynthetic:
+        """A synthetic table, with a verdict on its quality; the same arguments give the same table and spend nothing.
+
+        Another number of `rows` costs nothing either.
+        """
+        plan = self.synthesis_plan(epsilon=epsilon, columns=columns, bins=bins, missing=missing, known=known)
+        return plan.release(request_id, rows, progress)
+
+    def synthetic(self, request_id: str, rows: int | None = None) -> RemoteSynthetic:
+        """An earlier synthetic table; no row is read and nothing is spent."""
+        return synthetic_at(self.connection, request_id, rows)
 
     # Their old names; deprecated, they go with 1.0.
     answerer_plan, answerer = query_session_plan, query_session

@@ -41,6 +41,7 @@ from farthing.server.routes import (
     session_routes,
     sign_in_routes,
     study_routes,
+    synthetic_routes,
 )
 from farthing.server.schemas.plan_schema import Draft
 from farthing.server.services.app_state import State
@@ -84,6 +85,7 @@ _ROUTERS = (
     request_routes,
     session_routes,
     series_routes,
+    synthetic_routes,
     ledger_routes,
     accountant_routes,
     health_routes,

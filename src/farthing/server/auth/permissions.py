@@ -151,6 +151,12 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("POST", f"{_V}/series"): Rule(SPENDERS, "spend"),
     ("GET", f"{_V}/series/{{id}}"): Rule(ALL, "read"),
     ("POST", f"{_V}/series/{{id}}/release"): Rule(SPENDERS, "spend"),
+    # Synthetic tables.
+    ("POST", f"{_V}/synthetic-tables/price"): Rule(ALL, "plan"),
+    ("GET", f"{_V}/synthetic-tables"): Rule(ALL, "read"),
+    ("POST", f"{_V}/synthetic-tables"): Rule(SPENDERS, "spend"),
+    ("GET", f"{_V}/synthetic-tables/{{id}}"): Rule(ALL, "read"),
+    ("GET", f"{_V}/synthetic-tables/{{id}}/download"): Rule(ALL, "read"),
     # The ledger.
     ("GET", f"{_V}/ledger"): Rule(ALL, "read"),
     ("GET", f"{_V}/ledger/entries"): Rule(ALL, "read"),

@@ -31,6 +31,7 @@ from farthing.server.services.discovery_service import planned_discovery
 from farthing.server.services.plan_prices import plan_of_draft, study_of_draft
 from farthing.server.services.series_service import series_options
 from farthing.server.services.session_service import session_options
+from farthing.server.services.synthetic_service import offer_of
 from farthing.server.store import job_rows as rows
 from farthing.server.store.job_rows import FAILED, FORFEITED, REFUSED, RELEASED, Job
 from farthing.server.store.user_rows import find
@@ -189,6 +190,20 @@ def run_series(job: Job, state: State, progress: Callable[[float], None]) -> Non
     open_series(study, replace(options, epsilon=price), job.id)
 
 
+def run_synthesis(job: Job, state: State, progress: Callable[[float], None]) -> None:
+    """Make the synthetic table of a job, unless it was paid for before; it is drawn again from the ledger when read."""
+    if state.root.stored(job.id) is not None:
+        return
+    who = owner_of(job)
+    offer = offer_of(state, who, study_of(state, who, job.dataset), job.asked)
+    if offer.made_before:  # in a script of theirs, under the name of what it asked for
+        rows.charge_as(state.store, job, offer.request_id)
+        return
+    _refuse_dearer_work("the table", offer.cost, job.limits.get("confirmed_epsilon"))
+    progress(0.0)
+    offer.release(job.id, progress)
+
+
 Kind = Callable[[Job, State, Progress], None]
 
 KINDS: dict[str, Kind] = {
@@ -197,6 +212,7 @@ KINDS: dict[str, Kind] = {
     rows.ROW_COUNT: run_row_count,
     rows.SERIES: run_series,
     rows.DISCOVERY: run_discovery,
+    rows.SYNTHESIS: run_synthesis,
 }
 """What each kind of job does. It charges under `job.id` (counts of rows and searches under names of their own), and
 calls `progress` right before that: a job that another worker has taken over is stopped there."""

@@ -25,6 +25,7 @@ TAGS = {
     "requests": "What analysts ask curators to approve, what they decided, and standing policies.",
     "series": "Running counts of a table that grows, paid once and released period by period.",
     "sessions": "Query sessions: many questions for one price, paid in advance.",
+    "synthetic-tables": "Rows that belong to nobody, with about the counts of those that do; paid for once.",
     "ledger": "What was spent, by whom, and whether the record is intact.",
     "accountant": "What charges cost together.",
     "health": "Whether the server is healthy.",

@@ -10,6 +10,7 @@ from farthing.server.schemas.budget_schema import BudgetView, View
 from farthing.server.schemas.plan_schema import ColumnName, Draft, Kind, Sentence, Title, Words
 from farthing.server.schemas.series_schema import SeriesAsked
 from farthing.server.schemas.session_schema import SessionAsked
+from farthing.server.schemas.synthetic_schema import SyntheticAsked
 
 Day = Annotated[str, StringConstraints(strict=True, pattern=r"^\d{4}-\d{2}-\d{2}$")]
 RequestKind = Literal["plan", "session", "series", "table"]
@@ -17,18 +18,19 @@ State = Literal["open", "approved", "declined", "withdrawn", "used", "expired"]
 
 
 class NewRequest(Words):
-    """What a curator is asked to allow: the plan of a draft, a query session or a running series."""
+    """What a curator is asked to allow: the plan of a draft, a query session, a running series or a synthetic table."""
 
     draft: Draft | None = None
     session: SessionAsked | None = Field(default=None, description="a query session, with its epsilon")
     series: SeriesAsked | None = Field(default=None, description="a running series, with its epsilon")
+    table: SyntheticAsked | None = Field(default=None, description="a synthetic table, with its epsilon")
     title: Title | None = Field(default=None, description="a few words to call it by; a draft may have its own")
     purpose: Sentence = Field(description="what the answers are for; the curator reads it")
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> NewRequest:
-        if [self.draft, self.session, self.series].count(None) != 2:
-            raise ValueError("one of draft, session and series must be given, and not two")
+    def _one_of_four(self) -> NewRequest:
+        if [self.draft, self.session, self.series, self.table].count(None) != 3:
+            raise ValueError("one of draft, session, series and table must be given, and not two")
         return self
 
 

@@ -32,11 +32,13 @@ from farthing.study.documents.data_folder import DataFolder
 if TYPE_CHECKING:
     from farthing.server.auth.oidc_provider import Provider
     from farthing.study.release_list import ReleaseRecord
+    from farthing.study.synthesis.synthetic_table import Synthetic
 
 V = TypeVar("V")
 MOST_DATASETS = 64
 MOST_PLANS = 64
 MOST_LISTS = 16  # of releases
+MOST_TABLES = 4  # synthetic ones, with the models they are drawn from
 
 
 class RecentValues(Generic[V]):
@@ -113,6 +115,7 @@ class State:
     sessions: OpenSessions
     webhook: Webhook
     releases: RecentValues[list[ReleaseRecord]] = field(default_factory=lambda: RecentValues(MOST_LISTS))
+    tables: RecentValues[Synthetic] = field(default_factory=lambda: RecentValues(MOST_TABLES))
     slots: RequestSlots = field(default_factory=RequestSlots)
     metrics: Metrics = field(default_factory=Metrics)
     stopping: threading.Event = field(default_factory=threading.Event)  # streams of events end when it is set

@@ -137,14 +137,14 @@ def _table(records: list[dict[str, Any]]) -> str:
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(key for one in records for key in one)))
     writer.writeheader()
-    writer.writerows({key: _as_text(value) for key, value in one.items()} for one in records)
+    writer.writerows({key: plain_text_cell(value) for key, value in one.items()} for one in records)
     return file.getvalue()
 
 
-def _as_text(value: Any) -> Any:
+def plain_text_cell(value: Any) -> Any:
     """The same, but for a text that a spreadsheet would run: names are whatever an analyst wrote, others open the file.
 
-    >>> [_as_text(each) for each in ("=SUM(A1)", "-50 to -21", "-2+cmd|x!A0", -3.5)]
+    >>> [plain_text_cell(each) for each in ("=SUM(A1)", "-50 to -21", "-2+cmd|x!A0", -3.5)]
     ["'=SUM(A1)", '-50 to -21', "'-2+cmd|x!A0", -3.5]
     """
     runs = isinstance(value, str) and _FORMULA.match(value) and not _FIGURES.fullmatch(value)

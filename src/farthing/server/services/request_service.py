@@ -37,6 +37,7 @@ from farthing.server.services.dataset_service import (
 from farthing.server.services.plan_prices import plan_of_draft
 from farthing.server.services.series_service import submitted_series
 from farthing.server.services.session_service import submitted_session
+from farthing.server.services.synthetic_service import submitted_table
 from farthing.study.plan_submission import changed
 
 MOST_LISTED = 500
@@ -61,16 +62,18 @@ def request_view(state: State, who: Caller, number: int) -> RequestView:
 
 
 def submit(state: State, who: Caller, body: NewRequest) -> RequestView:
-    """Ask for the plan of a draft, a query session or a running series; nothing is spent."""
+    """Ask for the plan of a draft, a query session, a running series or a synthetic table; nothing is spent."""
     title = body.title or ""
     if body.draft is not None:
         study = study_of(state, who, body.draft.dataset).on_request()
         request = plan_of_draft(study, body.draft).submit(body.purpose, title or body.draft.title or "")
     elif body.session is not None:
         request = submitted_session(state, who, body.session, body.purpose, title)
-    else:
-        assert body.series is not None
+    elif body.series is not None:
         request = submitted_series(state, who, body.series, body.purpose, title)
+    else:
+        assert body.table is not None
+        request = submitted_table(state, who, body.table, body.purpose, title)
     return _notified(state, who, "request.submitted", request)
 
 

@@ -18,6 +18,7 @@ from farthing.server.store.store_engine import Store, now
 from farthing.server.store.store_tables import jobs
 
 RELEASE, SESSION, ROW_COUNT, SERIES, DISCOVERY = "release", "session", "rows", "series", "discovery"  # kinds of jobs
+SYNTHESIS = "synthetic table"
 QUEUED, RUNNING = "queued", "running"
 RELEASED, FORFEITED, REFUSED, FAILED = "released", "forfeited", "refused", "failed"
 ENDED = frozenset({RELEASED, FORFEITED, REFUSED, FAILED})

@@ -118,12 +118,13 @@ class SynthesisOffer:
         )
         return _read(answered, self.rows, self.question)
 
-    def submit(self, purpose: str, title: str = "") -> PlanRequest:
+    def submit(self, purpose: str, title: str = "", body: Mapping[str, Any] | None = None) -> PlanRequest:
         """Ask a curator to allow this table; nothing is spent. `study.synthesise` with the same arguments makes it.
 
         Args:
             purpose: What the table is for; the curator reads it.
             title: A few words to call it by.
+            body: What a server was sent, from which it can be asked again.
 
         Returns:
             The request.
@@ -156,6 +157,7 @@ class SynthesisOffer:
             kind="a synthetic table",
             purpose=purpose,
             title=title,
+            body=body,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,22 +195,32 @@ class SynthesisOffer:
         }
 
     def __str__(self) -> str:
-        binned = [axis.column for axis in self.axes if axis.edges is not None]
-        noise, left = number_text(self.question.noise.standard_error), self.study.budget.remaining.epsilon
+        left = self.study.budget.remaining.epsilon
         price = f"epsilon {number_text(self.cost, 6)} of the {number_text(left, 6)} left"
         cost = f"cost: {price}, at delta {self.delta:g}; "
         if self.made_before:
             cost = f"cost: nothing. It was made before, for epsilon {number_text(self.cost, 6)}, as {self.request_id}"
-        lines = [
-            str(self.question.plan),
-            f"  the check of its columns and pairs, each distance with a noise of {noise} rows",
-            cost if self.made_before else f"{cost}nothing is spent yet",
-        ]
-        cautions = budget_cautions(self.study.epsilon, self.study.delta, self.study.dataset.rows)
-        lines += [f"warning: {text}" for text in cautions]
-        if binned:
-            lines.append(f"cut into cells, within which values are drawn uniformly: {', '.join(binned)}")
-        return "\n".join(lines)
+        lines = [*self.measured, cost if self.made_before else f"{cost}nothing is spent yet"]
+        lines += [f"warning: {text}" for text in self.cautions]
+        return "\n".join([*lines, *self.cuts])
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What would be measured, and checked, in words."""
+        noise = number_text(self.question.noise.standard_error)
+        check = f"  the check of its columns and pairs, each distance with a noise of {noise} rows"
+        return (*str(self.question.plan).split("\n"), check)
+
+    @property
+    def cuts(self) -> tuple[str, ...]:
+        """Which columns are cut into cells that hold several values."""
+        binned = ", ".join(axis.column for axis in self.axes if axis.edges is not None)
+        return (f"cut into cells, within which values are drawn uniformly: {binned}",) if binned else ()
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is unusual about the budget."""
+        return tuple(budget_cautions(self.study.epsilon, self.study.delta, self.study.dataset.rows))
 
 
 @dataclass(frozen=True, eq=False)
