@@ -389,8 +389,8 @@ def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
     budget = study.budget
     if not budget.total.epsilon > 0:
         raise BudgetExceeded(
-            f"counting rows costs a share of {_called(budget)}, which is 0; give an approximate number, "
-            "expected={'rows': ...}, or ask a curator for a grant.",
+            f"counting rows costs a share of {_called(budget)}, which is 0; say about how many "
+            "rows there are, or ask a curator for a grant.",
             requested=None,
             remaining=budget.remaining,
             budget_id=_id(budget),

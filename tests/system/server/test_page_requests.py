@@ -47,7 +47,9 @@ def test_a_plan_is_asked_for_approved_and_released_on_the_page(new_page: NewPage
     page.get_by_role("link", name=re.compile(f"^{number}: ")).press("Enter")
     expect(page.get_by_text("table 4 of the yearbook")).to_be_visible()
     expect(page.get_by_text(re.compile("Somebody who thought it 1 in 2"))).to_be_visible()
-    expect(page.get_by_role("button", name="Decline")).to_be_disabled()
+    page.get_by_role("button", name="Decline").click()  # not without a reason
+    expect(page.get_by_text("Say why: the analyst reads it.")).to_be_visible()
+    expect(page.get_by_label("Reason")).to_be_focused()
     page.get_by_role("button", name="Change the plan …").click()
     settled(page)
     screenshot(page, "request")
@@ -153,6 +155,58 @@ def test_a_running_series_is_asked_for_approved_and_opened_on_the_page(new_page:
     hers.get_by_role("button", name="Release 2024-01").click()
     expect(hers.get_by_role("row", name=re.compile("^2024-01"))).to_have_count(1)
     assert site.state.root.budget("wards").spent_upper == pytest.approx(0.4, abs=1e-6)
+
+
+def test_a_synthetic_table_is_asked_for_approved_and_made_on_the_page(new_page: NewPage, site: Site) -> None:
+    rows = [f"p{n},{'fm'[n % 2]},{'yn'[n % 3 == 0]}" for n in range(240)]
+    (site.settings.data / "smokers.csv").write_text("\n".join(["person,sex,smokes", *rows, ""]), encoding="utf-8")
+    columns = {"sex": {"categories": ["f", "m"]}, "smokes": {"categories": ["y", "n"]}}
+    about = {"name": "smokers", "source": "smokers.csv", "unit": "person", "max_rows": 1, "columns": columns}
+    register(site.state, site.caller("ada"), Declaration.model_validate({**about, "epsilon": 3.0, "delta": 1e-9}))
+    site.state.ledger(site.caller("ada")).grant("smokers", "zoe", 0.0)
+    hers = new_page("zoe")
+    go(hers, site, "#/synthetic/smokers", "Synthetic tables of smokers")
+    expect(hers.get_by_text("Nothing is left of your grant: a curator can allow you this table.")).to_be_visible()
+    hers.get_by_label("Values may be missing").uncheck()
+    hers.get_by_role("button", name="Show the price").click()
+    hers.get_by_role("link", name="Say what you ask the curator for").click()
+    expect(hers.get_by_label("What the table may cost")).to_be_focused()
+    hers.get_by_label("What the table may cost").fill("2")
+    hers.get_by_role("button", name="Show the price").click()
+    expect(hers.get_by_text("How good it is can be said when it is made.")).to_be_visible()
+    settled(hers)
+    screenshot(hers, "synthetic-plan")
+    assert faults_of_all_looks(hers) == {}
+    hers.get_by_role("button", name="Ask a curator …").click()
+    hers.get_by_label("What are the answers for?").fill("exercises for students")
+    hers.get_by_role("button", name=re.compile("^Ask for")).press("Enter")
+    expect(hers.get_by_role("heading", name="Waiting for a curator")).to_be_visible()
+    number = hers.url.rpartition("/")[2]
+    assert site.state.root.budget("smokers").count == 0
+
+    page = new_page("ada")
+    go(page, site, f"#/requests/{number}")
+    expect(page.get_by_text("synthesis of 2 columns")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Approve ε")).press("Enter")
+    expect(page.get_by_role("heading", name="Approved, and not used yet")).to_be_visible()
+    hers.reload()
+    hers.get_by_role("button", name="Make …").click()
+    hers.get_by_role("button", name=re.compile("^Make and spend")).click()
+    expect(hers.get_by_role("heading", name="Where it can be trusted")).to_be_visible()
+    expect(hers.get_by_role("row", name=re.compile("^sex and smokes"))).to_have_count(1)
+    settled(hers)
+    screenshot(hers, "synthetic")
+    assert faults_of_all_looks(hers) == {}
+    hers.set_viewport_size({"width": PHONE, "height": 800})
+    assert fits(hers)
+    with hers.expect_download() as saved:
+        hers.get_by_role("link", name="CSV").click()
+    assert saved.value.path().read_text().splitlines()[0] == '"sex","smokes"'
+    assert site.state.root.budget("smokers").count == 1
+    go(hers, site, "#/synthetic/smokers", "Synthetic tables of smokers")
+    expect(hers.get_by_role("row")).to_have_count(2)
+    go(page, site, "#/ledger/smokers")
+    expect(page.get_by_role("link", name="a synthetic table").first).to_be_visible()
 
 
 def test_a_curator_declines_with_a_reason_and_grants_a_policy(new_page: NewPage, site: Site) -> None:

@@ -335,6 +335,11 @@ WALK: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"dataset": DATASET, "date": "age", "steps": 12, "request_id": "walk-series", "wait": 30}
     ],
     ("POST", f"{API}/series/{{id}}/release"): [{}],
+    ("POST", f"{API}/synthetic-tables"): [
+        {"dataset": DATASET, "epsilon": 0.01, "columns": ["sex"], "request_id": "walk-table", "wait": 30},
+        {"dataset": DATASET, "epsilon": 0.01, "columns": ["sex"], "on_request": True, "request_id": "walk-own"},
+        {"dataset": DATASET, "request_id": "walk-all", "wait": 30},
+    ],
 }
 
 

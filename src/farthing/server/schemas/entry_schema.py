@@ -53,7 +53,9 @@ class ReleasedLine(View):
     when: str
     epsilon: float | None = Field(description="null: unbounded")
     delta: float
-    kind: str | None = Field(description="release, series, session or rows; null where it was not made by this server")
+    kind: str | None = Field(
+        description="release, series, session, synthetic table or rows; null where it was not made by this server"
+    )
     dataset: str | None = Field(description="the dataset that it was made of, where this server made it")
 
 

@@ -27,7 +27,17 @@ from system.server.fuzzing.people import LET_IN, WAYS, Way
 Call = tuple[str, str]  # method and template of the address
 INTENTS = {"meant": 10, "nearly": 4, "addressed": 3, "wild": 2, "negative": 4, "malformed": 1, "stray": 1}
 # These make what others then look at; in this order.
-MAKERS = ("/users", "/tokens", "/datasets", "/studies", "/plans", "/releases", "/sessions", "/series")
+MAKERS = (
+    "/users",
+    "/tokens",
+    "/datasets",
+    "/studies",
+    "/plans",
+    "/releases",
+    "/sessions",
+    "/series",
+    "/synthetic-tables",
+)
 # Some cases of these take seconds of a core, so that they get fewer of the random ones; makers get more.
 SLOW = {("POST", f"/api/v1{path}") for path in ("/compose", "/regions", "/play", "/sessions/price", "/sessions")}
 

@@ -101,6 +101,8 @@ class Known:
             self.asked[body["id"]] = sent
         elif (method, address) == ("POST", "/series"):
             self.note("series", user, body["id"])
+        elif (method, address) == ("POST", "/synthetic-tables"):
+            self.note("synthetic table", user, body["id"])
         elif (method, address) == ("POST", "/requests"):
             for owner in (user, ""):
                 self.note("request", owner, str(body["id"]))

@@ -233,6 +233,21 @@ def _open_series(mind: Mind) -> Wish:
     return Wish(body={**_series(mind), "request_id": mind.known.fresh(), "wait": 20.0})
 
 
+def _table(mind: Mind) -> dict[str, Any]:
+    """A synthetic table of a column or two, as often as not in words that were sent before."""
+    body: dict[str, Any] = {"dataset": "people", "columns": ["sex"], "epsilon": 0.01}
+    if mind.plain:
+        return body
+    more = mind.draw.choice(
+        ({}, {"missing": False}, {"columns": ["sex", "joined"], "bins": {"joined": 4}}, {"known": []})
+    )
+    return body | more
+
+
+def _make_table(mind: Mind) -> Wish:
+    return Wish(body={**_table(mind), "request_id": mind.known.fresh(), "wait": 20.0})
+
+
 def _ask(mind: Mind) -> Wish:
     session = mind.one("session")
     opened = mind.known.asked.get(session, {"dataset": "people", "columns": ["sex"]})
@@ -366,6 +381,13 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/series"): _open_series,
     ("GET", f"{V}/series/{{id}}"): lambda mind: Wish({"id": mind.one("series")}),
     ("POST", f"{V}/series/{{id}}/release"): lambda mind: Wish({"id": mind.one("series")}, body={"until": "2020-03"}),
+    ("POST", f"{V}/synthetic-tables/price"): lambda mind: Wish(body=_table(mind)),
+    ("GET", f"{V}/synthetic-tables"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
+    ("POST", f"{V}/synthetic-tables"): _make_table,
+    ("GET", f"{V}/synthetic-tables/{{id}}"): lambda mind: Wish({"id": mind.one("synthetic table")}),
+    ("GET", f"{V}/synthetic-tables/{{id}}/download"): lambda mind: Wish(
+        {"id": mind.one("synthetic table")}, {"format": mind.draw.choice(("csv", "json", "html")), "rows": 7}
+    ),
     ("GET", f"{V}/requests"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}, {"state": "open"}))),
     ("POST", f"{V}/requests"): _new_request,
     ("GET", f"{V}/requests/{{id}}"): _decided(None),

@@ -237,7 +237,13 @@ def test_an_auditor_changes_nothing_and_spends_nothing() -> None:
         if "auditor" in rule.roles and method not in SAFE
     }
     own = {"/logout", "/password", "/tokens", "/tokens/{id}"}
-    computed = {"/plans/price", "/sessions/price", "/series/price", "/datasets/{name}/discoveries/price"}
+    computed = {
+        "/plans/price",
+        "/sessions/price",
+        "/series/price",
+        "/synthetic-tables/price",
+        "/datasets/{name}/discoveries/price",
+    }
     computed |= {"/ledger/verify", "/compose", "/regions", "/play"}
     assert changes - own <= computed
     assert not any("auditor" in rule.roles for rule in PERMISSIONS.values() if rule.scope == "spend")

@@ -11,6 +11,7 @@ export const ROUTES = {
   release: ["release", ["id"]],
   ask: ["ask", ["dataset", "id"]],
   series: ["series", ["dataset", "id"]],
+  synthetic: ["synthetic", ["dataset", "id"]],
   requests: ["requests", ["id"]],
   ledger: ["ledger", ["dataset"]],
   learn: ["learn", []],

@@ -6,7 +6,7 @@ import { may, signOut } from "./login_session.js";
 import { go, link } from "./router.js";
 
 const NAVIGATION = [
-  ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask", "series"]],
+  ["", "Datasets", ["", "wizard", "dataset", "plan", "release", "ask", "series", "synthetic"]],
   ["requests", "Requests", ["requests"]],
   ["ledger", "Ledger", ["ledger"]],
   ["learn", "Learn", ["learn"]],
@@ -60,6 +60,7 @@ function DatasetTabs({ me, route }) {
     ["plan", "Plan", true],
     ["ask", "Ask", may(me, "spend")],
     ["series", "Series", true],
+    ["synthetic", "Synthetic", true],
     ["ledger", "Ledger", true],
   ];
   return html`<nav class="tabs" aria-label=${"Dataset " + name}>

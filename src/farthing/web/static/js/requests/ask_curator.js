@@ -9,7 +9,7 @@ import { charged } from "../format.js";
 import { go, link } from "../router.js";
 import { useAction } from "../server_data.js";
 
-/** `body` is what the server takes: {draft}, {session} or {series}, with its own epsilon; `what` is it in words. */
+/** `body` is what the server takes: {draft}, {session}, {series} or {table}, with its own epsilon; `what` is it in words. */
 export function AskCurator({ heading, what, cost, body, title, onClose }) {
   const [purpose, setPurpose] = useState("");
   const [ask, busy, error] = useAction(async () => {

@@ -13,6 +13,7 @@ export function Decision({ request, onChanged }) {
   const [reason, setReason] = useState("");
   const [day, setDay] = useState("");
   const [changing, setChanging] = useState(false);
+  const [unsaid, setUnsaid] = useState(false);
   const path = `/requests/${request.id}`;
   const until = day ? { expires: day } : {};
   const [send, busy, error] = useAction(async (word, body, said) => {
@@ -24,14 +25,20 @@ export function Decision({ request, onChanged }) {
   const open = request.state === "open";
   if (!open && request.state !== "approved") return null;
   const said = reason.trim();
+  const needed = () => {
+    setUnsaid(!said);
+    if (!said) document.getElementById("decision-reason")?.focus();
+    return !said;
+  };
+  const decline = () => needed() || send("decline", { reason: said }, "Declined.");
   return html`<${Card} title=${open ? "Decide" : "Approved, and not used yet"}>
     <div class="stack narrow">
       <${ErrorBox} error=${error} />
       ${open ? html`<${TextField} label="Approved until" optional hint="A day such as 2027-03-31, UTC; in 90 days by default." value=${day} onValue=${setDay} placeholder="YYYY-MM-DD" />` : null}
-      <${TextField} label="Reason" optional=${open} hint="The analyst reads it. It is needed to decline or to change." value=${reason} onValue=${setReason} maxlength="1000" />
+      <${TextField} id="decision-reason" label="Reason" optional=${open} hint="The analyst reads it. It is needed to decline or to change." error=${unsaid && !said ? "Say why: the analyst reads it." : ""} value=${reason} onValue=${setReason} maxlength="1000" />
       <div class="row">
         ${open ? html`<${Button} kind="primary" busy=${busy} onClick=${() => send("approve", { version: request.version, ...until }, "Approved.")}>Approve ${charged(request.epsilon)}<//>` : null}
-        <${Button} kind="danger" disabled=${!said} busy=${busy} onClick=${() => send("decline", { reason: said }, "Declined.")}>${open ? "Decline" : "Take it back"}<//>
+        <${Button} kind="danger" busy=${busy} onClick=${decline}>${open ? "Decline" : "Take it back"}<//>
         ${request.kind === "plan" ? html`<${Button} onClick=${() => setChanging(!changing)} aria-expanded=${String(changing)}>Change the plan …<//>` : null}
       </div>
       ${changing ? html`<${Change} request=${request} reason=${said} busy=${busy} onSend=${(draft) => send("change", { draft, reason: said, ...until }, "Changed and approved.")} />` : null}

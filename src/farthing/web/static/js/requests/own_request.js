@@ -32,7 +32,13 @@ const KINDS = {
     link: (request, id) => link("series", request.dataset, id),
     words: ["Open", "Look at the series", "Opened"],
   },
-  table: { ready: () => false, words: ["Make", "", "Made"] },
+  table: {
+    path: "/synthetic-tables",
+    ready: (draft) => draft.epsilon,
+    body: ({ draft }) => ({ ...draft, confirmed_epsilon: draft.epsilon }),
+    link: (request, id) => link("synthetic", request.dataset, id),
+    words: ["Make", "Look at the table", "Made"],
+  },
 };
 
 export function OwnRequest({ request, onChanged }) {

@@ -32,7 +32,7 @@ export function BudgetStep({ draft, change, problemAt }) {
   if (draft.account && !accounts.has(draft.account)) accounts.set(draft.account, null);
   useEffect(() => {
     // A file has one account: where it has one already, that pays, whatever was going to be opened.
-    if (checked?.account_open && !draft.account && !draft.renews) set({ account: checked.account });
+    if (checked?.account_open && !draft.account && !draft.renews) set({ account: checked.account, proposed: checked.account });
   }, [checked]);
   const options = [
     ["", "A new account, with a budget of its own"],
@@ -40,7 +40,7 @@ export function BudgetStep({ draft, change, problemAt }) {
   ];
   return html`
     <${ErrorBox} error=${error} onRetry=${reload} />
-    <${SelectField} id="wizard-account" label="Which account protects these people?" value=${draft.account} onValue=${(account) => set({ account })} options=${options} error=${problemAt("wizard-account")}
+    <${SelectField} id="wizard-account" label="Which account protects these people?" value=${draft.account} onValue=${(account) => set({ account, proposed: "" })} options=${options} error=${problemAt("wizard-account")}
       hint="An account stands for people, not for a file. Choose an open one if the same people are in its files: otherwise they would have two budgets, and less protection than either promises." />
     <${Renewal} draft=${draft} set=${set} problemAt=${problemAt} />
     ${draft.account ? html`<${OpenAccount} budget=${accounts.get(draft.account)} name=${draft.account} />` : html`<${NewAccount} draft=${draft} set=${set} problemAt=${problemAt} />`}`;

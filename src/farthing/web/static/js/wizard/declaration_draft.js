@@ -32,6 +32,7 @@ export const EMPTY = {
   sample: null,
   columns: {},
   account: "", // one that is open; empty for a new one
+  proposed: "", // the account that was chosen for its name, and not by a person
   accountName: "", // of the new one; empty for the name of the dataset
   renews: "", // every day, week, month, quarter or year; empty for one budget for all time
   renewsDate: "",
@@ -93,6 +94,13 @@ export function withSource(draft, file) {
     .slice(0, 64);
   return { ...draft, source: file.name, sourceColumns: file.columns, columns, who: "", unit: "", account: "", name };
 }
+
+/** The draft with another name: an account that was proposed for the earlier name goes with it. */
+export const withName = (draft, name) => ({
+  ...draft,
+  name,
+  ...(draft.account === draft.proposed ? { account: "", proposed: "" } : {}),
+});
 
 /** The draft with several files, whose links are guessed from the names of their columns. */
 export function withTables(draft, files) {

@@ -8,7 +8,7 @@ import { CheckField, ChoiceField, TextField } from "../components/field.js";
 import { Loading } from "../components/loading.js";
 import { plural } from "../format.js";
 import { useAction, useLoaded } from "../server_data.js";
-import { EMPTY, withSource, withTables } from "./declaration_draft.js";
+import { EMPTY, withName, withSource, withTables } from "./declaration_draft.js";
 
 export function FileStep({ draft, change, problemAt }) {
   const { data, error, loading, reload } = useLoaded("/sources");
@@ -66,7 +66,7 @@ export function FileStep({ draft, change, problemAt }) {
     </fieldset>`
         : html`<${ChoiceField} id="wizard-source" label="Files that this server can see" hint="Only the names of their columns have been read, and no row." value=${draft.source} onValue=${choose} options=${options} error=${problemAt("wizard-source")} />`
     }
-    <${TextField} id="wizard-name" label="What should it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => ({ ...old, name }))} error=${problemAt("wizard-name")} maxlength="64" autocomplete="off" />`;
+    <${TextField} id="wizard-name" label="What should it be called?" hint="Everybody with a budget sees this name. Example: household survey 2024" value=${draft.name} onValue=${(name) => change((old) => withName(old, name))} error=${problemAt("wizard-name")} maxlength="64" autocomplete="off" />`;
 }
 
 function about(file) {
