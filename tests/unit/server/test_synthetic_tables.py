@@ -1,4 +1,4 @@
-"""Synthetic tables over HTTP: a price first, one charge for the same words, rows and verdicts for whoever may see them."""
+"""Synthetic tables over HTTP: a price, one charge for the same words, rows and verdicts for whoever may see them."""
 
 from __future__ import annotations
 

@@ -191,10 +191,13 @@ def _table_of(state: State, job: Job, rows: int | None = None) -> Synthetic:
     table = state.tables.value(key)
     if table is not None:
         return table
-    table = stored_synthetic(state.root, job.charged, rows)
+    table = stored_synthetic(state.root, job.charged)
     most = MOST_CELLS // len(table.columns)
-    if (rows or table.question.rows(table.model)) > most:
-        table = stored_synthetic(state.root, job.charged, most)
+    if rows is not None and rows > most:
+        raise InvalidValue("rows", rows, f"must be at most {most:,} on a server", "make more rows with `farthing synth`")
+    wanted = most if rows is None and table.question.rows(table.model) > most else rows
+    if wanted is not None:
+        table = stored_synthetic(state.root, job.charged, wanted)
     return state.tables.keep(key, table)
 
 
