@@ -6,13 +6,15 @@ import difflib
 import json
 import secrets
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from farthing.client.http_connection import Connection, awaited, part, refusal_of
-from farthing.errors import InvalidValue, LedgerUnavailable
+from farthing.errors import FarthingError, InvalidValue, LedgerUnavailable, TableChanged
 from farthing.ledger import PlanRequest, Receipt
 from farthing.ledger.request_records import Step
 from farthing.numerics import Bounds
@@ -20,7 +22,7 @@ from farthing.numerics.bounds import error_text, number_text
 from farthing.study import Release
 from farthing.study.plan_statistic import AtOnce
 from farthing.study.plan_text import aligned, error_rows
-from farthing.study.release import restored_answers
+from farthing.study.release import changed_sentence, restored_answers
 from farthing.study.table_error import TableError
 
 _INFINITE = float("inf")
@@ -138,6 +140,9 @@ class PlannedStudy(Protocol):
 
     def released(self, request_id: str) -> Release:
         """An earlier release, from the server's ledger."""
+
+    def table_changed(self, request_id: str) -> bool | None:
+        """Whether the rows have changed since the release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +282,7 @@ class RemotePlan:
                 "leave it out; once they are found, a plan with another epsilon= counts them with new noise",
             )
         if request_id is None and not fresh and self.view.get("released"):
-            return self.study.released(str(self.view["released"]))
+            return self._told_of_changes(self.study.released(str(self.view["released"])))
         if self.view.get("released_with_more"):
             raise InvalidValue(
                 "plan",
@@ -299,7 +304,20 @@ class RemotePlan:
         if progress is not None:
             progress(1.0)
         document = connection.text(f"/releases/{part(view['request_id'])}/download", format="json")
-        return release_from(document, repeated=repeated)
+        release = release_from(document, repeated=repeated)
+        return self._told_of_changes(release) if repeated else release
+
+    def _told_of_changes(self, release: Release) -> Release:
+        """Warn a curator whose stored answers are about rows that are others by now, as a local study does.
+
+        Analysts are not told: whether rows have changed depends on the rows.
+        """
+        if not (self.view.get("budget") or {}).get("analyst"):
+            with suppress(FarthingError):  # a table that cannot be reached is no reason to keep answers back
+                if self.study.table_changed(release.request_id):
+                    words = changed_sentence(release.receipt, "release(fresh=True)")
+                    warnings.warn(words, TableChanged, stacklevel=3)
+        return release
 
     def submit(self, purpose: str, title: str = "") -> PlanRequest:
         """Ask a curator to allow the release of this plan; nothing is spent.

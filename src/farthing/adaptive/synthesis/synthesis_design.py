@@ -156,8 +156,8 @@ class SynthesisPlan:
         if prices.choices:
             noise = prices.standard_error(self.schedule.each)
             lines.append(
-                f"{prices.choices} choices of epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, "
-                f"each measured with a noise of {_rows(noise)} rows in a cell"
+                f"{prices.choices} {'choice' if prices.choices == 1 else 'choices'} of "
+                f"epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, each measured with a noise of {_rows(noise)} rows in a cell"
             )
             lines.append("the rest of the budget measures the same tables again, where that helps most")
         if self.known:

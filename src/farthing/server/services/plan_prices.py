@@ -16,7 +16,7 @@ from farthing.server.services.app_state import State
 from farthing.server.services.dataset_service import canonical, study_budget_view, study_of
 from farthing.server.services.discovery_service import refuse_undiscovered
 from farthing.server.services.job_queue import full_id
-from farthing.server.store.job_rows import RELEASE, listed
+from farthing.server.store.job_rows import RELEASE, last_fresh, listed
 from farthing.study import Plan, Study
 from farthing.study.documents.study_document import (
     CONTROLS,
@@ -97,7 +97,9 @@ def priced(state: State, who: Caller, draft: Draft, *, proof: bool, again: bool 
     study = in_use(study, asked.statistics, asked.expected)
     earlier, request = None, request_of(study, asked)
     if again:
-        earlier = earlier_release(study, request, full_id(who, request.name))
+        name = full_id(who, request.name)
+        for released in filter(None, (last_fresh(state.store, name), name)):
+            earlier = earlier or earlier_release(study, request, released)
     if earlier is None:
         try:
             plan = _planned(state, who, study, draft, asked, proof=proof)

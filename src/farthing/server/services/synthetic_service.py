@@ -128,7 +128,7 @@ def table_view(state: State, job: Job) -> SyntheticView:
     return SyntheticView(
         **{
             **head,
-            "sentence": f"{table.sentence}: {table.quality.sentence}.",
+            "sentence": f"{table.sentence}. {table.quality.sentence[0].upper()}{table.quality.sentence[1:]}.",
             "epsilon": table.cost,
             "delta": table.question.delta,
             "rows": len(table.codes),
@@ -194,7 +194,9 @@ def _table_of(state: State, job: Job, rows: int | None = None) -> Synthetic:
     table = stored_synthetic(state.root, job.charged)
     most = MOST_CELLS // len(table.columns)
     if rows is not None and rows > most:
-        raise InvalidValue("rows", rows, f"must be at most {most:,} on a server", "make more rows with `farthing synth`")
+        raise InvalidValue(
+            "rows", rows, f"must be at most {most:,} on a server", "make more rows with `farthing synth`"
+        )
     wanted = most if rows is None and table.question.rows(table.model) > most else rows
     if wanted is not None:
         table = stored_synthetic(state.root, job.charged, wanted)

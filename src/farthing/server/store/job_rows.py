@@ -140,6 +140,14 @@ def listed(
         return [_job(row) for row in connection.execute(newest)]
 
 
+def last_fresh(store: Store, job_id: str) -> str | None:
+    """The newest release that was drawn afresh for the same request: its id is that of the first and a suffix."""
+    query = sa.select(jobs.c.id).where(jobs.c.id.startswith(f"{job_id}-", autoescape=True), jobs.c.state == RELEASED)
+    with store.reading() as connection:
+        newest = connection.scalar(query.order_by(jobs.c.created.desc()).limit(1))
+    return None if newest is None else str(newest)
+
+
 def waiting_of(store: Store, owner: str) -> int:
     """How many jobs of a person wait or run."""
     count = sa.select(sa.func.count()).where(jobs.c.owner == owner, jobs.c.state.in_((QUEUED, RUNNING)))

@@ -9,7 +9,6 @@ import { Notice } from "../components/notice.js";
 import { Page } from "../components/page.js";
 import { Table } from "../components/table.js";
 import { charged, count, moment, percent, percentAtMost, privacy } from "../format.js";
-import { Warnings } from "../planner/warnings.js";
 import { StateBadge } from "../release/releases.js";
 import { link } from "../router.js";
 import { useLoaded } from "../server_data.js";
@@ -66,7 +65,11 @@ function One({ dataset, id }) {
     ${!data && !error && html`<${Loading} label="Loading the table" lines=${6} />`}
     ${data?.error && html`<${ErrorBox} error=${data.error} />`}
     ${waits && html`<${Notice} live title="Not made yet"><p>${data.sentence}</p><p><${Button} small onClick=${reload}>Look again<//></p><//>`}
-    ${made && html`<${Warnings} lines=${data.warnings} />`}
+    ${
+      made &&
+      data.warnings.length > 0 &&
+      html`<${Notice} tone="warn" title="Much of this table is noise">${data.warnings.map((line) => html`<p key=${line}>${line[0].toUpperCase()}${line.slice(1)}.</p>`)}<//>`
+    }
     ${
       made &&
       html`<${Card} title="Download">
@@ -99,6 +102,6 @@ function Quality({ quality }) {
   ];
   return html`<${Card} title="Where it can be trusted">
     <p>The error is the share of rows that would have to move for these columns to be right. It is below “at most” in 99 of 100 cases. Of three columns together nothing is known.</p>
-    <${Table} caption="How far off each column and each pair of columns is" hideCaption columns=${columns} rows=${[...single, ...pairs]} rowKey=${(one) => one.columns.join(" ")} />
+    <${Table} caption="How far off each column and each pair of columns is" hideCaption stacks columns=${columns} rows=${[...single, ...pairs]} rowKey=${(one) => one.columns.join(" ")} />
   <//>`;
 }
