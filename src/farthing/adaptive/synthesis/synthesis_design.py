@@ -155,9 +155,10 @@ class SynthesisPlan:
         ]
         if prices.choices:
             noise = prices.standard_error(self.schedule.each)
+            choices = "1 choice" if prices.choices == 1 else f"{prices.choices} choices"
             lines.append(
-                f"{prices.choices} {'choice' if prices.choices == 1 else 'choices'} of "
-                f"epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, each measured with a noise of {_rows(noise)} rows in a cell"
+                f"{choices} of epsilon={prices.choice_epsilon:.2g} among tables of 2 or 3 columns, "
+                f"each measured with a noise of {_rows(noise)} rows in a cell"
             )
             lines.append("the rest of the budget measures the same tables again, where that helps most")
         if self.known:
