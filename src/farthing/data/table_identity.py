@@ -287,7 +287,8 @@ SELECT p.proname::text FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d
 LEFT JOIN pg_catalog.pg_operator o ON d.refclassid = 'pg_catalog.pg_operator'::regclass AND o.oid = d.refobjid
 JOIN pg_catalog.pg_proc p
     ON p.oid = CASE WHEN d.refclassid = 'pg_catalog.pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
-WHERE (p.provolatile <> 'i' OR p.prokind IN ('a', 'w')) AND r.ev_class IN ({numbers})
+JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+WHERE (p.provolatile <> 'i' OR p.prokind IN ('a', 'w') OR l.lanname NOT IN ('internal', 'c')) AND r.ev_class IN ({numbers})
 UNION ALL SELECT 'query_to_xml' FROM pg_catalog.pg_class c
 WHERE c.oid IN ({numbers}) AND c.relkind IN ('v', 'm')
     AND pg_catalog.pg_get_viewdef(c.oid) ~* '\\m(query|table|cursor|schema|database)_to_xml'
@@ -323,7 +324,11 @@ def _postgres(source: Source) -> list[Piece]:
 
 
 def _refuse_hidden_tables(source: Source, named: str, numbers: str) -> None:
-    """Refuse what may read tables unseen: those of another Postgres, or in a function that is not immutable."""
+    """Refuse what may read tables unseen: those of another Postgres, or in a function that somebody wrote.
+
+    IMMUTABLE is what a function says of itself, and nothing checks it: one in SQL can be declared so and read a table.
+    What is written in C belongs to an extension, whose authors mean it. Functions of Postgres itself are not listed.
+    """
     for (foreign,) in source.engine.rows(_POSTGRES_FOREIGN.format(numbers=numbers)):
         raise InvalidValue(
             "source",
@@ -338,7 +343,7 @@ def _refuse_hidden_tables(source: Source, named: str, numbers: str) -> None:
             named,
             f"must not be a view that calls {called[0][0]}(), which may read other tables: whose rows they hold could "
             "not be known",
-            "declare the function IMMUTABLE if it reads no table, or pass the table itself and use where and derive",
+            "pass the table itself, and use where and derive instead",
         )
 
 
