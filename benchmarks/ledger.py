@@ -309,6 +309,8 @@ def ledger_targets(found: Sequence[Load | Opening]) -> list[Target]:
                 None if p99 is None else p99 < MOST_P99,
             )
         )
+        if sum((load.database, load.what) == (database, "alone") for load in found if isinstance(load, Load)) == 1:
+            continue  # one size says nothing about growing
         grown = alone[-1].p50 / alone[0].p50 if len(alone) > 1 else None
         size = f"{alone[-1].entries:,}" if alone else "many"
         rows.append(

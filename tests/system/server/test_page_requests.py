@@ -175,7 +175,6 @@ def test_a_synthetic_table_is_asked_for_approved_and_made_on_the_page(new_page: 
     hers.get_by_role("button", name="Show the price").click()
     expect(hers.get_by_text("How good it is can be said when it is made.")).to_be_visible()
     settled(hers)
-    screenshot(hers, "synthetic-plan")
     assert faults_of_all_looks(hers) == {}
     hers.get_by_role("button", name="Ask a curator …").click()
     hers.get_by_label("What are the answers for?").fill("exercises for students")
@@ -195,7 +194,6 @@ def test_a_synthetic_table_is_asked_for_approved_and_made_on_the_page(new_page: 
     expect(hers.get_by_role("heading", name="Where it can be trusted")).to_be_visible()
     expect(hers.get_by_role("row", name=re.compile("^sex and smokes"))).to_have_count(1)
     settled(hers)
-    screenshot(hers, "synthetic")
     assert faults_of_all_looks(hers) == {}
     hers.set_viewport_size({"width": PHONE, "height": 800})
     assert fits(hers)
