@@ -279,6 +279,8 @@ def _line(request: PlanRequest) -> str:
 
 def _details(ledger: Ledger, request: PlanRequest) -> list[str]:
     """All that a curator looks at, in lines."""
+    from farthing.study.plan_submission import plain_assumptions
+
     plan = request.document.get("plan", {})
     lines = [_line(request), f"purpose: {request.purpose}", ""]
     lines += [
@@ -291,7 +293,7 @@ def _details(ledger: Ledger, request: PlanRequest) -> list[str]:
     delta = f", delta {request.delta:.3g}" if request.delta else ""
     lines += ["", f"cost: epsilon {request.epsilon:.6g}{delta}; {left.epsilon:.6g} is left of {request.dataset}"]
     lines += [f"risk: {request.document['odds']}"] if "odds" in request.document else []
-    lines += [f"assumed: {text}" for text in plan.get("assumptions", ())]
+    lines += [f"assumed: {text}" for text in plain_assumptions(request.document)]
     lines += [f"history: {ledger.requests.history(request.analyst).sentence}", "steps:"]
     lines += [
         f"  {step.when:%Y-%m-%d %H:%M} {step.kind} by {step.actor}" + (f": {step.reason}" if step.reason else "")

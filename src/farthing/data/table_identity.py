@@ -288,7 +288,8 @@ LEFT JOIN pg_catalog.pg_operator o ON d.refclassid = 'pg_catalog.pg_operator'::r
 JOIN pg_catalog.pg_proc p
     ON p.oid = CASE WHEN d.refclassid = 'pg_catalog.pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-WHERE (p.provolatile <> 'i' OR p.prokind IN ('a', 'w') OR l.lanname NOT IN ('internal', 'c')) AND r.ev_class IN ({numbers})
+WHERE (p.provolatile <> 'i' OR p.prokind IN ('a', 'w') OR l.lanname NOT IN ('internal', 'c'))
+    AND r.ev_class IN ({numbers})
 UNION ALL SELECT 'query_to_xml' FROM pg_catalog.pg_class c
 WHERE c.oid IN ({numbers}) AND c.relkind IN ('v', 'm')
     AND pg_catalog.pg_get_viewdef(c.oid) ~* '\\m(query|table|cursor|schema|database)_to_xml'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,6 +67,19 @@ def submitted_offer(
         title=title or kind,
         analyst=None if study.ledger.role == "analyst" else study.analyst,
     )
+
+
+_HINT = re.compile(r"; (pass expected=\{|write \S.* = .* under \[expected\]$).*")
+
+
+def plain_assumptions(document: Mapping[str, Any]) -> list[str]:
+    """What the errors of a request rest on, without the words in which its analyst would say otherwise.
+
+    >>> texts = ["a; pass expected={'rows': ...}", "b; write c = ... under [expected]"]
+    >>> plain_assumptions({"plan": {"assumptions": texts}})
+    ['a', 'b']
+    """
+    return [_HINT.sub("", str(text)) for text in document.get("plan", {}).get("assumptions", ())]
 
 
 def as_approved(study: Account, name: str) -> Account:

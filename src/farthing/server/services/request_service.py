@@ -38,7 +38,7 @@ from farthing.server.services.plan_prices import plan_of_draft
 from farthing.server.services.series_service import submitted_series
 from farthing.server.services.session_service import submitted_session
 from farthing.server.services.synthetic_service import submitted_table
-from farthing.study.plan_submission import changed
+from farthing.study.plan_submission import changed, plain_assumptions
 
 MOST_LISTED = 500
 _KINDS: dict[str, RequestKind] = {
@@ -46,7 +46,6 @@ _KINDS: dict[str, RequestKind] = {
     "a running series": "series",
     "a synthetic table": "table",
 }
-_IN_PYTHON = "; pass expected="  # what a script would say about an assumption
 
 
 def request_list(state: State, who: Caller, dataset: str | None, wanted: str | None) -> RequestsView:
@@ -197,7 +196,7 @@ def _view(state: State, who: Caller, request: PlanRequest) -> RequestView:
         **line,
         statistics=[_statistic(each) for each in plan.get("statistics", ())],
         odds=str(request.document.get("odds", "")),
-        assumptions=[str(each).partition(_IN_PYTHON)[0] for each in plan.get("assumptions", ())],
+        assumptions=plain_assumptions(request.document),
         kind=kind,
         words=str(request.document.get("words", "")),
         draft={name: value for name, value in draft.items() if value is not None},
