@@ -43,6 +43,7 @@ function titled(one) {
   const title = one.title || one.request_id;
   if (one.kind === "release") return html`<a href=${link("release", one.request_id)}>${title}</a>`;
   if (one.kind === "series") return html`<a href=${link("series", one.dataset, one.request_id)}>${title}</a>`;
-  if (one.kind === "synthetic table") return html`<a href=${link("synthetic", one.dataset, one.request_id)}>${title}</a>`;
+  if (one.kind === "synthetic table")
+    return html`<a href=${link("synthetic", one.dataset, one.request_id)}>${title}</a>`;
   return title;
 }

@@ -32,7 +32,8 @@ export function BudgetStep({ draft, change, problemAt }) {
   if (draft.account && !accounts.has(draft.account)) accounts.set(draft.account, null);
   useEffect(() => {
     // A file has one account: where it has one already, that pays, whatever was going to be opened.
-    if (checked?.account_open && !draft.account && !draft.renews) set({ account: checked.account, proposed: checked.account });
+    if (checked?.account_open && !draft.account && !draft.renews)
+      set({ account: checked.account, proposed: checked.account });
   }, [checked]);
   const options = [
     ["", "A new account, with a budget of its own"],
