@@ -19,6 +19,7 @@ from farthing.curator.payers import (
     are_other_tables,
     drawn_rate,
     table_marks,
+    take_up,
     unit_of,
     versioned_source,
 )
@@ -161,7 +162,8 @@ class Curator:
             self._open_period(dataset, accounts.holder, ledger_name, as_stored(epsilon, delta))
             return
         unit = replace(unit, renewal=renewal)
-        self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=accounts.sources, titles=accounts.titles)
+        sources = (*accounts.sources, *accounts.owners.get(ledger_name, ()))
+        self.ledger.register(ledger_name, epsilon, delta, unit=unit, sources=sources, titles=accounts.titles)
 
     def _open_period(self, dataset: Dataset, whole: str, name: str, budget: ApproxDP) -> None:
         """Open the budget of one period, as the account says that every period has it; tables stay with the account."""
@@ -194,8 +196,8 @@ class Curator:
             InvalidValue: If the table is registered to another account, or the account protects another unit.
         """
         accounts = self.accounts(dataset, ledger_name, sampling_rate)
-        if accounts.sources:
-            self.ledger.attach(accounts.holder or accounts.name, accounts.sources, accounts.titles)
+        if accounts.is_news:
+            take_up(self.ledger, accounts)
             # Again, because another process may have opened an account for the same table: one of the two sees it.
             accounts = self.accounts(dataset, ledger_name, sampling_rate)
         return accounts
@@ -398,7 +400,7 @@ class Curator:
                 table, marks = fingerprint_of(dataset) or "", table_marks(self.ledger, dataset)
                 if paying.part is not None:  # which reads one table alone
                     self._refuse_changed_part(dataset, paying.part, table)
-            if paying.sources:
+            if paying.is_news:
                 paying = self.attach(dataset, terms.name, terms.sampling_rate)
             charge = self._charge(question, terms, digest, paying, table, versioned_source(dataset, paying))
             if charge.repeated and charge.state == "reserved" and not terms.give_up:

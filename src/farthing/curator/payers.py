@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
+from farthing.curator.row_owners import RowOwners
 from farthing.data import Dataset
 from farthing.data.file_paths import Pattern
 from farthing.data.sources import Source
 from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_of, source_name
 from farthing.errors import InvalidValue
 from farthing.ledger.budget import as_stored
+from farthing.ledger.budget_policy import OWNED
 from farthing.ledger.entries import checked_name
 from farthing.ledger.ledger_reader import SourceText
 from farthing.ledger.lifetime import lifetime_words
@@ -263,6 +265,12 @@ class Accounts:
     holder: str | None = None  # the account that the tables are registered to, where `name` is one period of it
     is_new: bool = False  # whether the first table is registered to it from now on
     part: Part | None = None  # of another account, which has paid for all parts
+    owners: Mapping[str, Sequence[SourceText]] = field(default_factory=dict)  # what is new, by account: `row_owners`
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the ledger has to write something down about the tables."""
+        return bool(self.sources or self.owners)
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -287,8 +295,12 @@ class Register:
         self._ledger = ledger
         self._marks: Mapping[str, Set[str] | None] = ledger.sources()
         self._patterns = [
-            (name, *mark.split(" ", 1)) for name, known in self._marks.items() for mark in known or () if " " in mark
+            (name, signature, steps)
+            for name, known in self._marks.items()
+            for signature, _, steps in (mark.partition(" ") for mark in known or ())
+            if steps and not steps.startswith(OWNED)
         ]
+        self.owners = RowOwners(ledger, self._marks)
 
     @property
     def names(self) -> Set[str]:
@@ -371,13 +383,16 @@ def nameless_refusal(dataset: Dataset, earlier: str | None) -> InvalidValue:
     )
 
 
-def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None) -> Accounts:
+def accounts_of(
+    ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None, *, is_declared: bool = True
+) -> Accounts:
     """Everybody who pays for what is computed from a dataset under a name; refused where somebody has no budget.
 
     `name` stands for the first table and for what belongs to it, and that table belongs to no other account. A file
     in it that another account stands for, and every table that was joined or put below, is paid for by its own account
     too. Tables that keys link hold rows of the same units: the account of each of them pays, read or not, and those
-    that have none belong to the first one.
+    that have none belong to the first one. Refused, too, where the ledger has another owner for the rows of a table,
+    unless the dataset stands for no declaration of one (`is_declared`).
     """
     register, first = Register(ledger), checked_name(name, "account")
     whole = _renewing(ledger, dataset, first)
@@ -385,6 +400,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
     others: set[str] = set()
     sources: list[SourceText] = []
     is_new = False
+    held: dict[int, list[Set[str]]] = {}  # by source, the accounts of its pieces
     linked = {0, *(place for place, source in enumerate(dataset.sources()) if source in dataset.linked_sources())}
     for place, source in enumerate(dataset.sources()):
         pieces = pieces_of(source)
@@ -393,6 +409,7 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
             {first} if place > 0 and set(piece.known_by) & set(sources) else _holding(register, source, piece)
             for piece in pieces
         ]
+        held[id(source)] = list(holders)
         if whole is not None:  # of which only the rows of one period are read, as `dataset.period` says
             holders = [{first if each == whole else each for each in holding} for holding in holders]
         if place == 0 and part is not None:  # the account of the whole table has paid for it
@@ -430,7 +447,18 @@ def accounts_of(ledger: Ledger, dataset: Dataset, name: str, sampling_rate: floa
         refuse_other_unit(dataset, ledger.budget(each), sampling_rate, way_out)
     new = tuple(register.new(whole or first, sources))
     title = _title(dataset.sources()[0])
-    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new, part)
+    owners = register.owners.checked(dataset, held, part.account if part else whole or first) if is_declared else {}
+    return Accounts(first, tuple(sorted(others)), new, title, first in register.names, whole, is_new, part, owners)
+
+
+def take_up(ledger: Ledger, accounts: Accounts) -> None:
+    """Write down which tables the accounts stand for from now on, and whose the rows of each are."""
+    table = accounts.holder or accounts.name
+    owners = dict(accounts.owners)
+    if accounts.sources or table in owners:
+        ledger.attach(table, (*accounts.sources, *owners.pop(table, ())), accounts.titles if accounts.sources else ())
+    for account, texts in sorted(owners.items()):
+        ledger.attach(account, texts)
 
 
 def _linked_unread(register: Register, dataset: Dataset) -> tuple[list[SourceText], set[str]]:

@@ -6,8 +6,7 @@ import datetime
 import os
 from typing import TYPE_CHECKING, Any
 
-from farthing.curator.curator import Curator
-from farthing.curator.payers import Accounts, period_account, rate_of
+from farthing.curator.payers import Accounts, accounts_of, period_account, rate_of, take_up
 from farthing.curator.same_people import Overlap, same_people
 from farthing.data import dataset
 from farthing.data.declaration_file import columns_of
@@ -54,7 +53,11 @@ def register_source(ledger: Ledger, account: str, source: str | os.PathLike[str]
     if ledger.role != "curator":
         raise NotAllowed(ledger.role, "register a table", "open the ledger as curator")
     rows, name = _rows(budget, os.fspath(source))
-    accounts = Curator(ledger).attach(rows, name, rate_of(budget))
+    # Whose its rows are is written down when they are first asked for: a key may lead to another table.
+    accounts = accounts_of(ledger, rows, name, rate_of(budget), is_declared=False)
+    if accounts.is_news:
+        take_up(ledger, accounts)
+        accounts = accounts_of(ledger, rows, name, rate_of(budget), is_declared=False)
     # Rows are compared by their declared columns, and nothing is declared here.
     return accounts, same_people(ledger, rows, account, is_registered=True) if rows.unit else []
 

@@ -13,11 +13,12 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from farthing.adaptive.session_journal import checked_record, checked_round
 from farthing.curator.curator import Curator, ReleaseTerms, stored_answer
+from farthing.curator.payers import take_up
 from farthing.curator.questions import Progress, digest_of, record
 from farthing.data import Dataset
 from farthing.errors import FarthingError, InvalidValue
@@ -199,8 +200,8 @@ class LedgerJournal:
                 f"now holds rows that the budget of {unpaid[0]!r} covers, which has not paid for this session",
                 "open another session, under another request_id",
             )
-        if paying.sources:
-            ledger.attach(paying.holder or paying.name, paying.sources)
+        if paying.is_news:
+            take_up(ledger, replace(paying, title="", is_new=False))
 
     def begin(self, round_number: int) -> bool:
         """Charge nothing under the round's own request id: the process that charges first has the round."""

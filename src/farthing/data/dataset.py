@@ -24,6 +24,7 @@ from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
 from farthing.data.aggregates.unit_bounds import Bounded, bounded_queries
 from farthing.data.engines.engine import Progress, columns_of
 from farthing.data.expressions import read
+from farthing.data.ownership import Ownership
 from farthing.data.public_face import PublicFace
 from farthing.data.schema import (
     Categories,
@@ -781,6 +782,11 @@ class Dataset(PublicFace):
         """Every table that keys link to the datasets that were joined or added, read or not."""
         others = [step.other for step in self._steps if isinstance(step, Union | JoinOnUnit)]
         return [each for other in others for each in (*other.linked_sources(), *other.linked_beside())]
+
+    def owners(self) -> list[Ownership]:
+        """How every table that is read, or linked to one that is, says whose its rows are."""
+        others = [step.other for step in self._steps if isinstance(step, Union | JoinOnUnit)]
+        return [*self._base.owners, *(each for other in others for each in other.owners())]
 
     def table(self, run: Run) -> Any:
         """The Ibis table after all steps.

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.data.engines.engine import Engine
+from farthing.data.ownership import Ownership
 from farthing.data.schema import Domain, Schema, refuse_alike
 from farthing.data.sources import Source
 from farthing.data.stability import UNBOUNDED, Link, Run
@@ -80,6 +81,15 @@ class Tables:
             own.source, (self.unit_column,), self.max_rows[name], own.declared, self.neighbours, None,
             own.padded, own.schema, own.lists, spelled=own.spelled, tables=self, place=name,
         )  # fmt: skip
+
+    def owner(self, name: str) -> Ownership:
+        """How the rows of one of them say whose they are."""
+        source, key = self.members[name].source, self.keys.get(name)
+        if key is None:
+            return Ownership(source, (self.unit_column,), place=name)
+        if self.names_unit(name):
+            return Ownership(source, (key.column,), place=name)
+        return Ownership(source, (key.column,), self.members[key.parent].source, key.target, name)
 
     @property
     def definition(self) -> list[Any]:
@@ -144,6 +154,10 @@ class LinkedBase(Base):
     @property
     def linked_sources(self) -> tuple[Source, ...]:
         return tuple(base.source for base in self.tables.members.values())
+
+    @property
+    def owners(self) -> tuple[Ownership, ...]:
+        return tuple(map(self.tables.owner, self.tables.members))
 
     @property
     def schemas_beside(self) -> Mapping[str, Schema]:

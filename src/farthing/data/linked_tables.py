@@ -8,6 +8,7 @@ from typing import Any
 
 from farthing.data.dataset import Dataset
 from farthing.data.linked_rows import Key, Tables
+from farthing.data.ownership import refuse_two_owners
 from farthing.data.schema import Schema
 from farthing.data.stability import UNBOUNDED
 from farthing.data.unit_rows import AUTO, Base, checked_max_rows, opened_base
@@ -168,7 +169,9 @@ def linked(
     }
     _refuse_other_engine(members)
     members = _comparable(members, links)
-    return LinkedTables(Tables(members, links, unit_table, unit_column, bounds, neighbours))
+    made = Tables(members, links, unit_table, unit_column, bounds, neighbours)
+    refuse_two_owners(map(made.owner, members))
+    return LinkedTables(made)
 
 
 def _opened(name: str, facts: TableFacts, neighbours: str, keys: list[str], unit: str | None) -> Base:

@@ -44,6 +44,7 @@ from farthing.data.column_types import refuse_wrong_type, type_text, typed
 from farthing.data.engines.engine import Engine
 from farthing.data.expressions import read_column
 from farthing.data.expressions.ibis_compiler import literal
+from farthing.data.ownership import Ownership
 from farthing.data.parquet_files import refuse_milliseconds
 from farthing.data.schema import Domain, Schema, Unknown
 from farthing.data.sources import Source, open_source
@@ -211,6 +212,11 @@ class Base:
     def linked_sources(self) -> tuple[Source, ...]:
         """Every table that keys link to this one, its own included."""
         return (self.source,)
+
+    @property
+    def owners(self) -> tuple[Ownership, ...]:
+        """How each table that keys link to this one says whose its rows are, its own included."""
+        return (Ownership(self.source, self.unit),)
 
     @property
     def schemas_beside(self) -> Mapping[str, Schema]:

@@ -21,6 +21,9 @@ from farthing.privacy.units import Unit, alike
 if TYPE_CHECKING:
     from farthing.ledger.budget import Budget
 
+OWNED = "rows "
+"""Before what is kept of the owners of a table's rows, beside the mark of that table: one of them, and for good."""
+
 _FORMS = "use Ledger.set_budget to change a budget"
 
 
@@ -38,7 +41,7 @@ def register(
         raise InvalidValue("dataset", dataset, "must not be registered already", _FORMS)
     holding = Holding(Account.of(epsilon, delta), unit=unit)
     if sources is not None:
-        holding = holding.with_sources(sources, titles)
+        holding = _with_sources(holding, dataset, sources, titles)
     unit_data = unit.to_dict() if isinstance(unit, Unit) else unit
     return _appended(tx, "dataset", dataset, "", holding, epsilon, delta, new=True, unit=unit_data)
 
@@ -123,13 +126,29 @@ def attach(tx: Transaction, dataset: str, sources: Iterable[str], titles: Sequen
     before = known(tx, dataset)
     # Older versions kept no titles: their accounts are called by the one table that they were opened for.
     own = (dataset,) if titles and not before.titles and before.sources != frozenset() else ()
-    after = before.with_sources(sources, (*own, *titles))
+    after = _with_sources(before, dataset, sources, (*own, *titles))
     if after == before:
         return None
     added = len(after.sources or ()) - len(before.sources or ())
     named = list(after.titles[len(before.titles) :])
     body = {"added": added, **({"titles": named} if named else {}), "state": json.loads(after.text())}
     return tx.append("source", dataset, canonical(body), keep={(dataset, ""): after})
+
+
+def _with_sources(before: Holding, dataset: str, sources: Iterable[str], titles: Iterable[str]) -> Holding:
+    """The same for further tables; refused where another process has just said otherwise whose the rows of one are."""
+    after = before.with_sources(sources, titles)
+    owners: dict[str, str] = {}
+    for mark in after.sources or ():
+        signature, _, rest = mark.partition(" ")
+        if rest.startswith(OWNED) and owners.setdefault(signature, rest) != rest:
+            raise InvalidValue(
+                "keys",
+                dataset,
+                "has a table whose rows another request has just counted by another column: a row has one owner",
+                "plan again, which says how the table is recorded",
+            )
+    return after
 
 
 def set_budget(tx: Transaction, dataset: str, epsilon: float, delta: float | None) -> Entry:

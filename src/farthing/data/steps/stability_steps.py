@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+from farthing.data.ownership import Ownership
 from farthing.data.schema import Domain, Schema
 from farthing.data.sources import Source
 from farthing.data.stability import Link, Run
@@ -50,6 +51,10 @@ class SecondTable(Protocol):
 
     def sources(self) -> list[Source]:
         """Every table that is read."""
+        ...
+
+    def owners(self) -> list[Ownership]:
+        """How each of these tables says whose its rows are."""
         ...
 
     def table(self, run: Run) -> Any:

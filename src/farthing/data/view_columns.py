@@ -1,0 +1,229 @@
+"""Which column of a table a view shows under a name, so that a key is the same key however it is reached.
+
+A view may call any column by any name, and may compute it. What is certain is followed: a view that shows one column
+of one table, view or file as it is, under its own or another name. Any other column is one of that view as it is
+defined today, and of nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from farthing.data.engines.engine import Engine, rows_of
+
+if TYPE_CHECKING:
+    from farthing.data.sources import Source
+
+
+def stored_column(source: Source, column: str) -> str:
+    """A column as the table that holds it calls it; one that a view computes, with that view and its definition.
+
+    >>> import ibis
+    >>> from farthing.data.engines.duckdb import quiet
+    >>> from farthing.data.sources import open_source
+    >>> base = ibis.duckdb.connect()
+    >>> with quiet():
+    ...     _ = base.con.execute("CREATE TABLE pay AS SELECT 1 AS sender, 2 AS receiver")
+    ...     _ = base.con.execute("CREATE VIEW later AS SELECT receiver AS sender, sender + 0 AS who FROM pay")
+    ...     [stored_column(open_source(base.table("later")), name)[:10] for name in ("sender", "who")]
+    ['receiver', 'who of the']
+    """
+    if source.files or source.rows is not None or not hasattr(source.table, "op"):
+        return column
+    if source.engine.name == "spark":
+        return _in_plan(source, column)
+    views, name = _Views(source.engine), _name_of(source)
+    origin = views.origin(name, column)
+    return _of_view(column, name.table, views.all_texts(name)) if origin is None else origin
+
+
+def view_digest(source: Source) -> str:
+    """What a view is defined as today; nothing for a table, a file or a frame."""
+    if source.files or source.rows is not None or not hasattr(source.table, "op"):
+        return ""
+    if source.engine.name == "spark":
+        plan = _plan(source, source.table)
+        return "" if f".{source.table.op().name.lower()}\n" in plan.lower() else _digest(plan)
+    text = _Views(source.engine).all_texts(_name_of(source))
+    return _digest(text) if text else ""
+
+
+class _Name(NamedTuple):
+    catalog: str | None
+    schema: str | None
+    table: str
+
+    def quoted(self) -> str:
+        return ".".join('"' + part.replace('"', '""') + '"' for part in self if part)
+
+
+def _name_of(source: Source) -> _Name:
+    operation = source.table.op()
+    return _Name(operation.namespace.catalog, operation.namespace.database, operation.name)
+
+
+class _Views:
+    """The views of an engine, by which a column is followed to its table."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def origin(self, name: _Name, column: str) -> str | None:
+        """The column of a table or file that one of a table or view is; None where that is not certain."""
+        definition = self._definition(name)
+        if definition is None:
+            return column
+        query, called = _query_of(definition, self._engine.name)
+        step = None if query is None else self._shown(query, called, column)
+        if step is None:
+            return None
+        below, source_column = step
+        return source_column if below is None else self.origin(below, source_column)
+
+    def _shown(self, query: Any, called: list[str], column: str) -> tuple[_Name | None, str] | None:
+        """Where a query of one table has a column from; without a table where that is a file."""
+        import sqlglot.expressions as sql
+
+        clause = query.args.get("from_") or query.args.get("from")
+        if clause is None or not isinstance(clause.this, sql.Table) or _reads_more(query):
+            return None
+        below = _table_name(clause.this)
+        chosen = list(query.expressions)
+        if called:  # CREATE VIEW name (columns) AS ...
+            place = next((place for place, name in enumerate(called) if _alike(name, column)), None)
+            if place is None:
+                return None
+            if len(chosen) == 1 and _is_star(chosen[0]):
+                names = [] if below is None else self._columns(below)
+                return (below, names[place]) if place < len(names) else None
+            if any(map(_is_star, chosen)) or place >= len(chosen):
+                return None
+            chosen = [chosen[place]]
+        else:
+            named = [each for each in chosen if not _is_star(each) and _alike(each.alias_or_name, column)]
+            if len(named) != 1 and not (not named and any(map(_is_star, chosen))):
+                return None
+            if not named:
+                return (below, column) if all(map(_is_plain_star, filter(_is_star, chosen))) else None
+            if any(map(_is_star, chosen)):  # which may have a column of that name too
+                return None
+            chosen = named
+        inner = chosen[0].unalias()
+        return (below, inner.name) if isinstance(inner, sql.Column) and not _is_star(inner) else None
+
+    def all_texts(self, name: _Name) -> str:
+        """The definitions of a view and of all views that it reads; nothing for a table."""
+        import sqlglot.expressions as sql
+
+        texts, waiting = dict[str, None](), [name]
+        while waiting:
+            text = self._definition(waiting.pop())
+            if text is None or text in texts:
+                continue
+            texts[text] = None
+            query, _ = _query_of(text, self._engine.name)
+            names = map(_table_name, query.find_all(sql.Table)) if query is not None else ()
+            waiting += [each for each in names if each is not None]
+        return "\n".join(texts)
+
+    def _definition(self, name: _Name) -> str | None:
+        """The text of a view; None for a table."""
+        if self._engine.name == "postgres":
+            quoted = name.quoted().replace("'", "''")
+            texts = rows_of(self._engine, _POSTGRES.format(name=f"'{quoted}'"))
+        else:
+            where = " AND ".join(
+                f"lower({each}) = lower('{part.replace(chr(39), 2 * chr(39))}')"
+                for each, part in zip(("database_name", "schema_name", "view_name"), name, strict=True)
+                if part
+            )
+            texts = rows_of(self._engine, f"SELECT sql FROM duckdb_views() WHERE NOT internal AND {where}")
+        return "\n".join(str(text) for (text,) in texts) or None
+
+    def _columns(self, name: _Name) -> list[str]:
+        if self._engine.name == "postgres":  # which writes out every column
+            return []
+        described = rows_of(self._engine, f"SELECT column_name FROM (DESCRIBE SELECT * FROM {name.quoted()})")
+        return [str(column) for (column,) in described]
+
+
+def _query_of(definition: str, dialect: str) -> tuple[Any, list[str]]:
+    """The query of a view, and the names that the view gives its columns; no query where it cannot be read."""
+    import sqlglot
+    import sqlglot.expressions as sql
+
+    try:
+        tree: Any = sqlglot.parse_one(definition, dialect=dialect)
+    except sqlglot.errors.SqlglotError:
+        return None, []
+    called: list[str] = []
+    if isinstance(tree, sql.Create):
+        head, tree = tree.this, tree.expression
+        called = [each.name for each in head.expressions] if isinstance(head, sql.Schema) else []
+    return (tree, called) if isinstance(tree, sql.Select) else (None, called)
+
+
+def _reads_more(query: Any) -> bool:
+    """Whether a query has rows of more than one table, or its own tables."""
+    return any(query.args.get(each) for each in ("joins", "laterals", "with_", "with", "pivots", "operation"))
+
+
+def _table_name(table: Any) -> _Name | None:
+    """A table or a view by its name; None for a file, however it is read."""
+    import sqlglot.expressions as sql
+
+    if not isinstance(table.this, sql.Identifier):
+        return None
+    name = _Name(table.catalog or None, table.db or None, table.name)
+    return None if "/" in table.name or "." in table.name else name
+
+
+def _is_star(expression: Any) -> bool:
+    return bool(expression.is_star)
+
+
+def _is_plain_star(expression: Any) -> bool:
+    """Whether a star shows columns under their own names."""
+    star = expression.this if expression.key == "column" else expression
+    return star.key == "star" and not star.args.get("replace") and not star.args.get("rename")
+
+
+def _alike(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
+def _of_view(column: str, view: str, definition: str) -> str:
+    return f"{column} of the view {view} as {_digest(definition)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _in_plan(source: Source, column: str) -> str:
+    """The same for Spark, which numbers columns: one that a view shows as it is has the number of the one it scans."""
+    plan = _plan(source, source.table.select(column), numbered=True)
+    outputs = [(int(number), title, names.split(", ")) for number, title, names in _SPARK_OUTPUT.findall(plan)]
+    if outputs:
+        _, _, shown = max(outputs)
+        scanned = {name for _, title, names in outputs if "Scan" in title for name in names}
+        if len(shown) == 1 and shown[0] in scanned:
+            return str(shown[0].rpartition("#")[0])
+    return _of_view(column, source.table.op().name, _plan(source, source.table.select(column)))
+
+
+def _plan(source: Source, table: Any, numbered: bool = False) -> str:
+    """How Spark reads a table; without the numbers of columns, which differ from one plan to the next."""
+    engine: Any = source.engine
+    ((plan,),) = engine.rows(f"EXPLAIN FORMATTED {engine.sql(table)}")
+    return str(plan) if numbered else _SPARK_NUMBER.sub("", str(plan))
+
+
+_SPARK_NUMBER = re.compile(r"#\d+L?|plan_id=\d+")
+_SPARK_OUTPUT = re.compile(r"(?m)^\((\d+)\) ([^\n]*)\nOutput \[\d+\]: \[([^\]\n]*)\]$")
+_POSTGRES = """
+SELECT pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c
+WHERE c.oid = pg_catalog.to_regclass({name}) AND c.relkind IN ('v', 'm')
+"""
