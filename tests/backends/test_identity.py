@@ -190,3 +190,44 @@ def test_two_tables_of_an_engine_are_two(engine: str, request: pytest.FixtureReq
         assert _known(one) == []  # in memory: it goes with its process
     else:
         assert not _known(one)[0] & _known(other)[0]
+
+
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("spark", marks=pytest.mark.slow)])
+def test_a_key_is_the_column_that_a_view_shows(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """A row that was its sender's is not its receiver's for the next query, whatever a view calls the column."""
+    name = f"pay_{engine}_{os.getpid()}"
+    texts = {
+        "same": f"SELECT sender, amount FROM {name} WHERE amount > 3",
+        "nested": f"SELECT amount, sender FROM {name}_same",
+        "renamed": f"SELECT receiver AS sender, amount FROM {name}",
+        "computed": f"SELECT sender + 0 AS sender, amount FROM {name}",
+    }
+    made = [f"CREATE TABLE {name} (sender INTEGER, receiver INTEGER, amount INTEGER)"]
+    made += [f"CREATE VIEW {name}_{view} AS {text}" for view, text in texts.items()]
+    if engine == "postgres":
+        facts = request.getfixturevalue("postgres_server")
+        with psycopg.connect(**address(facts, "owner"), autocommit=True) as owner:
+            for statement in (*made, *(f"GRANT SELECT ON {name}_{view} TO reader" for view in texts)):
+                owner.execute(statement)
+            owner.execute(f"GRANT SELECT ON {name} TO reader")
+        tables = {view: postgres_table(url(facts, "reader"), f"{name}_{view}") for view in texts}
+        whole = postgres_table(url(facts, "reader"), name)
+    else:
+        backend = request.getfixturevalue("spark_engine")._backend
+        for statement in made:
+            backend._session.sql(statement).collect()
+        tables, whole = {view: backend.table(f"{name}_{view}") for view in texts}, backend.table(name)
+
+    def of(source: Any, unit: str = "sender") -> Any:
+        return dataset(source, unit=unit, max_rows=1, schema={"amount": (0, 9)})
+
+    with open_ledger(tmp_path / "study.db") as ledger:
+        ledger.register("pay", 1.0)
+        Study(of(whole), epsilon=1.0, ledger=ledger, account="pay").register()
+        before = ledger.last()
+        for view in ("same", "nested"):
+            assert Study(of(tables[view]), epsilon=1.0, ledger=ledger).accounts == ("pay",)
+        for rows in (of(tables["renamed"]), of(tables["computed"]), of(whole, "receiver")):
+            with pytest.raises(InvalidValue, match="must be 'by sender'"):
+                Study(rows, epsilon=1.0, ledger=ledger, account="pay").register()
+        assert ledger.last() == before

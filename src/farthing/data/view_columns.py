@@ -76,42 +76,46 @@ class _Views:
         if definition is None:
             return column
         query, called = _query_of(definition, self._engine.name)
-        step = None if query is None else self._shown(query, called, column)
-        if step is None:
-            return None
-        below, source_column = step
-        return source_column if below is None else self.origin(below, source_column)
+        if called:  # CREATE VIEW name (columns) AS ...
+            column = next(
+                (own for own, name in zip(self._names(query), called, strict=False) if _alike(name, column)), ""
+            )
+        return self._shown(query, column)
 
-    def _shown(self, query: Any, called: list[str], column: str) -> tuple[_Name | None, str] | None:
-        """Where a query of one table has a column from; without a table where that is a file."""
+    def _shown(self, query: Any, column: str) -> str | None:
+        """The same for a column of a query."""
         import sqlglot.expressions as sql
 
-        clause = query.args.get("from_") or query.args.get("from")
-        if clause is None or not isinstance(clause.this, sql.Table) or _reads_more(query):
+        if isinstance(query, sql.Subquery):
+            return self._shown(query.this, column)
+        if isinstance(query, sql.Union) and not _reads_more(query):
+            places = [place for place, name in enumerate(self._names(query.left)) if _alike(name, column)]
+            sides = [self._names(side) for side in (query.left, query.right)]
+            if len(places) != 1 or query.args.get("by_name") or not places[0] < min(map(len, sides)):
+                return None
+            origins = {self._shown(side, names[places[0]]) for side, names in zip((query.left, query.right), sides)}
+            return origins.pop() if len(origins) == 1 else None
+        clause = query.args.get("from_") if isinstance(query, sql.Select) else None
+        if clause is None or _reads_more(query) or _reads_more(clause.this):
             return None
-        below = _table_name(clause.this)
-        chosen = list(query.expressions)
-        if called:  # CREATE VIEW name (columns) AS ...
-            place = next((place for place, name in enumerate(called) if _alike(name, column)), None)
-            if place is None:
-                return None
-            if len(chosen) == 1 and _is_star(chosen[0]):
-                names = [] if below is None else self._columns(below)
-                return (below, names[place]) if place < len(names) else None
-            if any(map(_is_star, chosen)) or place >= len(chosen):
-                return None
-            chosen = [chosen[place]]
-        else:
-            named = [each for each in chosen if not _is_star(each) and _alike(each.alias_or_name, column)]
-            if len(named) != 1 and not (not named and any(map(_is_star, chosen))):
-                return None
-            if not named:
-                return (below, column) if all(map(_is_plain_star, filter(_is_star, chosen))) else None
-            if any(map(_is_star, chosen)):  # which may have a column of that name too
-                return None
-            chosen = named
-        inner = chosen[0].unalias()
-        return (below, inner.name) if isinstance(inner, sql.Column) and not _is_star(inner) else None
+        shown = _column_below(query.expressions, column)
+        if shown is None or isinstance(clause.this, sql.Subquery):
+            return shown and self._shown(clause.this.this, shown)
+        if isinstance(clause.this, sql.Table) and isinstance(clause.this.this, sql.Identifier):
+            return None if clause.this.alias_column_names else self.origin(_table_name(clause.this), shown)
+        return shown if isinstance(clause.this, sql.Table) and _is_scan(clause.this.this) else None
+
+    def _names(self, query: Any) -> list[str]:
+        """What a query calls its columns."""
+        import sqlglot.expressions as sql
+
+        if query is None:
+            return []
+        chosen = query.named_selects if isinstance(query, sql.Query) else []
+        if "*" not in chosen or self._engine.name == "postgres":  # which writes out every column
+            return list(chosen)
+        described = rows_of(self._engine, f"SELECT column_name FROM (DESCRIBE {query.sql(dialect='duckdb')})")
+        return [str(column) for (column,) in described]
 
     def all_texts(self, name: _Name) -> str:
         """The definitions of a view and of all views that it reads; nothing for a table."""
@@ -124,8 +128,10 @@ class _Views:
                 continue
             texts[text] = None
             query, _ = _query_of(text, self._engine.name)
-            names = map(_table_name, query.find_all(sql.Table)) if query is not None else ()
-            waiting += [each for each in names if each is not None]
+            tables = query.find_all(sql.Table) if query is not None else ()
+            waiting += [_table_name(table) for table in tables if table.name]
+        if texts and self._engine.name == "duckdb":  # a view may show what a macro makes of a table
+            texts |= dict.fromkeys(str(text) for (text,) in rows_of(self._engine, _MACROS))
         return "\n".join(texts)
 
     def _definition(self, name: _Name) -> str | None:
@@ -142,12 +148,6 @@ class _Views:
             texts = rows_of(self._engine, f"SELECT sql FROM duckdb_views() WHERE NOT internal AND {where}")
         return "\n".join(str(text) for (text,) in texts) or None
 
-    def _columns(self, name: _Name) -> list[str]:
-        if self._engine.name == "postgres":  # which writes out every column
-            return []
-        described = rows_of(self._engine, f"SELECT column_name FROM (DESCRIBE SELECT * FROM {name.quoted()})")
-        return [str(column) for (column,) in described]
-
 
 def _query_of(definition: str, dialect: str) -> tuple[Any, list[str]]:
     """The query of a view, and the names that the view gives its columns; no query where it cannot be read."""
@@ -162,22 +162,39 @@ def _query_of(definition: str, dialect: str) -> tuple[Any, list[str]]:
     if isinstance(tree, sql.Create):
         head, tree = tree.this, tree.expression
         called = [each.name for each in head.expressions] if isinstance(head, sql.Schema) else []
-    return (tree, called) if isinstance(tree, sql.Select) else (None, called)
+    return (tree, called) if isinstance(tree, sql.Query) else (None, called)
 
 
 def _reads_more(query: Any) -> bool:
     """Whether a query has rows of more than one table, or its own tables."""
-    return any(query.args.get(each) for each in ("joins", "laterals", "with_", "with", "pivots", "operation"))
+    return any(query.args.get(each) for each in ("joins", "laterals", "with_", "pivots"))
 
 
-def _table_name(table: Any) -> _Name | None:
-    """A table or a view by its name; None for a file, however it is read."""
+def _column_below(chosen: Any, column: str) -> str | None:
+    """The column of the one table below that a query shows under a name; None where it may be another, or computed."""
     import sqlglot.expressions as sql
 
-    if not isinstance(table.this, sql.Identifier):
-        return None
-    name = _Name(table.catalog or None, table.db or None, table.name)
-    return None if "/" in table.name or "." in table.name else name
+    named = [each for each in chosen if not _is_star(each) and _alike(each.alias_or_name, column)]
+    stars = [each for each in chosen if _is_star(each)]
+    if not named:
+        return column if column and len(stars) == 1 and _is_plain_star(stars[0]) else None
+    inner = named[0].unalias()
+    return inner.name if len(named) == 1 and not stars and isinstance(inner, sql.Column) else None
+
+
+def _table_name(table: Any) -> _Name:
+    return _Name(table.catalog or None, table.db or None, table.name)
+
+
+def _is_scan(function: Any) -> bool:
+    """Whether a function of DuckDB reads columns as they are: of Parquet files, or of rows that it was handed."""
+    import sqlglot.expressions as sql
+
+    called = function.name if isinstance(function, sql.Anonymous) else ""
+    return isinstance(function, sql.ReadParquet) or called.lower() in _SCANS
+
+
+_SCANS = ("parquet_scan", "python_arrow_scan", "arrow_scan", "pandas_scan")
 
 
 def _is_star(expression: Any) -> bool:
@@ -223,6 +240,9 @@ def _plan(source: Source, table: Any, numbered: bool = False) -> str:
 
 _SPARK_NUMBER = re.compile(r"#\d+L?|plan_id=\d+")
 _SPARK_OUTPUT = re.compile(r"(?m)^\((\d+)\) ([^\n]*)\nOutput \[\d+\]: \[([^\]\n]*)\]$")
+_MACROS = """
+SELECT macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL ORDER BY 1
+"""
 _POSTGRES = """
 SELECT pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c
 WHERE c.oid = pg_catalog.to_regclass({name}) AND c.relkind IN ('v', 'm')

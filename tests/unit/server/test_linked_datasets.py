@@ -217,3 +217,23 @@ def test_a_client_declares_them_in_the_words_of_linked(served: Served, ada: Test
     with pytest.raises(InvalidValue, match="with the name of a file"):
         client.register_linked("x", "visits", {"visits": ["ward"]}, unit="persons.person_id", keys={})
     warm_up(served.state)  # whatever is declared first
+
+
+def test_a_table_that_is_linked_by_another_key_is_refused_before_anything_is_charged(
+    served: Served, ada: TestClient
+) -> None:
+    """Its rows would be one person's in one answer, and another's in the next."""
+    (served.settings.data / "pay.csv").write_text("sender,receiver,amount\n1,2,3\n2,1,4\n")
+    persons = {"source": "persons.csv", "columns": {"sex": {"categories": ["F", "M"]}}}
+    pay = {"source": "pay.csv", "columns": {"amount": {"range": [0, 9]}}, "max_rows": 2}
+    facts = {
+        "table": "pay", "unit": "persons.person_id", "tables": {"persons": persons, "pay": pay}, "account": "hospital",
+    }  # fmt: skip
+    sent = {**facts, "name": "sent", "keys": {"pay.sender": "persons.person_id"}}
+    received = {**facts, "name": "received", "keys": {"pay.receiver": "persons.person_id"}}
+    made = ada.post("/api/v1/datasets", json=sent)
+    assert made.status_code == 201, made.text
+    before = served.state.ledger(served.caller("ada")).last()
+    refused = ada.post("/api/v1/datasets", json=received)
+    assert refused.status_code == 422 and "must be 'by sender'" in refused.text, refused.text
+    assert served.state.ledger(served.caller("ada")).last() == before
