@@ -6,8 +6,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import farthing as ft
 from farthing.errors import InvalidValue
 from farthing.ledger.budget_policy import OWNED

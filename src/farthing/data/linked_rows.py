@@ -359,8 +359,14 @@ def rows_of_one_unit(rows: Any) -> Any:
         rows of a person: where two people are given one key, the rows behind it are both theirs, come and go with
         either of them, and are left out. No rule could hold for every reading of such rows: with them, n visits that
         u shares with n others may be theirs or u's, and the tables are the same.
+        One way of each row to its unit, for all answers of an account: neighbours are the tables with and without the
+        rows of u, and which rows these are depends on the keys. Answers add up if each is private for the same
+        neighbours. With one key for each table that an account reads (`curator.row_owners`) they are: every answer
+        reads some of the tables, each of which loses the rows of u and no other, as above. So one key is enough. It is
+        necessary: by sender, u has n rows of a table; a later answer that keeps 1 row of each receiver can change by
+        n when they go, because each may be another receiver's only row. It was charged for 1.
     Direction: exact; only rows of u move.
-    Checked by: tests/contracts/test_linked_neighbours.py
+    Checked by: tests/contracts/test_linked_neighbours.py, tests/unit/curator/test_row_owners.py
     """
     owned = rows.filter(rows[_SHARED] == 0)
     return owned.drop(_SHARED)

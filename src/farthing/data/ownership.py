@@ -1,4 +1,4 @@
-"""Whose the rows of a table are, as a dataset declares it: by the columns that name a unit, or the row of another table.
+"""Whose the rows of a table are, as a dataset declares it: by columns that name a unit, or the row of another table.
 
 A ledger writes this down for every table that it pays for, because the charges of an account add up for one meaning of
 "the rows of a person" (`linked_rows.rows_of_one_unit`).

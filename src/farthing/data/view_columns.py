@@ -32,7 +32,7 @@ def stored_column(source: Source, column: str) -> str:
     """
     if source.files or source.rows is not None or not hasattr(source.table, "op"):
         return column
-    if source.engine.name == "spark":
+    if source.engine.name not in ("duckdb", "postgres"):
         return _in_plan(source, column)
     views, name = _Views(source.engine), _name_of(source)
     origin = views.origin(name, column)
@@ -43,7 +43,7 @@ def view_digest(source: Source) -> str:
     """What a view is defined as today; nothing for a table, a file or a frame."""
     if source.files or source.rows is not None or not hasattr(source.table, "op"):
         return ""
-    if source.engine.name == "spark":
+    if source.engine.name not in ("duckdb", "postgres"):
         plan = _plan(source, source.table)
         return "" if f".{source.table.op().name.lower()}\n" in plan.lower() else _digest(plan)
     text = _Views(source.engine).all_texts(_name_of(source))
@@ -93,7 +93,8 @@ class _Views:
             sides = [self._names(side) for side in (query.left, query.right)]
             if len(places) != 1 or query.args.get("by_name") or not places[0] < min(map(len, sides)):
                 return None
-            origins = {self._shown(side, names[places[0]]) for side, names in zip((query.left, query.right), sides)}
+            pairs = zip((query.left, query.right), sides, strict=True)
+            origins = {self._shown(side, names[places[0]]) for side, names in pairs}
             return origins.pop() if len(origins) == 1 else None
         clause = query.args.get("from_") if isinstance(query, sql.Select) else None
         if clause is None or _reads_more(query) or _reads_more(clause.this):

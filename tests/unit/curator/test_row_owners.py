@@ -120,9 +120,10 @@ def test_one_declaration_has_one_owner_for_each_row(ledger: Ledger) -> None:
             keys={"pay.sender": "persons.id", "again.receiver": "persons.id"},
         )  # fmt: skip
     frame = pa.table({"sender": [1], "receiver": [2], "amount": [3]})
+    one, two = (ft.table(frame, schema={"amount": (0, 9)}) for _ in range(2))
     with pytest.raises(InvalidValue, match="must be one way to the owner of a row"):
         ft.linked(
-            persons=people, one=ft.table(frame, schema={"amount": (0, 9)}), two=ft.table(frame, schema={"amount": (0, 9)}),
+            persons=people, one=one, two=two,
             unit="persons.id", keys={"one.sender": "persons.id", "two.receiver": "persons.id"},
         )  # fmt: skip
     with pytest.raises(InvalidValue, match="must be one way to the owner of a row"):
