@@ -200,7 +200,9 @@ def test_a_key_is_the_column_that_a_view_shows(engine: str, request: pytest.Fixt
         "same": f"SELECT sender, amount FROM {name} WHERE amount > 3",
         "nested": f"SELECT amount, sender FROM {name}_same",
         "renamed": f"SELECT receiver AS sender, amount FROM {name}",
-        "computed": f"SELECT sender + 0 AS sender, amount FROM {name}",
+        "computed": f"SELECT sender + 1 AS sender, amount FROM {name}",
+        "both": f"SELECT sender, amount FROM {name} UNION ALL SELECT receiver, amount FROM {name}",
+        "joined": f"SELECT b.receiver AS sender, a.amount FROM {name} a JOIN {name} b ON a.amount = b.sender",
     }
     made = [f"CREATE TABLE {name} (sender INTEGER, receiver INTEGER, amount INTEGER)"]
     made += [f"CREATE VIEW {name}_{view} AS {text}" for view, text in texts.items()]
@@ -227,7 +229,8 @@ def test_a_key_is_the_column_that_a_view_shows(engine: str, request: pytest.Fixt
         before = ledger.last()
         for view in ("same", "nested"):
             assert Study(of(tables[view]), epsilon=1.0, ledger=ledger).accounts == ("pay",)
-        for rows in (of(tables["renamed"]), of(tables["computed"]), of(whole, "receiver")):
+        others = [of(tables[view]) for view in ("renamed", "computed", "both", "joined")]
+        for rows in (*others, of(whole, "receiver")):
             with pytest.raises(InvalidValue, match="must be 'by sender'"):
                 Study(rows, epsilon=1.0, ledger=ledger, account="pay").register()
         assert ledger.last() == before

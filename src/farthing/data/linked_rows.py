@@ -117,6 +117,10 @@ class LinkedBase(Base):
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # what comes from a table above, by its name
 
     @property
+    def is_whole(self) -> bool:
+        return super().is_whole and not self.joins
+
+    @property
     def inner_joins(self) -> tuple[str, ...]:
         return tuple(name for name, keep in self.joins if not keep and self._by_unit(name))
 

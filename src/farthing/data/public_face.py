@@ -176,6 +176,11 @@ class PublicFace:
         """Whether nothing was done to the rows of the source."""
         return not self._steps and not self._base.facts
 
+    @property
+    def is_whole_table(self) -> bool:
+        """Whether it is one table as it was declared: all of its rows, and no other table's; others may be linked."""
+        return not self._steps and self._base.is_whole
+
     def _links(self) -> tuple[Link, ...]:
         links = self._base.links
         for step in self._steps:

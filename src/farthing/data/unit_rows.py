@@ -184,6 +184,11 @@ class Base:
         return [self.key_type(name) for name in self.unit]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all rows are read, and no columns of another table with them."""
+        return self.earliest is None and self.during is None and self.present is None
+
+    @property
     def inner_joins(self) -> tuple[str, ...]:
         """The joined tables in which a unit must have a row: rows of other units are left out."""
         return ()

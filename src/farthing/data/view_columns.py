@@ -221,14 +221,16 @@ def _digest(text: str) -> str:
 
 
 def _in_plan(source: Source, column: str) -> str:
-    """The same for Spark, which numbers columns: one that a view shows as it is has the number of the one it scans."""
+    """The same for Spark, which numbers columns: what a view of one table shows has the number of what is scanned."""
     plan = _plan(source, source.table.select(column), numbered=True)
-    outputs = [(int(number), title, names.split(", ")) for number, title, names in _SPARK_OUTPUT.findall(plan)]
-    if outputs:
-        _, _, shown = max(outputs)
-        scanned = {name for _, title, names in outputs if "Scan" in title for name in names}
-        if len(shown) == 1 and shown[0] in scanned:
-            return str(shown[0].rpartition("#")[0])
+    steps = [title.split(" ")[0] for title in _SPARK_STEP.findall(plan)]
+    outputs = [(int(number), names.split(", ")) for number, names in _SPARK_OUTPUT.findall(plan)]
+    scans = [step for step in steps if step.endswith("Scan")]
+    if outputs and len(scans) == 1 and {*steps} <= {*scans, *_SPARK_ROW_BY_ROW}:
+        (_, scanned), (_, shown) = min(outputs), max(outputs)
+        origin = shown[0].partition(" AS ")[0]
+        if len(shown) == 1 and origin in scanned:
+            return origin.rpartition("#")[0]
     return _of_view(column, source.table.op().name, _plan(source, source.table.select(column)))
 
 
@@ -240,7 +242,9 @@ def _plan(source: Source, table: Any, numbered: bool = False) -> str:
 
 
 _SPARK_NUMBER = re.compile(r"#\d+L?|plan_id=\d+")
-_SPARK_OUTPUT = re.compile(r"(?m)^\((\d+)\) ([^\n]*)\nOutput \[\d+\]: \[([^\]\n]*)\]$")
+_SPARK_STEP = re.compile(r"(?m)^\(\d+\) ([^\n]*)$")
+_SPARK_OUTPUT = re.compile(r"(?m)^\((\d+)\) [^\n]*\nOutput \[\d+\]: \[([^\]\n]*)\]$")
+_SPARK_ROW_BY_ROW = ("ColumnarToRow", "Filter", "Project", "AdaptiveSparkPlan")  # of one table, whose columns pass
 _MACROS = """
 SELECT macro_definition FROM duckdb_functions() WHERE NOT internal AND macro_definition IS NOT NULL ORDER BY 1
 """

@@ -338,7 +338,7 @@ def counted_column(study: StudyAccount, asked: tuple[Statistic, ...]) -> tuple[s
     rules = table.unknown.get(cells[0])
     if rules is None or rules.kind != "text" or statistic.where is not None or statistic.for_population:
         return nothing
-    if not table.is_untransformed or table.is_auto or table.stability().group > 1 or study.sampling_rate is not None:
+    if not table.is_whole_table or table.is_auto or table.stability().group > 1 or study.sampling_rate is not None:
         return nothing
     if study.by_request or not study.budget.total.delta > 0 or not study.budget.total.epsilon > 0:
         return nothing  # what is in the way is said where values are found first

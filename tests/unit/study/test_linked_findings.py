@@ -12,6 +12,7 @@ import pytest
 
 import farthing as ft
 from farthing.errors import SamePeople
+from farthing.study.key_count_plan import KeyCountPlan
 from farthing.study.staged_plan import StagedPlan
 
 PERSONS = {"person": list(range(400)), "sex": ["FM"[n % 2] for n in range(400)]}
@@ -52,6 +53,27 @@ def test_a_column_that_only_links_can_reach_is_found_and_counted_by(folder: Path
         (answer,) = release.answers.values()
         assert study.dataset.schema["drug"].values == ("aspirin", "codeine") and len(answer.values) == 4
         assert study.budget.count == 2
+
+
+def test_people_by_an_unknown_key_of_a_linked_table_are_counted_in_one_step(folder: Path) -> None:
+    """One noise and one charge; a table that others are joined to, and several statistics, take two stages."""
+    asked = ft.count(by="drug", of="people", max_cells=2)
+    with closing(study_of(hospital(folder)["drugs"], folder)) as study:
+        plan = study.plan(asked, epsilon=40.0)
+        assert isinstance(plan, KeyCountPlan) and study.budget.count == 0
+        release = plan.release()
+        (answer,) = release.answers.values()
+        assert dict(zip(answer.labels, answer.values, strict=True)) == {"aspirin": 200, "codeine": 200}
+        assert study.budget.count == 1 and study.budget.spent_upper == pytest.approx(40.0)
+        assert study.plan(asked, epsilon=40.0).release().repeated and study.budget.count == 1
+        assert study.dataset.schema["drug"].values == ("aspirin", "codeine")
+    again = Path(folder / "again")
+    again.mkdir()
+    with closing(study_of(hospital(folder)["drugs"], again)) as study:
+        assert isinstance(study.plan(asked, ft.count(), epsilon=40.0), StagedPlan)
+        joined = study_of(hospital(folder)["drugs"].join("visits"), again)
+        assert isinstance(joined.plan(asked, epsilon=40.0), StagedPlan)
+        joined.close()
 
 
 def test_a_plan_and_a_release_say_whose_rows_an_inner_join_leaves_out(folder: Path) -> None:
