@@ -49,7 +49,7 @@ from farthing.data.stability import (
 from farthing.data.steps.per_unit import PerUnit, per_unit
 from farthing.data.steps.row_steps import Bin, Clip, Derive, Select, Where, changes_of, lookup, narrowed, ranged
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, Sample, Union
-from farthing.data.unit_rows import fresh_key, opened_base
+from farthing.data.unit_rows import AUTO, fresh_key, opened_base
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.privacy.periods import Periods
@@ -885,6 +885,14 @@ class Dataset(PublicFace):
         if not isinstance(other, Dataset):
             raise InvalidValue("other", type(other), f"must be a dataset to {what}")
         self._base.refuse_unlike(other._base, {"group_privacy": (self._group, other._group)})
+        if other.is_auto:  # one search looks at the rows of one table
+            raise InvalidValue(
+                "max_rows",
+                AUTO,
+                f"must be a number in the second table of a {what}, here {other.name!r}",
+                f"find it in a study of {other.name!r} alone with discover(), and pass max_rows= as it was found; or "
+                "leave it out and give every statistic a bound of its own",
+            )
         self._refuse_sampled(what)
         other._refuse_sampled(what)
 

@@ -193,6 +193,16 @@ def test_a_public_key_that_is_no_value_of_its_column_meets_no_row() -> None:
 
 
 @pytest.mark.slow
+def test_a_second_table_must_say_how_many_rows_of_a_unit_it_has() -> None:
+    """A search for max_rows looks at one table; the other one counted as if a unit had a million rows in it."""
+    table = pa.table({"who": [1, 1], "age": [30, 41]})
+    open_end, two = (dataset(table, unit="who", max_rows=most, schema={"age": (0, 110)}) for most in ("auto", 2))
+    for act in (two.union, two.derive(years="age").select("years").join, open_end.union):
+        with pytest.raises(InvalidValue, match=r"max_rows='auto': must be a number in the second table of a .* alone"):
+            act(open_end)
+    assert open_end.union(two).is_auto
+
+
 def test_union_adds_reach() -> None:
     both = the_people().union(the_people().where("age > 40"))
     assert count(both) == 6
