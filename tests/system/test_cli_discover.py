@@ -55,7 +55,7 @@ def test_a_study_is_planned_after_what_is_unknown_was_found(study: Path) -> None
     assert again["spent_now"] == 0
     assert [(each["name"], each.get("upper")) for each in again["findings"]] == [("cost", 50), ("rows per unit", None)]
     said = " ".join(run("release", "--yes").split())
-    assert "left out by max_rows=2 (95% sure); units with more rows are too few to be seen" in said
+    assert "are too few to be seen and not in this figure: 2 rows of each are kept" in said
 
 
 def test_a_count_of_rows_says_how_many_of_each_unit_it_counts(study: Path) -> None:

@@ -244,6 +244,23 @@ class LeftOut:
     confidence: float = 0.95
     most: int | None = None
 
+    @property
+    def unseen(self) -> str:
+        """Whose rows are not in the estimate, and how to have them in the numbers; nothing where all are in it.
+
+        >>> print(LeftOut(0.024, 0.018, 0.031, 20, most=500).unseen)
+        units with more than 500 rows are too few to be seen and not in this figure: 20 rows of each are kept, and they
+        may have most of the table; a larger max_rows keeps more of them, and of="people" looks at all of their rows
+        """
+        if self.most is None:
+            return ""
+        kept = f"{self.max_rows:,} row{'s' * (self.max_rows != 1)} of each are kept"
+        return (
+            f"units with more than {self.most:,} rows are too few to be seen and not in this figure: {kept}, and they "
+            'may have most of the table; a larger max_rows keeps more of them, and of="people" looks at all of '
+            "their rows"
+        )
+
     def __str__(self) -> str:
         share, lower, upper = (f"{100 * part:.2g}" for part in (self.share, self.lower, self.upper))
         whose = "" if self.most is None else f" of units with at most {self.most:,} rows"

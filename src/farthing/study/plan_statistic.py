@@ -94,8 +94,7 @@ def _about_share(dataset: Dataset) -> str | None:
     part = dataset.left_out
     if part is None:
         return None
-    unseen = "" if part.most is None else "; units with more rows are too few to be seen, and are not in this figure"
-    return f"{part} ({part.confidence:.0%} sure){unseen}"
+    return "; ".join(filter(None, (f"{part} ({part.confidence:.0%} sure)", part.unseen)))
 
 
 def _about_bounds(dataset: Dataset, outputs: Sequence[Output]) -> list[str]:

@@ -237,3 +237,46 @@ def test_a_table_that_is_linked_by_another_key_is_refused_before_anything_is_cha
     refused = ada.post("/api/v1/datasets", json=received)
     assert refused.status_code == 422 and "must be 'by sender'" in refused.text, refused.text
     assert served.state.ledger(served.caller("ada")).last() == before
+
+
+def test_a_request_about_a_linked_table_is_asked_approved_and_released_once(served: Served, ada: TestClient) -> None:
+    """An approval is for one table of several: it pays for no other, though all are paid for by one account."""
+    api = "/api/v1"
+    assert ada.post(f"{api}/datasets", json={**OTHER, "name": "stays"}).status_code == 201
+    persons = {name: value for name, value in OTHER.items() if name != "steps"} | {"name": "patients", "table": "persons"}
+    made = ada.post(f"{api}/datasets", json=persons)
+    assert made.status_code == 201, made.text
+    served.add("zoe", "analyst")
+    zoe = served.signed_in("zoe")
+    assert ada.put(f"{api}/datasets/stays/grants/zoe", json={"epsilon": 0.0}).is_success
+    budget = served.state.root.budget
+    draft = {"dataset": "stays", "statistics": [{"kind": "count", "by": ["ward", "sex"]}], "epsilon": 0.5}
+
+    def release(**body: Any) -> Any:
+        return waited_for(zoe, f"{api}/releases", {"wait": 30, **body})
+
+    before = budget("hospital").count
+    assert release(draft=draft, request_id="early").status_code == 409
+    asked = zoe.post(f"{api}/requests", json={"draft": draft, "purpose": "the yearbook"})
+    assert asked.status_code == 201, asked.text
+    seen = ada.get(f"{api}/requests/{asked.json()['id']}").json()
+    assert (seen["dataset"], seen["draft"]["dataset"]) == ("stays", "stays")
+    assert seen["statistics"][0]["name"] == "count by ward and sex"
+    less = {"draft": {**seen["draft"], "epsilon": 0.25}, "reason": "less will do"}
+    elsewhere = {"draft": {**seen["draft"], "dataset": "patients"}, "reason": "another table"}
+    assert ada.post(f"{api}/requests/{seen['id']}/change", json=elsewhere).status_code == 409
+    changed = ada.post(f"{api}/requests/{seen['id']}/change", json=less)
+    assert changed.json()["state"] == "approved", changed.text
+    other = {**draft, "dataset": "patients", "statistics": [{"kind": "count", "by": "sex"}], "epsilon": 0.25}
+    refused = release(draft=other, request_id="another-table")
+    assert refused.status_code == 409, refused.text
+    assert budget("hospital").count == before
+    done = release(request=seen["id"], request_id=changed.json()["name"])
+    assert done.status_code == 200, done.text
+    assert done.json()["charged"]["epsilon"] == pytest.approx(0.25, rel=1e-6)
+    assert budget("hospital").count == before + 1 and budget("hospital", "zoe").spent_upper == 0.0
+    again = release(request=seen["id"], request_id="again")
+    assert again.json()["answers"] == done.json()["answers"] and budget("hospital").count == before + 1
+    declined = zoe.post(f"{api}/requests", json={"draft": {**draft, "epsilon": 0.3}, "purpose": "more"}).json()
+    assert ada.post(f"{api}/requests/{declined['id']}/decline", json={"reason": "enough"}).is_success
+    assert release(request=declined["id"], request_id=declined["name"]).status_code == 409

@@ -221,7 +221,7 @@ def test_the_share_that_max_rows_leaves_out_is_not_said_of_counts_that_have_no_u
         assert "left out by max_rows" not in about(study, people)
         both = about(study, people, ft.count())
         assert "; for count of people, all rows of each who are looked at instead; about 50% (" in both
-        assert "by max_rows=2 (95% sure); units with more rows are too few to be seen, and are not in this" in both
+        assert "are too few to be seen and not in this figure: 2 rows of each are kept" in both
 
 
 @pytest.mark.parametrize("asked", [ft.count(where="cost > 100"), ft.mean("cost", where="cost > 100")])

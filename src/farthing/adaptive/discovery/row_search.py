@@ -246,16 +246,17 @@ def row_finding(facts: Mapping[str, Any]) -> Finding:
     >>> facts = {"found": True, "units": "units (plane)", "sure": 90, "most": 50, "left_out": part, "max_rows": 20}
     >>> print(row_finding({**facts, "declared": None}))
     rows per unit: max_rows=20 was chosen; about 10% (8 to 12%) of the rows of units with at most 50 rows are left out
-    by max_rows=20. Units with more rows are too few to be seen
+    by max_rows=20; units with more than 50 rows are too few to be seen and not in this figure: 20 rows of each are
+    kept, and they may have most of the table; a larger max_rows keeps more of them, and of="people" looks at all...
     """
     if not facts["found"]:
         text = f"rows per unit: too few {facts['units']} to tell; it takes {facts['sure']:,} with like numbers of rows"
         return Finding(ROWS, "rows", False, text, None, facts)
     part, chosen = LeftOut(**facts["left_out"]), int(facts["max_rows"])
     fits = f"max_rows={chosen:,} was chosen; " if facts["declared"] is None else ""
-    better = "" if facts["declared"] in (None, chosen) else f"; max_rows={chosen:,} would fit a count of all rows"
-    rest = "Units with more rows are too few to be seen"
-    return Finding(ROWS, "rows", True, f"rows per unit: {fits}{part}{better}. {rest}", None, facts)
+    better = "" if facts["declared"] in (None, chosen) else f"max_rows={chosen:,} would fit a count of all rows"
+    text = "; ".join(filter(None, (f"rows per unit: {fits}{part}", better, part.unseen)))
+    return Finding(ROWS, "rows", True, text, None, facts)
 
 
 def bound_of(finding: Finding, declared: int | None) -> tuple[int, LeftOut]:
