@@ -63,8 +63,8 @@ def owner_words(columns: Iterable[str], target: str = "", parent: str = "") -> s
 
 def refuse_two_owners(owners: Iterable[Ownership]) -> None:
     """Refuse one table whose rows would be somebody's by one column, and somebody else's by another."""
-    seen: dict[str, Ownership] = {}
-    for each in owners:
+    several, seen = list(owners), dict[str, Ownership]()
+    for each in several if len(several) > 1 else ():
         for text in _texts_of(each.source):
             other = seen.setdefault(text, each)
             if other is not each and not _is_same(other, each):

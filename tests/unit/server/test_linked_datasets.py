@@ -243,7 +243,10 @@ def test_a_request_about_a_linked_table_is_asked_approved_and_released_once(serv
     """An approval is for one table of several: it pays for no other, though all are paid for by one account."""
     api = "/api/v1"
     assert ada.post(f"{api}/datasets", json={**OTHER, "name": "stays"}).status_code == 201
-    persons = {name: value for name, value in OTHER.items() if name != "steps"} | {"name": "patients", "table": "persons"}
+    persons = {name: value for name, value in OTHER.items() if name != "steps"} | {
+        "name": "patients",
+        "table": "persons",
+    }
     made = ada.post(f"{api}/datasets", json=persons)
     assert made.status_code == 201, made.text
     served.add("zoe", "analyst")
