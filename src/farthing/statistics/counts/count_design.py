@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from farthing.data import Count
 from farthing.errors import InvalidValue
 from farthing.statistics.counts.cell_partitions import Group, RefinedQuestion, groups_of
-from farthing.statistics.counts.count_outputs import BoundedCountOutput, CountOutput, ExactOutput
+from farthing.statistics.counts.count_outputs import CountOutput, ExactOutput
 from farthing.statistics.counts.count_queries import question_of
 from farthing.statistics.counts.cumulative_shares import CdfOutput
 from farthing.statistics.counts.expected_shares import assumptions_of, completed_at_no_cost, shares_expected
@@ -53,9 +53,10 @@ def outputs_of(
 def _bounded(
     statistics: Sequence[Statistic], facts: Facts
 ) -> tuple[tuple[Slot, ...], tuple[Output, ...], dict[str, Any], tuple[Assumption, ...]]:
-    """A slot for one statistic with a bound of its own: its cells as they are, next to no other's.
+    """A slot for one statistic with a bound of its own: its counts agree with each other alone.
 
-    A unit may be in several cells, so that their sum is no total, and no count is moved for the sake of another.
+    A unit may be in several cells, so that no other statistic has their sum. It is still what people add up: counts
+    that are clipped at 0 one by one have far too large a sum where most cells are empty.
     """
     (statistic,) = statistics
     asked = RefinedQuestion.of(facts, question_of(statistic, facts.schema))
@@ -74,7 +75,7 @@ def _bounded(
         output: Output = CdfOutput.of(question, asked.reference, slot, members, asked.expected, units, expected)
     else:
         known: Any = {"members": members, "expected": asked.expected, "rows_per_unit": units}
-        output = BoundedCountOutput(statistic, question.labels, (slot,), asked.reference, together=(), **known)
+        output = CountOutput(statistic, question.labels, (slot,), asked.reference, together=(members,), **known)
     return (slot,), (output,), {}, assumptions_of(facts, tuple(columns))
 
 

@@ -303,22 +303,3 @@ class CountOutput(Output):
         return np.bincount(
             self.members[inside], weights=cells[inside].astype(np.float64), minlength=len(self.reference)
         ).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class BoundedCountOutput(CountOutput):
-    """Counts of what is kept of each unit. Cells may share units, so that each count is settled by itself."""
-
-    def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
-        """Every count as it came, and 0 where it came out below."""
-        plain = self._sums(np.asarray(measured[self.slots[0].name]))
-        values = np.maximum(plain, 0.0)
-        return Answer.around(
-            self.name,
-            values,
-            self._distribution(noises, values),
-            self.labels,
-            confidence=confidence,
-            centre=plain,
-            least=0.0,
-        )
