@@ -230,7 +230,7 @@ def _in_plan(source: Source, column: str) -> str:
         (_, scanned), (_, shown) = min(outputs), max(outputs)
         origin = shown[0].partition(" AS ")[0]
         if len(shown) == 1 and origin in scanned:
-            return origin.rpartition("#")[0]
+            return str(origin.rpartition("#")[0])
     return _of_view(column, source.table.op().name, _plan(source, source.table.select(column)))
 
 
