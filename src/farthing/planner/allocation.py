@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from farthing.accounting import compose, sampled_approx_dp
+from farthing.accounting import Composition, compose, sampled_approx_dp
 from farthing.accounting.comparison import charges_of_pairs, clock_epsilon
 from farthing.errors import Infeasible, InvalidValue
 from farthing.numerics import Bounds
@@ -101,9 +101,24 @@ class Allocation:
         return Composed(tuple((slot.event(self.noises[slot.name]), 1) for slot in self.problem.design.slots))
 
     @cached_property
+    def _composed(self) -> Composition:
+        return compose([self.measured])
+
+    @cached_property
     def inner_cost(self) -> Bounds:
         """The proven cost of `measured`, at the delta that goes with it."""
-        return compose([self.measured]).epsilon_at(self.problem.inner_delta)
+        return self._composed.epsilon_at(self.problem.inner_delta)
+
+    @cached_property
+    def inner_upper(self) -> float:
+        """The upper end of `inner_cost`, which is found sooner; infinite where nothing is proven."""
+        return self._composed.epsilon_upper(self.problem.inner_delta)
+
+    @cached_property
+    def upper(self) -> float:
+        """The upper end of `cost`, which is charged and found sooner; infinite where nothing is proven."""
+        inner = self.inner_upper
+        return inner if self.problem.sampling_rate is None or math.isinf(inner) else self._amplified(inner).epsilon
 
     @cached_property
     def cost(self) -> Bounds:
@@ -121,7 +136,7 @@ class Allocation:
         rate = self.problem.sampling_rate
         if rate is None:
             return self.measured
-        return Sampled(ApproxDP(self.inner_cost.upper, self.problem.inner_delta), rate)
+        return Sampled(ApproxDP(self.inner_upper, self.problem.inner_delta), rate)
 
     @cached_property
     def price(self) -> TheoremPrices:
@@ -136,7 +151,7 @@ class Allocation:
         """
         slots = self.problem.design.slots
         charges = charges_of_pairs([(slot.event(self.noises[slot.name]), 1) for slot in slots])
-        alone = clock_epsilon(charges, self.problem.inner_delta, self.inner_cost.upper)
+        alone = clock_epsilon(charges, self.problem.inner_delta, self.inner_upper)
         return alone if self.problem.sampling_rate is None or not alone < 700 else self._amplified(alone).epsilon
 
     @cached_property
@@ -179,10 +194,8 @@ class Allocation:
     @property
     def fits(self) -> bool:
         """Whether the cost is proven and within the budget, in whole billionths as ledgers keep them."""
-        cost = self.cost
-        if not (cost.proven and cost.upper < math.inf):
-            return False
-        return math.ceil(Fraction(cost.upper) * NANO) <= self.problem.limit_nano
+        upper = self.upper
+        return upper < math.inf and math.ceil(Fraction(upper) * NANO) <= self.problem.limit_nano
 
     def _amplified(self, epsilon: float) -> ApproxDP:
         return sampled_approx_dp(epsilon, self.problem.inner_delta, self.problem.sampling_rate or 1.0)
@@ -394,7 +407,7 @@ def _fitting(
             return made if seen else _at_least_even(made, search, usage)
         if made.fits and is_cheapest:
             raise Unadmitted(division.cost, requirements.limits_of(division))
-        over = made.cost.upper / limit if limit > 0 else math.inf
+        over = made.upper / limit if limit > 0 else math.inf
         refused = (target, taken) if made.fits else refused
         if not over < 2:
             target /= 2
@@ -409,7 +422,7 @@ def _fitting(
         made = _made(problem, model, plain)
         if made.fits and _admitted(made, usage):
             return made
-    raise _too_dear(problem, made.inner_cost.upper)
+    raise _too_dear(problem, made.inner_upper)
 
 
 def _as_much_as_admitted(made: Allocation, search: Search, usage: Usage | None, seen: Seen) -> Allocation:
@@ -508,9 +521,9 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
     except Unreachable as refused:
         raise unreachable(requirements, refused, None) from None
     made = _made(problem, model, division)
-    if not (made.cost.proven and made.cost.upper < math.inf):
+    if not made.upper < math.inf:
         raise _too_dear(problem, division.cost)
-    return _made(replace(problem, epsilon=problem.epsilon_of(made.cost.upper)), model, division)
+    return _made(replace(problem, epsilon=problem.epsilon_of(made.upper)), model, division)
 
 
 def best_division(search: Search) -> Division:

@@ -19,6 +19,7 @@ from farthing.accounting.compose import Composition
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,
+    BoundedRange,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
@@ -27,6 +28,32 @@ from farthing.privacy import (
     Sampled,
 )
 from strategies import epsilon_lists, epsilons, pairs, target_deltas
+
+# --- the upper end ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3])
+@pytest.mark.parametrize(
+    "charges",
+    [
+        [],
+        [0.1, (0.2, 1e-12)],
+        [LaplaceNoise(2.0), GaussianNoise(4.0)],
+        [BoundedRange(0.1), BoundedRange(0.1), BoundedRange(0.1), GaussianNoise(4.0)],
+    ],
+    ids=["nothing", "pairs", "noise", "choices"],
+)
+def test_the_upper_end_alone_is_that_of_both_ends_whichever_is_asked_first(charges: list[Any], delta: float) -> None:
+    first, second = compose(charges), compose(charges)
+    upper = first.epsilon_upper(delta)
+    assert upper == second.epsilon_at(delta).upper == first.epsilon_at(delta).upper == second.epsilon_upper(delta)
+
+
+def test_the_upper_end_of_a_leak_beyond_delta_is_infinite() -> None:
+    assert math.isinf(compose([(1.0, 1e-5)]).epsilon_upper(1e-6))
+    with pytest.raises(InvalidValue, match="delta"):
+        compose([1.0]).epsilon_upper(math.nan)
+
 
 # --- engines -----------------------------------------------------------------------------------------------------
 
