@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Model:
     (see `at`). The strength of a slot is
     epsilon (Laplace, exponential) or l2 sensitivity / tau (Gaussian): the larger, the dearer. A choice has `parts`
     equal ones, which share `chosen` of its strength; the rest goes to Laplace noise on numbers that move by `beside`
-    steps.
+    steps. `promises` remembers how far outputs reach under noises that were tried.
     """
 
     slots: tuple[Slot, ...]
@@ -63,6 +64,7 @@ class Model:
     beside: Floats
     least: Floats
     most: Floats
+    promises: dict[tuple[Any, ...], float] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, design: Design) -> Model:

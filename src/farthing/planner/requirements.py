@@ -19,6 +19,7 @@ from farthing.planner.allocation_search import MARGIN, Division, Search, Unaffor
 from farthing.planner.design_arrays import Kinds, Model, Shares, noises_of
 from farthing.planner.planning_problem import Problem
 from farthing.planner.slot_facts import LAPLACE, Floats
+from farthing.statistics.measurements import Noise
 
 _TOLERANCE = 1e-3
 _JUMP = 4e-3  # an error in whole numbers jumps somewhere between two limits, which are brought so close to each other
@@ -30,6 +31,7 @@ _ROUNDS = 40
 _ORDINARY = (2.0, 8.0)  # epsilons of one measurement
 _SETTLED = 1e-3  # by so much errors may still fall when weights follow the noises
 _FAR = 1e100  # an error beyond this is no limit, and its square must stay a number
+_MOST_PROMISES = 1024  # errors that are remembered
 
 
 class Unmet(Unaffordable):
@@ -122,11 +124,20 @@ class Requirements:
     def errors(self, shares: Shares) -> dict[str, float]:
         """The promised error of the worst cell of every output that has a requirement, at its confidence."""
         noises = noises_of(self.model, shares, self.problem.held)
-        outputs = {output.name: output for output in self.problem.design.outputs}
         return {
-            name: float(outputs[name].promised(noises).worst(requirement.confidence))
+            name: self._promised(name, requirement.confidence, noises)
             for name, requirement in self.problem.requirements.items()
         }
+
+    def _promised(self, name: str, confidence: float, noises: Mapping[str, Noise]) -> float:
+        """The promised error of the worst cell under these noises; offers come back to noises that were tried."""
+        known, key = self.model.promises, (name, confidence, *noises.values())
+        if key not in known:
+            if len(known) >= _MOST_PROMISES:
+                known.clear()
+            output = next(output for output in self.problem.design.outputs if output.name == name)
+            known[key] = float(output.promised(noises).worst(confidence))
+        return known[key]
 
     def met(self, first: Division) -> Division:
         """The best division that meets them all; `first` is the best without any.

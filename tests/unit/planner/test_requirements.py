@@ -12,6 +12,9 @@ import pytest
 from farthing.data import dataset
 from farthing.errors import Infeasible, InvalidValue
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
+from farthing.planner.allocation_search import search_of
+from farthing.planner.design_arrays import Model, Shares
+from farthing.planner.requirements import Requirements
 from farthing.statistics import count, histogram, ranges
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise
@@ -29,6 +32,30 @@ def _tight(found: Allocation) -> bool:
         0.999 * asked.within <= _error(found, name, asked.confidence) <= asked.within
         for name, asked in found.problem.requirements.items()
     )
+
+
+def test_a_promise_is_worked_out_once_for_the_same_noises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offers come back to the same noises; other noises, and another confidence, have promises of their own."""
+    asked: list[Noise] = []
+    problem = Problem(counts([100.0, 300.0]), 1.0)
+    name = problem.design.outputs[0].name
+    promised = type(problem.design.outputs[0]).promised
+
+    def noted(output: HandOutput, noises: dict[str, Noise]) -> object:
+        asked.append(noises[output.slots[0].name])
+        return promised(output, noises)
+
+    monkeypatch.setattr(type(problem.design.outputs[0]), "promised", noted)
+    model = Model.of(problem.design)
+    even = search_of(problem, model).even
+    for confidence in (0.9, 0.95):
+        demand = replace(problem, requirements={name: Requirement(1000.0, confidence)})
+        first = Requirements(demand, model, search_of(demand, model)).errors(even)
+        assert Requirements(demand, model.at(even), search_of(demand, model)).errors(even) == first
+    assert len(asked) == 2
+    stronger = Shares(even.kinds, even.strengths * 2)
+    assert Requirements(demand, model, search_of(demand, model)).errors(stronger)[name] < first[name]
+    assert len(asked) == 3
 
 
 @pytest.mark.slow
