@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -96,6 +97,11 @@ def best_order(probabilities: Sequence[Fraction]) -> tuple[Node, ...]:
     >>> len({node.depth for node in best_order([Fraction(49, 100), Fraction(51, 100)])}), best_order([Fraction(1, 2)])
     (2, (Node(middle=0, left=-1, right=1, depth=0),))
     """
+    return _best_order(tuple(probabilities))
+
+
+@lru_cache(maxsize=1024)
+def _best_order(probabilities: tuple[Fraction, ...]) -> tuple[Node, ...]:
     tree, apart = tree_of(probabilities), all_apart(len(probabilities))
     return min((tree, apart), key=lambda nodes: float(np.log(misses(probabilities, nodes)).sum()))
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -117,10 +118,17 @@ class ColumnModel:
     def _moment(self, function: Any) -> float:
         points, shares = np.asarray(self.points), np.asarray(self.shares)
         low, high, mass = points[:-1], points[1:], np.diff(shares)
-        nodes, weights = np.polynomial.legendre.leggauss(5)
+        nodes, weights = _five_nodes()
         inside = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * nodes[None, :]
         total = float((mass[:, None] * weights[None, :] / 2 * function(inside)).sum())
         return total + float(shares[0]) * float(function(points[0]))
+
+
+@cache
+def _five_nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of Gauss and Legendre, on -1 .. 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(5)
+    return nodes, weights
 
 
 def without_missing(column: str, given: Any) -> Any:

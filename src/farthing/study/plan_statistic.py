@@ -343,7 +343,7 @@ class PlannedStatistic:
         """The distribution in the best case of what is not expected; `distribution` if everything is expected."""
         return self.output.predicted_at_best(self._all) if self.noises else self.distribution
 
-    @property
+    @cached_property
     def depends_on(self) -> str:
         """What its error depends on and is not expected, if that matters; then `error` is for the worst case.
 

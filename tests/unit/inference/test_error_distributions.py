@@ -25,6 +25,22 @@ def test_one_term_agrees_with_the_exact_law_of_the_mechanism(scale: float) -> No
             assert found.error(confidence) == 0.25 * distribution.error(confidence)
 
 
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        ErrorDistribution([Term("laplace", 20.0, count=np.array([1, 4]))]),
+        StatedDistribution([1.0, 2.0], lambda level: np.array([2.0, 4.0]) * level),
+    ],
+    ids=["terms", "stated"],
+)
+def test_what_a_caller_does_with_errors_changes_none_that_are_asked_for_later(distribution: ErrorDistribution) -> None:
+    first = distribution.errors(0.95)
+    kept = first.copy()
+    first *= 0
+    assert np.array_equal(distribution.errors(0.95), kept)
+    assert (distribution.errors(0.5) < kept).all()
+
+
 def test_equal_cells_have_the_error_of_each() -> None:
     distribution = ErrorDistribution([Term("laplace", 20.0, coefficient=np.array([1.0, -1.0, 1.0]))])
     assert distribution.cells == 3

@@ -14,6 +14,7 @@ import difflib
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from farthing.data.expressions.syntax_tree import RESERVED, Node, column, constant
 from farthing.errors import InvalidExpression
@@ -182,6 +183,7 @@ _ORDER = {"<", "<=", ">", ">="}
 _COMPARISONS = {"=", "<>", *_ORDER}
 
 
+@lru_cache(maxsize=2048)
 def parse(text: str, *, chains: bool = False) -> Node:
     """The tree of `text`; what the grammar does not know is refused where it stands.
 

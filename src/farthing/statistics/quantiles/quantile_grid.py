@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,11 +76,13 @@ class QuantileGrid:
         """How many points the grid has."""
         return self.last - self.first + 1
 
-    @property
+    @cached_property
     def values(self) -> NDArray[np.float64]:
         """The points in the units of the data, each the nearest double to its decimal."""
         numerators = np.arange(self.first, self.last + 1, dtype=np.float64) * self.step.numerator
-        return np.asarray(numerators / self.step.denominator)
+        values = np.asarray(numerators / self.step.denominator)
+        values.setflags(write=False)
+        return values
 
     @property
     def derived(self) -> Any:

@@ -17,6 +17,7 @@ from farthing.statistics.public_facts import Assumption, Facts, without_missing
 from farthing.statistics.statistic import Statistic
 
 _PULLS = np.geomspace(0.01, 1e10, 385)  # 32 in a decade; a weaker pull is none, all points are alike
+_LOG_PULLS = np.log(_PULLS)
 _SAMPLES = np.array([NormalDist().inv_cdf((k + 0.5) / 33) for k in range(33)])
 _MIXED = (10 * np.arange(33)) % 33  # so that samples and what is passed on do not rise together
 _DRIFTS = 9
@@ -232,7 +233,7 @@ class VarianceCurve:
     def at(self, pull: Floats | float) -> Floats:
         """The variance at a pull."""
         log_pull = np.log(np.maximum(np.asarray(pull, dtype=float), _PULLS[0]))
-        return np.asarray(np.exp(np.interp(log_pull, np.log(_PULLS), self.logarithms)))
+        return np.asarray(np.exp(np.interp(log_pull, _LOG_PULLS, self.logarithms)))
 
 
 Floats = NDArray[np.float64]
