@@ -198,8 +198,7 @@ class AggregateQuery:
         """Each aggregate's integers from the columns of the query; a cell that no row fell into is 0."""
         width = len(self.axes)
         places = {
-            axis.key: np.array([axis.places.get(value, -1) for value in column], dtype=np.int64)
-            for axis, column in zip(self.axes, columns[:width], strict=True)
+            axis.key: _places_in(axis.places, column) for axis, column in zip(self.axes, columns[:width], strict=True)
         }
         sums = dict(zip(self.features, columns[width:], strict=True))
         groups: dict[tuple[Any, ...], np.ndarray[Any, Any]] = {}
@@ -280,6 +279,21 @@ def _aggregate_query(group: dict[str, Aggregate], schema: Schema) -> AggregateQu
     axes = dict.fromkeys(axis for aggregate in group.values() for axis in aggregate.axes(schema))
     features = dict.fromkeys(feature for aggregate in group.values() for feature in features_of(aggregate, schema))
     return AggregateQuery(group, tuple(axes), tuple(features), schema)
+
+
+def _places_in(places: Mapping[Any, int], column: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """The place of every value of a column, -1 for none.
+
+    >>> _places_in({"F": 0, None: 1}, ["F", None, "M"]).tolist()
+    [0, 1, -1]
+    >>> _places_in({2: 0, 5: 1, None: 2}, np.ma.array([5, 3, 2, 9, 0], mask=[0, 0, 0, 0, 1])).tolist()
+    [1, -1, 0, -1, 2]
+    """
+    if not isinstance(column, np.ndarray):
+        return np.array([places.get(value, -1) for value in column], dtype=np.int64)
+    codes, inverse = np.unique(np.ma.getdata(column), return_inverse=True)  # whole numbers: each is looked up once
+    found = np.array([places.get(value, -1) for value in codes.tolist()], dtype=np.int64)[inverse]
+    return np.where(np.ma.getmaskarray(column), places.get(None, -1), found)
 
 
 def _flat_index(places: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], rows: int) -> np.ndarray[Any, Any]:

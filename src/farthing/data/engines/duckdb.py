@@ -187,12 +187,15 @@ class DuckDBEngine(BytesAsKeys):
 
 
 def _listed(column: Any, bits: int | None) -> Sequence[Any]:
-    """A column of `fetchnumpy`: 64 bits stay an array, all else becomes Python values."""
+    """A column of `fetchnumpy`: whole numbers stay an array, masked where they are missing; else Python values."""
     if bits is not None and bits <= 64:
         numbers: Sequence[Any] = column.filled(0) if hasattr(column, "filled") else column
         return numbers
     if bits is not None:
         return [int(value or 0) for value in column.tolist()]
+    if column.dtype.kind in "iu":
+        whole: Sequence[Any] = column
+        return whole
     days = column.dtype.kind == "M"
     listed: list[Any] = column.astype("datetime64[D]").tolist() if days else column.tolist()
     return listed
