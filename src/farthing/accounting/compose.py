@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ _WIDEST = Fraction(1, 10**10)  # what all of them together may add to epsilon
 _SHORTEST_RANGE, _LONGEST_RANGE = 1e-9, 10.0  # of choices that are priced as Gaussian noise
 _FEWEST_CHOICES, _MOST_RANGES = 3, 4
 _MOST_ANSWERS = 64  # that a composition remembers
+
+T = TypeVar("T")
+_Question = tuple[str, float, bool]
 
 
 def enclosing_laplace(noise_multiplier: float, steps: int) -> tuple[LaplaceNoise, LaplaceNoise]:
@@ -175,7 +178,7 @@ def _cost(pricing: Pricing, question: str, target: float, proof: bool) -> Bounds
     return pricing.epsilon_at(target, proof) if question == "epsilon" else pricing.delta_at(target, proof)
 
 
-def _remembered(known: dict[Any, Any], key: tuple[str, float, bool], computed: Callable[[], Any]) -> Any:
+def _remembered(known: dict[_Question, T], key: _Question, computed: Callable[[], T]) -> T:
     if key not in known:
         if len(known) >= _MOST_ANSWERS:
             known.clear()
@@ -259,12 +262,12 @@ class Composition:
         return self._noise if proof else self._noise_estimate
 
     @cached_property
-    def _answers(self) -> dict[tuple[str, float, bool], Bounds]:
+    def _answers(self) -> dict[_Question, Bounds]:
         """What was asked before, and the answer."""
         return {}
 
     @cached_property
-    def _uppers(self) -> dict[tuple[str, float, bool], tuple[Pricing, Bounds]]:
+    def _uppers(self) -> dict[_Question, tuple[Pricing, Bounds]]:
         """The engines that had the least upper end, and their bounds."""
         return {}
 
