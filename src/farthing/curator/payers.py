@@ -26,9 +26,7 @@ from farthing.ledger.budget import as_stored
 from farthing.ledger.budget_policy import OWNED
 from farthing.ledger.entries import checked_name
 from farthing.ledger.ledger_reader import SourceText
-from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import Part, partition_digest
-from farthing.numerics.bounds import number_text
 from farthing.privacy.events import ApproxDP
 from farthing.privacy.units import Renewal, Unit, alike, parts_of
 from farthing.statistics.measurements import checked_rate
@@ -365,24 +363,6 @@ def account_name(ledger: Ledger, dataset: Dataset, account: str | None = None) -
     return names[0] if names else own
 
 
-def is_nameless(dataset: Dataset) -> bool:
-    """Whether nothing says which table it is: a frame that nobody named, so that no account can be its own."""
-    source = dataset.home.sources()[0]
-    return source.frame is not None and not source.is_named
-
-
-def nameless_refusal(dataset: Dataset, earlier: str | None) -> InvalidValue:
-    """Why such a frame is not spent on; `earlier` is the account from which earlier versions paid for it."""
-    before = f"; earlier versions paid from account={earlier!r}" if earlier is not None else ""
-    return InvalidValue(
-        "account",
-        None,
-        f"must be given for a frame that nobody named: a ledger cannot tell one {dataset.name} from another, and "
-        "whoever is in it must pay from their own account",
-        f'pass account="..." to Study, or name="..." to dataset{before}',
-    )
-
-
 def accounts_of(
     ledger: Ledger, dataset: Dataset, name: str, sampling_rate: float | None = None, *, is_declared: bool = True
 ) -> Accounts:
@@ -540,32 +520,6 @@ def _refuse_other_account(source: Source, first: str, holders: Sequence[Set[str]
         "account",
         f"pass account={names[0]!r}, or leave it out",
     )
-
-
-def account_news(accounts: Accounts, budget: Budget) -> str | None:
-    """What a release would do besides spending, in one line: open an account, or register a table to one.
-
-    >>> from farthing.ledger.budget import untouched_budget
-    >>> budget = untouched_budget("patients", 1.0, 1e-9, Unit(("person",)))
-    >>> print(account_news(Accounts("patients", title="visits.csv", is_open=False), budget))
-    opens the account 'patients' (protects person, add-remove; epsilon 1, delta 1e-09) for visits.csv
-    """
-    lifelong = lifetime_words(budget.protects, budget.total)
-    if lifelong:
-        return f"{_news(accounts, budget) or f'pays from the account {accounts.name!r}'}; {lifelong}"
-    return _news(accounts, budget)
-
-
-def _news(accounts: Accounts, budget: Budget) -> str | None:
-    if not accounts.is_open:
-        amount = f"epsilon {number_text(budget.total.epsilon, 6)}, delta {budget.total.delta:g}"
-        return f"opens the account {accounts.name!r} (protects {budget.unit}; {amount}) for {accounts.title}"
-    if accounts.part is not None:
-        whole = accounts.part.account
-        return f"pays from its part: what all parts by {accounts.part.by} may cost is charged to {whole!r} once"
-    if accounts.is_new:
-        return f"registers {accounts.title} to the account {accounts.name!r}, which pays for it from now on"
-    return None
 
 
 def _title(source: Source) -> str:

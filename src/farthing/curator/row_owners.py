@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farthing.data import Dataset
 from farthing.data.file_paths import Pattern
-from farthing.data.ownership import Ownership, owner_words, refuse_two_owners
+from farthing.data.owner_conflicts import refuse_two_owners
+from farthing.data.ownership import Ownership, owner_words
 from farthing.data.sources import Source
 from farthing.data.table_identity import Piece, folder_text, folders_of, pieces_of, source_name
 from farthing.data.view_columns import view_digest
@@ -40,7 +41,7 @@ class _Known(NamedTuple):
     owner: Mapping[str, Any]
 
 
-class _Told(NamedTuple):
+class _Declared(NamedTuple):
     """A declaration as the ledger keeps it, and all marks that the parent's table has now."""
 
     owner: dict[str, Any]
@@ -81,18 +82,18 @@ class RowOwners:
         refuse_two_owners(owners)
         read, new = dataset.sources(), dict[str, list[SourceText]]()
         for each in owners:
-            told, source, pieces = self._told(each), each.source, pieces_of(each.source)
+            declared, source, pieces = self._declared(each), each.source, pieces_of(each.source)
             accounts = holders.get(id(source), [set[str]()] * len(pieces))
             texts = {_text(text): accounts for accounts, text in self._kept(source, pieces, accounts, table)}
             for piece in pieces:
-                self._refuse_other(each, told, self._texts_over(piece), piece.title)
+                self._refuse_other(each, declared, self._texts_over(piece), piece.title)
             if not pieces:
-                self._refuse_other(each, told, list(texts), source.name)
+                self._refuse_other(each, declared, list(texts), source.name)
             if any(source is one for one in read):
                 for text, names in texts.items():
                     for account in names or {table}:
                         if not self._has(account, text):
-                            new.setdefault(account, []).append((text, OWNED + canonical(told.owner)))
+                            new.setdefault(account, []).append((text, OWNED + canonical(declared.owner)))
         return new
 
     @staticmethod
@@ -106,18 +107,18 @@ class RowOwners:
         if not pieces and (source.is_named or source.frame is None):  # it is known by its name, in this account
             yield {table}, f"table named {alike(source.name)} in {table}"
 
-    def _told(self, owner: Ownership) -> _Told:
-        told: dict[str, Any] = {"by": list(owner.stored_columns)}
+    def _declared(self, owner: Ownership) -> _Declared:
+        declared: dict[str, Any] = {"by": list(owner.stored_columns)}
         parent = owner.parent
         if parent is None:
-            return _Told(told)
+            return _Declared(declared)
         pieces = pieces_of(parent)
         alone = len(pieces) == 1 or (pieces and parent.engine.name != "duckdb")  # others begin with the table itself
         kept = pieces[0].kept if alone and not parent.patterns else (source_name(parent),)
         known_by = pieces[0].known_by if alone and not parent.patterns else (source_name(parent),)
         signed = self._ledger.source_signatures
-        told |= {"to": owner.stored_target, "of": _title(parent), "as": view_digest(parent), "table": signed(kept)}
-        return _Told(told, frozenset(signed(known_by)))
+        declared |= {"to": owner.stored_target, "of": _title(parent), "as": view_digest(parent), "table": signed(kept)}
+        return _Declared(declared, frozenset(signed(known_by)))
 
     def _texts_over(self, piece: Piece) -> list[str]:
         """What a piece is known by, with the patterns of the ledger that it belongs to."""
@@ -129,14 +130,14 @@ class RowOwners:
                 texts += [_text((folder, rest)) for rest in below if Pattern("", rest).holds(steps)]
         return texts
 
-    def _refuse_other(self, owner: Ownership, told: _Told, texts: Iterable[str], title: str) -> None:
+    def _refuse_other(self, owner: Ownership, declared: _Declared, texts: Iterable[str], title: str) -> None:
         """Refuse another way to the owners of a table's rows than the ledger has."""
         for mark in self._ledger.source_signatures(texts):
             for account, recorded in self._known.get(mark, ()):
-                if not told.is_recorded(recorded):
+                if not declared.is_recorded(recorded):
                     raise InvalidValue(
                         "keys" if owner.place else "unit",
-                        _words(told.owner),
+                        _words(declared.owner),
                         f"must be {_words(recorded)!r}: the account {account!r} counts the rows of {title} so, and its "
                         "budget holds for one owner of every row",
                         "declare the table as recorded; or keep this reading in a ledger of its own: the two budgets "

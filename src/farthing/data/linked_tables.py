@@ -8,7 +8,7 @@ from typing import Any
 
 from farthing.data.dataset import Dataset
 from farthing.data.linked_rows import Key, Tables
-from farthing.data.ownership import refuse_two_owners
+from farthing.data.owner_conflicts import refuse_two_owners
 from farthing.data.schema import Schema
 from farthing.data.stability import UNBOUNDED
 from farthing.data.unit_rows import AUTO, Base, checked_max_rows, opened_base

@@ -11,14 +11,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 from farthing.curator import Curator, unit_of
+from farthing.curator.account_words import account_news, is_nameless, nameless_refusal
 from farthing.curator.corrections import changes_of
 from farthing.curator.division import Division, divide, division_of
 from farthing.curator.payers import (
     account_name,
-    account_news,
     drawn_rate,
-    is_nameless,
-    nameless_refusal,
     rate_of,
     refuse_other_unit,
     sampling_rate_of,

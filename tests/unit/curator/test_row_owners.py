@@ -1,4 +1,7 @@
-"""An account counts the rows of a table as those of one person, and never again as those of another."""
+"""An account counts the rows of a table as those of one person, and never again as those of another.
+
+Why one way to the owner is needed, and enough, is proven at `farthing.data.linked_rows.rows_of_one_unit`.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from datetime import date
 from typing import Any
 
 from farthing.curator import Curator
+from farthing.curator.account_words import account_news
 from farthing.curator.corrections import changes_of
-from farthing.curator.payers import account_name, account_news, accounts_of, refuse_other_unit, unit_of
+from farthing.curator.payers import account_name, accounts_of, refuse_other_unit, unit_of
 from farthing.curator.payers import period_account as period_account
 from farthing.data import Categories, Dataset, Dates, Flags, Integers, Reals, TableFacts, dataset, linked, table
 from farthing.data.declaration_file import after_steps, domain_of_entry
