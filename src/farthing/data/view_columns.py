@@ -80,31 +80,31 @@ class _Views:
             column = next(
                 (own for own, name in zip(self._names(query), called, strict=False) if _alike(name, column)), ""
             )
-        return self._shown(query, column)
+        return self._origin_in(query, column)
 
-    def _shown(self, query: Any, column: str) -> str | None:
+    def _origin_in(self, query: Any, column: str) -> str | None:
         """The same for a column of a query."""
         import sqlglot.expressions as sql
 
         if isinstance(query, sql.Subquery):
-            return self._shown(query.this, column)
+            return self._origin_in(query.this, column)
         if isinstance(query, sql.Union) and not _reads_more(query):
             places = [place for place, name in enumerate(self._names(query.left)) if _alike(name, column)]
             sides = [self._names(side) for side in (query.left, query.right)]
             if len(places) != 1 or query.args.get("by_name") or not places[0] < min(map(len, sides)):
                 return None
             pairs = zip((query.left, query.right), sides, strict=True)
-            origins = {self._shown(side, names[places[0]]) for side, names in pairs}
+            origins = {self._origin_in(side, names[places[0]]) for side, names in pairs}
             return origins.pop() if len(origins) == 1 else None
         clause = query.args.get("from_") if isinstance(query, sql.Select) else None
         if clause is None or _reads_more(query) or _reads_more(clause.this):
             return None
-        shown = _column_below(query.expressions, column)
-        if shown is None or isinstance(clause.this, sql.Subquery):
-            return shown and self._shown(clause.this.this, shown)
+        below = _column_below(query.expressions, column)
+        if below is None or isinstance(clause.this, sql.Subquery):
+            return below and self._origin_in(clause.this.this, below)
         if isinstance(clause.this, sql.Table) and isinstance(clause.this.this, sql.Identifier):
-            return None if clause.this.alias_column_names else self.origin(_table_name(clause.this), shown)
-        return shown if isinstance(clause.this, sql.Table) and _is_scan(clause.this.this) else None
+            return None if clause.this.alias_column_names else self.origin(_table_name(clause.this), below)
+        return below if isinstance(clause.this, sql.Table) and _is_scan(clause.this.this) else None
 
     def _names(self, query: Any) -> list[str]:
         """What a query calls its columns."""
@@ -227,9 +227,9 @@ def _in_plan(source: Source, column: str) -> str:
     outputs = [(int(number), names.split(", ")) for number, names in _SPARK_OUTPUT.findall(plan)]
     scans = [step for step in steps if step.endswith("Scan")]
     if outputs and len(scans) == 1 and {*steps} <= {*scans, *_SPARK_ROW_BY_ROW}:
-        (_, scanned), (_, shown) = min(outputs), max(outputs)
-        origin = shown[0].partition(" AS ")[0]
-        if len(shown) == 1 and origin in scanned:
+        (_, scanned), (_, last) = min(outputs), max(outputs)
+        origin = last[0].partition(" AS ")[0]
+        if len(last) == 1 and origin in scanned:
             return str(origin.rpartition("#")[0])
     return _of_view(column, source.table.op().name, _plan(source, source.table.select(column)))
 
