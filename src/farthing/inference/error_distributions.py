@@ -397,18 +397,8 @@ class ErrorDistribution:
         Raises:
             InvalidValue: If `confidence` is not between 0 and 1.
         """
-        _, place, _ = self._kinds
-        return np.asarray(self._errors_of_kinds(checked_confidence(confidence))[place])
-
-    def _errors_of_kinds(self, level: float) -> Floats:
-        """The error of every kind; what was asked before is remembered, as a plan asks for one level many times."""
-        if level not in self._remembered:
-            self._remembered[level] = errors_of_many(self._kinds[0], level)
-        return self._remembered[level]
-
-    @cached_property
-    def _remembered(self) -> dict[float, Floats]:
-        return {}
+        kinds, place, _ = self._kinds
+        return np.asarray(errors_of_many(kinds, checked_confidence(confidence))[place])
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together.
@@ -430,7 +420,7 @@ class ErrorDistribution:
         if not kinds:
             return 0.0
         if len(kinds) == 1:
-            return float(self._errors_of_kinds(level)[0])
+            return float(errors_of_many(kinds, level)[0])
         kinds, counts = self._fewer(kinds, counts)
         single = errors_of_many(kinds, level)
         share = counts / counts.sum()
@@ -533,7 +523,7 @@ class StatedDistribution(ErrorDistribution):
 
     def __init__(self, standard_errors: ArrayLike, errors: Callable[[float], ArrayLike]) -> None:
         self._stated = np.atleast_1d(np.asarray(standard_errors, dtype=float))
-        self._errors = errors
+        self._errors = cache(errors)  # a plan shows the error at one level in several places
         super().__init__((), len(self._stated))
 
     @cached_property
@@ -541,10 +531,8 @@ class StatedDistribution(ErrorDistribution):
         return self._stated
 
     def errors(self, confidence: float = 0.95) -> Floats:
-        level = checked_confidence(confidence)
-        if level not in self._remembered:
-            self._remembered[level] = np.broadcast_to(np.asarray(self._errors(level), dtype=float), (self.cells,))
-        return np.array(self._remembered[level])
+        errors = np.asarray(self._errors(checked_confidence(confidence)), dtype=float)
+        return np.array(np.broadcast_to(errors, (self.cells,)))
 
     def error(self, confidence: float = 0.95) -> float:
         """The least e that holds the asked share of errors, all cells taken together."""
