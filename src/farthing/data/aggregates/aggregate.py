@@ -292,8 +292,8 @@ def _places_in(places: Mapping[Any, int], column: Sequence[Any]) -> np.ndarray[A
     if not isinstance(column, np.ndarray):
         return np.array([places.get(value, -1) for value in column], dtype=np.int64)
     codes, inverse = np.unique(np.ma.getdata(column), return_inverse=True)  # whole numbers: each is looked up once
-    found = np.array([places.get(value, -1) for value in codes.tolist()], dtype=np.int64)[inverse]
-    return np.where(np.ma.getmaskarray(column), places.get(None, -1), found)
+    placed = np.array([places.get(value, -1) for value in codes.tolist()], dtype=np.int64)[inverse]
+    return np.where(np.ma.getmaskarray(column), places.get(None, -1), placed)
 
 
 def _flat_index(places: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], rows: int) -> np.ndarray[Any, Any]:
