@@ -108,7 +108,8 @@ class RowOwners:
             yield {table}, f"table named {alike(source.name)} in {table}"
 
     def _declared(self, owner: Ownership) -> _Declared:
-        declared: dict[str, Any] = {"by": list(owner.stored_columns)}
+        # Columns that name a unit together name the same unit in every order.
+        declared: dict[str, Any] = {"by": sorted(owner.stored_columns)}
         parent = owner.parent
         if parent is None:
             return _Declared(declared)
@@ -140,8 +141,7 @@ class RowOwners:
                         _words(declared.owner),
                         f"must be {_words(recorded)!r}: the account {account!r} counts the rows of {title} so, and its "
                         "budget holds for one owner of every row",
-                        "declare the table as recorded; or keep this reading in a ledger of its own: the two budgets "
-                        "then add up",
+                        "declare the table as it is recorded",
                     )
 
     def _has(self, account: str, text: str) -> bool:

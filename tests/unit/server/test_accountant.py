@@ -10,6 +10,12 @@ from farthing.errors import RequestRefused
 from farthing.server.services.accountant_process import AccountantProcess
 
 
+@pytest.fixture(autouse=True)
+def patient(served, monkeypatch):
+    """What is answered does not depend on how busy the machine is."""
+    monkeypatch.setattr(served.state.accountant, "_seconds", 600.0)
+
+
 def test_composition_shows_the_optimum_beside_every_theorem(analyst):
     body = {"charges": [{"epsilon": 0.1, "count": 100}], "delta": 1e-6}
     found = analyst.post("/api/v1/compose", json=body).json()
