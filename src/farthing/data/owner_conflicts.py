@@ -31,7 +31,7 @@ def refuse_two_owners(owners: Iterable[Ownership]) -> None:
 
 def _is_same(one: Ownership, other: Ownership) -> bool:
     """Whether two declarations give every row of a table the same owner, given that of the parent's rows."""
-    if one.stored_columns != other.stored_columns or (one.parent is None) != (other.parent is None):
+    if sorted(one.stored_columns) != sorted(other.stored_columns) or (one.parent is None) != (other.parent is None):
         return False
     if one.parent is None or other.parent is None:
         return True
