@@ -251,3 +251,33 @@ def test_a_column_that_is_found_is_read_in_both_tables_of_a_union() -> None:
     assert found.exact({"cost": Sum("cost", grid=1.0)})["cost"] == 2 * 3 + 2 * 10
     part = costs(3.0, cost=ft.unknown("number")).select("old").union(costs(900.0))
     assert "cost" not in known(part, {"cost": Reals(0, 10)}).schema
+
+
+@pytest.mark.parametrize("facts", [{"rows": N}, {"people": N // 3, "max_rows": 3}], ids=["rows", "people"])
+@pytest.mark.parametrize("columns", [("income",), ("age", "born"), ()], ids=["a range", "ranges", "rows a unit"])
+def test_a_search_that_the_table_is_too_small_for_is_refused_before_anything_is_paid(
+    facts: dict[str, Any], columns: tuple[str, ...], tmp_path: Path
+) -> None:
+    unit: dict[str, Any] = {"max_rows": 3, "unit": "who"}
+    study = ft.Study(people(**{**unit, **facts}), epsilon=0.1, delta=1e-9, ledger=tmp_path / "study.db")
+    with pytest.raises(InvalidValue, match=r"epsilon=.*is too small: it takes [\d,]+ units \(who\) alike, and the"):
+        study.discover(*columns, rows_per_unit=not columns)
+    if columns:
+        with pytest.raises(InvalidValue, match="is too small"):
+            study.plan(ft.mean(columns[0]))
+    assert study.budget.count == 0
+    study.close()
+
+
+def test_no_search_is_charged_where_another_one_is_refused(tmp_path: Path) -> None:
+    """Values of text are charged first: the range that the table is too small for was refused after that."""
+    table = pa.table({"town": ["A", "B"] * 300, "x": [1.0] * 600})
+    schema = {"town": ft.unknown("text"), "x": ft.unknown("number")}
+    study = ft.Study(
+        ft.dataset(table, schema=schema, rows=600, name="t"), epsilon=1.0, delta=0.5, ledger=tmp_path / "l.db"
+    )
+    assert study.discover("town", epsilon=0.02).cost == 0.02
+    with pytest.raises(InvalidValue, match=r"it takes [\d,]+ rows alike, and the table has 600 rows"):
+        study.discover("town", "x", epsilon=0.03).release()
+    assert study.budget.count == 0
+    study.close()

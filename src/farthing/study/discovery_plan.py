@@ -193,7 +193,10 @@ def discovery_plan(
         table = table_itself(declared, name)
         return search_of(table, name, 2 * price if name in texts else price, spread, confidence, max_keys)
 
-    return DiscoveryPlan(study, tuple(map(search, wanted)), paid, fresh)
+    plan = DiscoveryPlan(study, tuple(map(search, wanted)), paid, fresh)
+    for one in plan.open:  # all of them now: none is charged if another one is refused
+        one.check(study_of_search(study, one.name).dataset)
+    return plan
 
 
 def refuse_search(study: StudyAccount) -> None:

@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.adaptive.discovery.search import Finding, Progress, checked_price, digest_of, units_word
+from farthing.adaptive.discovery.search import (
+    Finding,
+    Progress,
+    checked_price,
+    digest_of,
+    refuse_beyond_table,
+    units_word,
+)
 from farthing.data import Categories, Dataset
 from farthing.data.key_counts import each_key, key_query
 from farthing.data.schema import BLANKS, MOST_CATEGORIES, Unknown
@@ -47,7 +54,6 @@ class KeySearch:
         rules: How cells are read: which blanks and capitals do not matter.
         replaced: Whether neighbours replace a unit, so that twice as many values change.
         units: What units are called.
-        rows: The number of rows, where it is public.
         counted: Whether the noisy counts by which values are found are released with them.
 
     >>> import pyarrow, farthing as ft
@@ -68,7 +74,6 @@ class KeySearch:
     rules: Unknown
     replaced: bool
     units: str
-    rows: int | None = None
     counted: bool = False
 
     @cached_property
@@ -128,13 +133,7 @@ class KeySearch:
             raise InvalidValue("neighbours", dataset.neighbours, "must be those that the search was made for")
         if not dataset.unit and self.max_keys != 1:
             raise InvalidValue("max_keys", self.max_keys, "must be 1 where the unit is one row", "name the unit")
-        if self.rows is not None and self.needed > self.rows:
-            raise InvalidValue(
-                "epsilon",
-                self.epsilon,
-                f"is too small: a value needs {self.needed:,} {self.units}, and the table has {self.rows:,} rows",
-                "raise epsilon or delta, or lower max_keys",
-            )
+        refuse_beyond_table(dataset, self.epsilon, self.needed, "raise epsilon or delta, or lower max_keys")
         key_query(dataset, self.name, self._weights, trim=self.rules.trim, lower=self.rules.lower)
 
     @property
@@ -210,7 +209,7 @@ def key_search(
     if not 1 <= most <= MOST_KEYS:
         raise InvalidValue("max_keys", max_keys, f"must be from 1 to {MOST_KEYS:,}")
     replaced, units = dataset.neighbours == REPLACE, units_word(dataset)
-    search = KeySearch(name, *price, most, rules, replaced, units, dataset.rows, counted)
+    search = KeySearch(name, *price, most, rules, replaced, units, counted)
     _ = search.needed  # a price that no value could be found for is refused at once
     return search
 

@@ -17,6 +17,7 @@ from farthing.adaptive.discovery.search import (
     checked_confidence,
     checked_price,
     digest_of,
+    refuse_beyond_table,
     units_word,
 )
 from farthing.adaptive.discovery.search_cells import row_cells
@@ -102,10 +103,11 @@ class RowSearch:
         return Histogram(_COLUMN, self.counts.cells.edges)
 
     def check(self, dataset: Dataset) -> None:
-        """Refuse a dataset whose neighbours differ in more units than the noise is made for."""
+        """Refuse a dataset whose neighbours differ in more units than the noise is made for, or that is too small."""
         moved = rows_a_unit(dataset).sensitivity(self._histogram).l1
         if not self.counts.l1 >= moved:
             raise InvalidValue("l1 sensitivity", self.counts.l1, f"must be at least {moved} for this dataset")
+        refuse_beyond_table(dataset, self.epsilon, self.counts.sure, "raise epsilon, or declare max_rows")
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """One pass over the rows, then the noise."""

@@ -122,3 +122,28 @@ def units_word(dataset: Dataset) -> str:
     'rows'
     """
     return f"units ({', '.join(dataset.unit)})" if dataset.unit else "rows"
+
+
+def refuse_beyond_table(dataset: Dataset, epsilon: float, needed: int, way_out: str) -> None:
+    """Refuse a price at which a search can find nothing, by public facts alone.
+
+    Args:
+        dataset: The table that is searched.
+        epsilon: The price.
+        needed: How many units something must hold to be found.
+        way_out: What to do instead.
+
+    Raises:
+        InvalidValue: If the table is known to have fewer units than that, or fewer rows.
+
+    >>> import pyarrow, farthing as ft
+    >>> few = ft.dataset(pyarrow.table({"who": [1, 1]}), unit="who", schema={"who": (0, 9)}, people=1)
+    >>> refuse_beyond_table(few, 0.1, 370, "raise epsilon")
+    Traceback (most recent call last):
+    farthing.errors.InvalidValue: epsilon=0.1: is too small: it takes 370 units (who) alike, and the table has 1; ...
+    """
+    public = [number for number in (dataset.people, dataset.rows) if number is not None]
+    if public and needed > min(public):
+        there = f"{dataset.people:,}" if dataset.people is not None else f"{dataset.rows:,} rows"
+        rule = f"is too small: it takes {needed:,} {units_word(dataset)} alike, and the table has {there}"
+        raise InvalidValue("epsilon", epsilon, rule, way_out)

@@ -14,6 +14,7 @@ from farthing.adaptive.discovery.search import (
     checked_confidence,
     checked_price,
     digest_of,
+    refuse_beyond_table,
     units_word,
 )
 from farthing.adaptive.discovery.search_cells import cells_of
@@ -94,10 +95,11 @@ class ValueSearch:
         return Histogram(self.name, self._edges)
 
     def check(self, dataset: Dataset) -> None:
-        """Refuse a dataset whose neighbours differ in more cells than the noise is made for."""
+        """Refuse a dataset whose neighbours differ in more cells than the noise is made for, or that is too small."""
         moved = one_row_a_unit(dataset, self.name).sensitivity(self._histogram).l1
         if not self.counts.l1 >= moved:
             raise InvalidValue("l1 sensitivity", self.counts.l1, f"must be at least {moved} for this dataset")
+        refuse_beyond_table(dataset, self.epsilon, self.counts.sure, "raise epsilon, or declare the range")
 
     def run(self, dataset: Dataset, progress: Progress) -> Mapping[str, Any]:
         """One pass over the rows, then the noise."""
