@@ -3,6 +3,8 @@
 compose                 the optimum, as a proven interval
 calibrate               the least noise that fits a budget
 group_privacy, sampled_approx_dp, sampled_without_replacement
+Region                  the error rates that tests can reach, as an exact polygon
+simulate                answers of one mechanism made from those of another, or the test that shows they cannot be
 theorems                every bound people compare with
 filters                 the account when parameters depend on earlier answers
 CompositionGame, tally  the adaptive composition game: choose charges after seeing answers, and watch a filter hold
@@ -14,7 +16,9 @@ from farthing.accounting.amplification import group_privacy, sampled_approx_dp, 
 from farthing.accounting.calibration import Calibration, calibrate
 from farthing.accounting.compose import Composition, compose
 from farthing.accounting.composition_game import CompositionGame, pressing, steady, tally
-from farthing.accounting.tradeoff_functions import Region, TradeoffFunction
+from farthing.accounting.regions import Region
+from farthing.accounting.simulation import Simulation, Witness, randomized_response_simulation, simulate
+from farthing.accounting.tradeoff_functions import TradeoffFunction
 
 __all__ = [
     "Calibration",
@@ -22,14 +26,18 @@ __all__ = [
     "CompositionGame",
     "EngineChoice",
     "Region",
+    "Simulation",
     "TradeoffFunction",
+    "Witness",
     "calibrate",
     "compose",
     "filters",
     "group_privacy",
     "pressing",
+    "randomized_response_simulation",
     "sampled_approx_dp",
     "sampled_without_replacement",
+    "simulate",
     "steady",
     "tally",
     "theorems",

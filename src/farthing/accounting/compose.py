@@ -14,7 +14,8 @@ import numpy as np
 from farthing.accounting.algorithm_choice import EngineChoice, Pricing
 from farthing.accounting.bounded_range_cost import noise_of_ranges
 from farthing.accounting.charges import Charges, Chunk, ComposedLoss, check_range, checked_finite_order, read_charges
-from farthing.accounting.tradeoff_functions import Region, TradeoffFunction, region_of, tradeoff_of
+from farthing.accounting.regions import Region, region_of
+from farthing.accounting.tradeoff_functions import TradeoffFunction
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.privacy.events import (
@@ -422,7 +423,7 @@ class Composition:
         >>> round(float(curve(0.0)), 9), float(curve(1.0))
         (1.0, 0.0)
         """
-        return tradeoff_of(self._above)
+        return self.region().tradeoff()
 
     def region(self) -> Region:
         """The region of (P_FA, P_MD) that the composition guarantees: the testing view, as a polygon.

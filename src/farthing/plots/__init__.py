@@ -1,6 +1,7 @@
 """Altair charts of privacy: regions, trade-off curves, theorems side by side.
 
     privacy_regions         what k mechanisms guarantee against tests, as nested regions
+    region_polygons         any regions in one picture
     compare_regions         the same mechanisms under four theorems
     epsilon_against_k       epsilon of the whole against the number of mechanisms
     epsilon_against_delta   ... and against delta
@@ -30,7 +31,7 @@ from farthing.plots.chart_files import save
 from farthing.plots.convergence_charts import convergence, synthesis_rounds
 from farthing.plots.growth_charts import error_growth, growth_exponent
 from farthing.plots.plan_charts import plan_chart, release_chart
-from farthing.plots.region_charts import compare_regions, privacy_regions, tradeoff_curve
+from farthing.plots.region_charts import compare_regions, privacy_regions, region_polygons, tradeoff_curve
 from farthing.plots.theorem_charts import (
     dominated_gap,
     epsilon_against_delta,
@@ -57,6 +58,7 @@ __all__ = [
     "largest_charges",
     "plan_chart",
     "privacy_regions",
+    "region_polygons",
     "release_chart",
     "save",
     "share_recovered",

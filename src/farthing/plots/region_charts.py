@@ -7,7 +7,7 @@ P_FA + P_MD = 1; the closer the region comes to the origin, the more can be lear
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from farthing.plots._style import BLUE, THEOREM_LABELS, Row, altair, data_of, fi
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
-    from farthing.accounting import Composition
+    from farthing.accounting import Composition, Region
 
 
 def tradeoff_curve(composition: Composition) -> Any:
@@ -97,17 +97,55 @@ def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] 
         InvalidValue: If an argument is out of its range.
 
     >>> chart = privacy_regions(0.4, 0.1, ks=(1, 2))
-    >>> sorted({row["k"] for row in chart.to_dict()["layer"][1]["data"]["values"]})
-    [1, 2]
+    >>> sorted({row["region"] for row in chart.to_dict()["layer"][1]["data"]["values"]})
+    ['k = 1', 'k = 2']
     """
     epsilon, delta = checked_epsilon(epsilon), checked_delta(delta)
     folds = sorted({checked_count(k, "k") for k in ks})
-    rows = [row for k in folds for row in _polygon_rows(epsilon, delta, k)]
+    regions = {f"k = {k}": compose([epsilon], deltas=[delta], counts=[k]).region() for k in folds}
+    return _nested_polygons(
+        regions,
+        "mechanisms composed",
+        "Each further mechanism lets an attacker come closer to certainty",
+        [
+            f"Regions that k mechanisms of ({epsilon:g}, {delta:g})-DP guarantee together (optimal composition).",
+            "The grey diagonal is blind guessing; the origin is an attacker who is never wrong.",
+        ],
+    )
+
+
+def region_polygons(regions: Mapping[str, Region]) -> Any:
+    """Any regions in one picture: those of guarantees, compositions or pairs of distributions.
+
+    Args:
+        regions: Names and regions.
+
+    Returns:
+        An Altair chart.
+
+    >>> from farthing.accounting import Region
+    >>> chart = region_polygons({"coin": Region([(0.25, 0.25)]), "nothing": Region()})
+    >>> {row["region"] for row in chart.to_dict()["layer"][1]["data"]["values"]} == {"coin", "nothing"}
+    True
+    """
+    return _nested_polygons(
+        dict(regions),
+        "region",
+        "A region inside another one is better privacy",
+        [
+            "Error rates that tests can reach.",
+            "The grey diagonal is blind guessing; the origin is an attacker who is never wrong.",
+        ],
+    )
+
+
+def _nested_polygons(regions: dict[str, Region], legend: str, claim: str, explanation: list[str]) -> Any:
+    rows = [row for name, region in regions.items() for row in _polygon_rows(name, region)]
     alt = altair()
-    names = [_fold_name(k) for k in folds]
-    shades = [_SHADES[round(place * (len(_SHADES) - 1) / max(1, len(folds) - 1))] for place in range(len(folds))]
-    scale, title = alt.Scale(domain=names, range=shades), "mechanisms composed"
-    regions = (
+    names = list(regions)
+    shades = [_SHADES[round(place * (len(_SHADES) - 1) / max(1, len(names) - 1))] for place in range(len(names))]
+    scale = alt.Scale(domain=names, range=shades)
+    polygons = (
         alt.Chart(data_of(rows))
         .mark_line(strokeWidth=1.8, fillOpacity=0.07, strokeJoin="round")
         .encode(
@@ -115,19 +153,12 @@ def privacy_regions(epsilon: float = 0.4, delta: float = 0.1, ks: Sequence[int] 
             y=_probability_axis("P_MD", "probability of missed detection, P_MD"),
             order=alt.Order("place:Q"),
             # Stroke and fill of one field share one legend; the innermost region comes first in it.
-            stroke=alt.Stroke("fold:N", scale=scale, sort=names, title=title),
-            fill=alt.Fill("fold:N", scale=scale, sort=names, title=title),
-            tooltip=_tooltips("fold", "P_FA", "P_MD"),
+            stroke=alt.Stroke("region:N", scale=scale, sort=names, title=legend),
+            fill=alt.Fill("region:N", scale=scale, sort=names, title=legend),
+            tooltip=_tooltips("region", "P_FA", "P_MD"),
         )
     )
-    return finished(
-        (_blind_guesses() + regions).properties(width=420, height=420),
-        "Each further mechanism lets an attacker come closer to certainty",
-        [
-            f"Regions that k mechanisms of ({epsilon:g}, {delta:g})-DP guarantee together (optimal composition).",
-            "The grey diagonal is blind guessing; the origin is an attacker who is never wrong.",
-        ],
-    )
+    return finished((_blind_guesses() + polygons).properties(width=420, height=420), claim, explanation)
 
 
 def compare_regions(epsilon: float = 0.1, delta: float = 0.001, k: int = 30) -> Any:
@@ -189,17 +220,12 @@ def boundary_rows(epsilon: float, delta: float, k: int) -> list[Row]:
     ]
 
 
-def _polygon_rows(epsilon: float, delta: float, k: int) -> list[Row]:
-    vertices = compose([epsilon], deltas=[delta], counts=[k]).region().vertices
-    closed = np.concatenate([vertices, vertices[:1]])
+def _polygon_rows(name: str, region: Region) -> list[Row]:
+    closed = np.concatenate([region.vertices, region.vertices[:1]])
     return [
-        {"k": k, "fold": _fold_name(k), "P_FA": float(alpha), "P_MD": float(beta), "place": place}
+        {"region": name, "P_FA": float(alpha), "P_MD": float(beta), "place": place}
         for place, (alpha, beta) in enumerate(closed)
     ]
-
-
-def _fold_name(k: int) -> str:
-    return f"k = {k}"
 
 
 def _blind_guesses() -> Any:

@@ -15,7 +15,7 @@ from farthing.plots.region_charts import boundary_rows
 
 
 def polygon(chart: Any, k: int) -> np.ndarray:
-    rows = [row for row in chart.to_dict()["layer"][1]["data"]["values"] if row["k"] == k]
+    rows = [row for row in chart.to_dict()["layer"][1]["data"]["values"] if row["region"] == f"k = {k}"]
     return np.array([(row["P_FA"], row["P_MD"]) for row in sorted(rows, key=lambda row: row["place"])])
 
 
