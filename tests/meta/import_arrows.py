@@ -45,7 +45,7 @@ EAGER_IN_SERVER = EAGER | {
     "argon2", "fastapi", "httpx", "jwt", "pydantic", "pydantic_core", "sqlalchemy", "starlette", "uvicorn",
 }  # fmt: skip
 LAZY = EAGER_IN_CLI | {"scipy", "altair", "vl_convert", "opendp"}
-LAZY_IN_LEDGER = LAZY | {"sqlalchemy", "psycopg"}
+LAZY_IN_LEDGER = LAZY | {"sqlalchemy", "psycopg", "cryptography"}
 LAZY_IN_DATA = LAZY | {"ibis", "duckdb", "sqlglot", "pandas", "polars", "pyarrow", "psycopg", "pyspark"}
 
 
@@ -221,6 +221,7 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
             "data": LAZY_IN_DATA,
             "ledger": LAZY_IN_LEDGER,
             "matrix": LAZY | {"pandas"},
+            "publication": LAZY | {"httpx", "pyarrow"},
             "study": LAZY | {"pandas", "pyarrow"},
             "cli": LAZY | {"pyarrow"},
             "server": LAZY | EAGER_IN_SERVER | {"psycopg", "pyarrow"},

@@ -9,6 +9,7 @@ from types import ModuleType
 PUBLIC = (
     "farthing",
     "farthing.study",
+    "farthing.publication",
     "farthing.statistics",
     "farthing.adaptive",
     "farthing.matrix",

@@ -23,6 +23,7 @@ from farthing.cli.init_command import init_command
 from farthing.cli.ledger_command import ledger_command
 from farthing.cli.monitor_command import monitor_command
 from farthing.cli.play_command import play_command
+from farthing.cli.publish_command import publish_command, verify_command
 from farthing.cli.requests_command import requests_command
 from farthing.cli.series_command import series_command
 from farthing.cli.serve_command import serve_command
@@ -126,9 +127,11 @@ main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(play_command)
 main.add_command(release_command)
+main.add_command(publish_command)
 main.add_command(requests_command)
 main.add_command(serve_command)
 main.add_command(series_command)
 main.add_command(strategies_command)
 main.add_command(synth_command)
 main.add_command(users_command)
+main.add_command(verify_command)

@@ -38,6 +38,7 @@ from farthing.ledger.ledger_reader import LedgerReader, SourceText
 from farthing.ledger.partitions import Part
 from farthing.ledger.people_sketches import PeopleSketches
 from farthing.ledger.plan_requests import PlanRequests
+from farthing.ledger.publication_key import PublicationKey
 from farthing.ledger.rights import Contents
 from farthing.ledger.table_versions import sealed_version
 from farthing.privacy.events import Event, checked_delta
@@ -143,6 +144,24 @@ class Ledger(LedgerReader):
         )
         lent._lent = True
         return lent
+
+    def publication_key(self) -> PublicationKey:
+        """The key that signs what is published from this ledger; its public half is for readers.
+
+        Returns:
+            The key.
+
+        Raises:
+            NotAllowed: If the role is not "curator".
+
+        >>> import tempfile
+        >>> from farthing.ledger import open_ledger
+        >>> with tempfile.TemporaryDirectory() as folder, open_ledger(f"{folder}/study.db") as ledger:
+        ...     len(ledger.publication_key().public), ledger.publication_key() == ledger.publication_key()
+        (64, True)
+        """
+        self._only("sign a publication", "curator")
+        return PublicationKey(self._chain.publication_seed())
 
     @property
     def requests(self) -> PlanRequests:

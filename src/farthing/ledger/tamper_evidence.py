@@ -71,7 +71,7 @@ class Chain:
         inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key.ljust(_BLOCK, b"\0")))
         outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key.ljust(_BLOCK, b"\0")))
         begun = {}
-        for kind in ("entry", "head", "account", "answer", "source", "table", "seal"):
+        for kind in ("entry", "head", "account", "answer", "source", "table", "seal", "publication"):
             begun[kind] = inner.copy()
             begun[kind].update(_spelled((kind, self.ledger)))
         object.__setattr__(self, "_begun", begun)
@@ -100,6 +100,14 @@ class Chain:
     def table(self, request_id: str, fingerprint: str) -> str:
         """The signature of what a table held when a request was charged; those of two requests cannot be compared."""
         return self._signature("table", _spelled((request_id, fingerprint)))
+
+    def publication_seed(self) -> bytes:
+        """The 32 bytes that the key for publications is made of: see `publication_key`.
+
+        >>> len(Chain(bytes(32), "a-ledger").publication_seed())
+        32
+        """
+        return bytes.fromhex(self._signature("publication", _spelled(("Ed25519",))))
 
     def sealed(self, data: bytes) -> str:
         """Data that says nothing but its length to who lacks the key: a stream cipher under a fresh number.

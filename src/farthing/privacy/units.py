@@ -138,6 +138,19 @@ class Unit:
         return replace(rest, columns=tuple(names))
 
 
+def whom(words: str, period: str = "") -> str:
+    """Who is protected by a unit in these words, for people; `period` is that of a budget which renews.
+
+    >>> whom("row, add-remove"), whom("person, add-remove", "2026-03")
+    ('any one row', 'any one person, with all of its rows of 2026-03')
+    """
+    unit = Unit.read(words)
+    if unit is not None and not unit.columns:
+        return "any one row"
+    named = words.split(",")[0] if unit is None else " and ".join(unit.columns)
+    return f"any one {named}, with all of its rows{f' of {period}' if period else ''}"
+
+
 def parts_of(words: str) -> tuple[str, Unit] | None:
     """Who is protected, in words, and the rest of a unit; None where the words are something else.
 

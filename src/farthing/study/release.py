@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from farthing.ledger.entries import checked_name
 from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import partition_answer
 from farthing.ledger.table_versions import Version
+from farthing.publication.publication_form import Publication
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.statistics.coverage import limited
@@ -52,6 +54,7 @@ class Release(Mapping[str, Answer]):
         receipt: The receipt that proves the charge.
         request_id: The name of its request.
         repeated: Whether it was answered before, and cost nothing now.
+        ledger: The ledger that holds it, where that is open here: `publish` signs with its key.
 
     >>> import pyarrow, tempfile, farthing as ft
     >>> table = pyarrow.table({"age": [30, 41, 52]})
@@ -72,6 +75,7 @@ class Release(Mapping[str, Answer]):
     receipt: Receipt
     request_id: str
     repeated: bool = False
+    ledger: Ledger | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> Answer:
         if name not in self.answers:
@@ -256,6 +260,35 @@ class Release(Mapping[str, Answer]):
 
         return saved_page(report_page(self, version), path)
 
+    def publish(
+        self,
+        path: str | os.PathLike[str],
+        publication: Publication | Mapping[str, Any],
+        previous: str | os.PathLike[str] | None = None,
+    ) -> Path:
+        """Write a signed publication: tables, charts, report, methods and metadata that others can cite and verify.
+
+        Args:
+            path: A new folder, or a file that ends in .zip.
+            publication: What people say of it, as a `Publication` or its fields: title, authors, contact, description,
+                purpose, rationale, region, licence and subject.
+            previous: The bundle of the version before, whose receipts this one carries on.
+
+        Returns:
+            The path. The same release and the same words give the same bytes.
+
+        Raises:
+            InvalidValue: If something is missing, which is said before anything is written.
+            NotAllowed: If the ledger is not open as curator.
+            MissingExtra: If the extra `publish` is not installed.
+        """
+        from farthing.publication.publisher import missing_ledger, publish
+        from farthing.study.reports.release_report import report_page
+
+        if self.ledger is None:
+            raise missing_ledger()
+        return publish(self, path, publication, ledger=self.ledger, report=report_page, previous=previous)
+
     def __str__(self) -> str:
         return release_table(self.answers.values(), self.warnings, self.about, self.counts)
 
@@ -332,7 +365,7 @@ def release_of_plan(
         if release is None:
             raise
         return release
-    return _read(answered)
+    return _read(answered, plan.study.ledger)
 
 
 def _post_processing(plan: PlanFacts, title: str, least: int | None) -> PostProcessing:
@@ -456,7 +489,7 @@ def stored_release(ledger: Ledger, request_id: str) -> Release:
     """A release as the ledger stored it."""
     from farthing.curator import stored_answer
 
-    return _read(stored_answer(ledger, request_id))
+    return _read(stored_answer(ledger, request_id), ledger)
 
 
 def releases_in(ledger: Ledger, name: str) -> list[str]:
@@ -532,7 +565,7 @@ def restored_answers(forms: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]
     return {answer.name: answer.counting(limited(counts.get(answer.name, ROWS))) for answer in answers}
 
 
-def _read(answered: Answered) -> Release:
+def _read(answered: Answered, ledger: Ledger) -> Release:
     record = answered.finished
     if not _is_release(answered):
         raise InvalidValue(
@@ -547,4 +580,5 @@ def _read(answered: Answered) -> Release:
         answered.receipt,
         answered.request_id,
         answered.repeated,
+        ledger,
     )

@@ -28,6 +28,9 @@ column = "income"
 by = "sex"
 weight = 2.0
 within = 500                       # required error, at `confidence` (0.95 by default)
+
+[publication]                      # what people say of it, for farthing publish: farthing.publication
+title = "Income in the city, 2026"
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ from farthing.data.declaration_file import dataset_of_tables, read_toml, table_o
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
+from farthing.publication import Publication
 from farthing.statistics import Statistic
 from farthing.study.documents.study_document import (
     PlanDescription,
@@ -124,6 +128,11 @@ class StudyFile:
     def title(self) -> str:
         """What the release is to be found by; nothing where the file does not say."""
         return str(self.facts["study"].get("title", ""))
+
+    @property
+    def publication(self) -> Publication:
+        """What people say of the release when it is published; much may be missing."""
+        return Publication.of(table_of(self.facts, "publication") if "publication" in self.facts else {})
 
     @property
     def split(self) -> Split | None:
@@ -252,7 +261,9 @@ def read_study(
             key: value for key, value in table_of(facts, "study").items() if key != "name" or "account" not in changes
         }
         facts = {**facts, "study": {**own, **changes}}
-    refuse_unknown(facts, ("dataset", "schema", "tables", "keys", "steps", "study", "expected", "statistics"), "")
+    refuse_unknown(
+        facts, ("dataset", "schema", "tables", "keys", "steps", "study", "expected", "statistics", "publication"), ""
+    )
     about = table_of(facts, "study")
     if "part" in about:
         inside = f'write split = {{ by = "region", epsilon = 0.5, part = "{about["part"]}" }}'

@@ -19,7 +19,7 @@ from farthing.ledger import Receipt
 from farthing.ledger.table_versions import Version
 from farthing.numerics.bounds import number_text
 from farthing.planner import COMPARED
-from farthing.privacy.units import Unit
+from farthing.privacy.units import whom
 from farthing.statistics.answer_records import are_neighbours, records_of
 from farthing.statistics.statistic import ROWS
 from farthing.study.attacker_odds import Risk
@@ -270,24 +270,14 @@ def _about(release: ReleaseFacts) -> str:
 
 def _protection(release: ReleaseFacts) -> str:
     """What the noise does for people, or that it does next to nothing."""
-    whom = escape(_whom(release.plan))
+    protected = escape(whom(str(release.plan.get("unit", "row, add-remove")), str(release.plan.get("period", ""))))
     lifelong = str(release.plan.get("lifetime", ""))
     if lifelong:
-        whom += f". Each period has a budget of its own: {escape(lifelong)}"
+        protected += f". Each period has a budget of its own: {escape(lifelong)}"
     if not release.warnings:
-        return f"Noise was added so that nothing here depends noticeably on {whom}."
+        return f"Noise was added so that nothing here depends noticeably on {protected}."
     warned = "".join(f"</p><p><b>Warning:</b> {escape(text)}" for text in release.warnings)
-    return f"Noise was added, but so little that these numbers can depend noticeably on {whom}.{warned}"
-
-
-def _whom(plan: Any) -> str:
-    words = str(plan.get("unit", "row, add-remove"))
-    unit = Unit.read(words)
-    if unit is not None and not unit.columns:
-        return "any one row"
-    named = words.split(",")[0] if unit is None else " and ".join(unit.columns)
-    period = f" of {plan['period']}" if "period" in plan else ""
-    return f"any one {named}, with all of its rows{period}"
+    return f"Noise was added, but so little that these numbers can depend noticeably on {protected}.{warned}"
 
 
 def _numbers(release: ReleaseFacts) -> str:

@@ -1,0 +1,113 @@
+"""`farthing publish` and `farthing verify`, as somebody at a shell meets them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from farthing.cli import main
+from farthing.ledger import open_ledger
+from study_people import table
+
+PEOPLE = """\
+[publication]
+title = "People who do not exist"
+description = "Counts."
+purpose = "To test."
+rationale = "Half a budget is enough."
+region = "Nowhere"
+licence = "CC0-1.0"
+subject = ["Other"]
+authors = [{ name = "Finch, Fiona" }]
+contact = { name = "Finch, Fiona", email = "data@example.org" }
+"""
+STUDY = """\
+[dataset]
+source = "people.parquet"
+[schema]
+sex = { categories = ["F", "M"] }
+[study]
+epsilon = 1.0
+plan_epsilon = 0.5
+ledger = "study.db"
+account = "people"
+[expected]
+rows = 400
+[[statistics]]
+kind = "count"
+by = "sex"
+"""
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    pq.write_table(table(), tmp_path / "people.parquet")
+    (tmp_path / "study.toml").write_text(STUDY + PEOPLE, encoding="utf-8")
+    return tmp_path / "study.toml"
+
+
+def run(*words: object) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(main, [str(word) for word in words])
+
+
+def test_from_a_study_to_a_verified_bundle(study: Path) -> None:
+    refused = run("publish", study)
+    assert refused.exit_code == 2 and "was not released yet" in refused.output
+    assert not (study.parent / "study.db").exists()
+    assert run("release", study, "--yes").exit_code == 0
+    written = run("publish", study)
+    bundle = study.parent / "study-publication.zip"
+    assert written.exit_code == 0 and f"Written: {bundle}" in written.output
+    key = run("publish", study, "--show-key").output.strip()
+    assert key in written.output and len(key) == 64
+    seen = run("verify", bundle, "--key", key)
+    assert seen.exit_code == 0 and "verified" in seen.output and "WRONG" not in seen.output
+    assert run("publish", study, "--out", study.parent / "folder").exit_code == 0
+    assert json.loads(run("verify", study.parent / "folder", "--json").output)["ok"] is True
+    with open_ledger(study.parent / "study.db") as ledger:
+        assert ledger.budget("people").count == 1  # nothing was spent
+
+
+def test_what_is_missing_is_said_and_nothing_is_written(study: Path) -> None:
+    run("release", study, "--yes")
+    study.write_text(STUDY + '[publication]\ntitle = "People"\n', encoding="utf-8")
+    refused = run("publish", study)
+    assert refused.exit_code == 2 and "must say its description, purpose" in refused.output
+    study.write_text(STUDY + "[publication]\ncolour = 7\n", encoding="utf-8")
+    assert "publication.colour=7: is not a field" in run("publish", study).output
+    study.write_text(STUDY + PEOPLE, encoding="utf-8")
+    assert "is not a release of this ledger" in run("publish", study, "--request-id", "other").output
+    assert not list(study.parent.glob("*.zip"))
+
+
+def test_an_edited_bundle_does_not_verify(study: Path) -> None:
+    run("release", study, "--yes")
+    run("publish", study)
+    bundle = study.parent / "study-publication.zip"
+    with zipfile.ZipFile(bundle) as held:
+        files = {name: held.read(name) for name in held.namelist()}
+    files["tables/01-count-by-sex.csv"] = files["tables/01-count-by-sex.csv"].replace(b"row, add", b"person, add")
+    with zipfile.ZipFile(bundle, "w") as out:
+        for name, content in files.items():
+            out.writestr(name, content)
+    seen = run("verify", bundle)
+    assert seen.exit_code == 1
+    assert "NOT VERIFIED" in seen.output and "tables/01-count-by-sex.csv was changed" in seen.output
+
+
+def test_verifying_needs_no_network(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("release", study, "--yes")
+    run("publish", study)
+    tried: list[object] = []
+    sys.addaudithook(lambda event, words: tried.append(words) if event == "socket.connect" and looking[0] else None)
+    looking = [True]
+    assert run("verify", study.parent / "study-publication.zip").exit_code == 0
+    looking[0] = False
+    assert tried == []

@@ -1,0 +1,59 @@
+"""What people say is checked before anything is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from farthing.errors import InvalidValue
+from farthing.publication import Author, Publication
+from farthing.publication.publication_form import SUBJECTS
+from publications import FORM, SCHEMAS
+
+
+def test_it_survives_its_own_words() -> None:
+    form = Publication.of(FORM)
+    assert Publication.of(form.to_dict()) == form == form.checked()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"title": "two\nlines"}, "one line"),
+        ({"title": 7}, "one line"),
+        ({"licence": "mine"}, "must be one of CC0-1.0"),
+        ({"subject": ["Magic"]}, "must be one of Agricultural"),
+        ({"subject": 7}, "list of texts"),
+        ({"sector": "Magic"}, "must be one of Technology"),
+        ({"authors": "Finch"}, "must be a list"),
+        ({"authors": [{"name": "Finch", "age": 7}]}, "must be a table"),
+        ({"authors": [{}]}, "lacks a field"),
+        ({"authors": [{"name": "F", "orcid": "7"}]}, "0000-0002-1825-0097"),
+        ({"contact": {"name": "Finch"}}, "lacks a field"),
+        ({"contact": {"name": "Finch", "email": "nobody"}}, "data@example.org"),
+        ({"url": "javascript:alert(1)"}, "begins with https"),
+        ({"related": ["ftp://a"]}, "begins with https"),
+        ({"slug": "Two Words"}, "small letters"),
+        ({"version": 0}, "at least 1"),
+        ({"version": True}, "at least 1"),
+        ({"description": "a\x00b"}, "must be text"),
+        ({"colour": "red"}, "not a field"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidValue, match=said):
+        Publication.of({**FORM, **change})
+
+
+def test_who_publishes() -> None:
+    assert Publication.of(FORM).publishers == ("Institute of Birds",)
+    assert Publication.of({**FORM, "curators": ["Ministry"]}).publishers == ("Ministry",)
+    assert Publication(authors=(Author("Wren, W."),)).publishers == ("Wren, W.",)
+
+
+def test_the_subjects_are_those_of_dataverse() -> None:
+    lines = (SCHEMAS / "dataverse" / "citation.tsv").read_text(encoding="utf-8").splitlines()
+    after = lines[next(place for place, line in enumerate(lines) if line.startswith("#controlledVocabulary")) :]
+    theirs = [line.split("\t")[2] for line in after if line.split("\t")[1:2] == ["subject"]]
+    assert list(SUBJECTS) == theirs
