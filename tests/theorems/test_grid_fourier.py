@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import flint
@@ -189,3 +190,18 @@ def test_tails_bound_the_mass_outside_a_window(weights: list[float], count: int,
         below = sum((m for k, m in enumerate(held) if k * 0.25 < bottom), Fraction(0))
         assert float(above) <= math.exp(-need) * (1 + 1e-9) and float(below) <= math.exp(-need) * (1 + 1e-9)
         assert float(above + below) <= reach.outside(bottom, top) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("cells", "empty"), [(3, 0), (500, 7), (90_000, 0)])
+def test_tails_are_chernoff_bounds_at_each_rate(cells: int, empty: int) -> None:
+    generator = np.random.default_rng(cells)
+    weights = generator.uniform(0.1, 1.0, cells)
+    weights[generator.permutation(cells)[:empty]] = 0.0  # rounded down to nothing
+    losses = np.sort(generator.normal(0.0, 0.3, cells))
+    parts = [
+        replace(distribution_of([1.0], 1), loss=losses, weight=weights / weights.sum(), count=count) for count in (1, 4)
+    ]
+    reach = tails(parts, 0.25, 2.0)
+    for rate, level in zip(reach.rates.tolist(), reach.levels.tolist(), strict=True):
+        exact = sum(part.count * math.log(math.fsum(part.weight * np.exp(rate * part.loss))) for part in parts)
+        assert exact <= level <= exact + 1e-9

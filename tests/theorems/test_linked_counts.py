@@ -81,6 +81,34 @@ def test_weights_variances_and_estimates_are_those_of_the_dense_solution(seed: i
         assert np.allclose(np.concatenate(spread, axis=1), weights, atol=1e-9)
 
 
+def test_many_relations_and_functions_are_those_of_the_dense_solution() -> None:
+    generator = np.random.default_rng(7)
+    first, second, third = np.indices((9, 10, 2)).reshape(3, -1)
+    cells, rows = first * 10 + second, np.arange(9)
+    links = (
+        Link((0, 1), (cells, np.arange(90)), 90),
+        Link((0, 2), (second * 2 + third, np.arange(20)), 20),
+        Link((1, 3), (np.arange(90) // 10, rows), 9),
+    )
+    linked = LinkedCounts((180, 90, 20, 9), links, (1.0, 1.0, 0.5, 1.0))
+    variances = np.array([3.0, 0.2, 1.0, 5.0])
+    dense, starts = _dense(linked, variances), np.cumsum([0, *linked.sizes])
+    estimate = linked.at(variances.tolist())
+    assert len(linked.kept) > 100  # so that the system is solved in parts
+    numbers = [generator.normal(0, 10, size) for size in linked.sizes]
+    assert np.allclose(np.concatenate(estimate.estimate(numbers)), dense @ np.concatenate(numbers), atol=1e-9)
+    functions = [generator.normal(size=(count, size)) for count, size in zip((70, 1, 40, 3), linked.sizes, strict=True)]
+    weights = np.concatenate([f @ dense[a:b] for f, a, b in zip(functions, starts, starts[1:], strict=False)])
+    vectors = np.repeat(np.arange(4), [len(own) for own in functions])
+    crossed = np.concatenate([linked.combined(vector, own) for vector, own in enumerate(functions)])
+    mixed = generator.permutation(len(vectors))  # functions of all vectors at once, in any order
+    found = estimate.square_weights(
+        vectors[mixed], crossed[mixed], np.concatenate([np.sum(own**2, axis=1) for own in functions])[mixed]
+    )
+    wanted = np.array([np.add.reduceat(row**2, starts[:-1]) for row in weights])
+    assert np.allclose(found, wanted[mixed], atol=1e-8)
+
+
 def _correlated(generator: np.random.Generator, size: int) -> Covariance:
     """One block over all but the last number, with a covariance of any kind, and the last by itself."""
     root = generator.normal(size=(size - 1, size - 1)) + np.eye(size - 1)

@@ -19,6 +19,8 @@ from farthing.inference.noise_terms import Floats
 
 Places = NDArray[np.int64]
 
+_SMALL = 2**17  # multiplications, half of what OpenBLAS does without threads
+_LARGE = 64  # rows: from about 100 on it inverts with threads
 _DEPENDENT = 1e-9  # of a relation's own square: what is left of it beside the others
 
 
@@ -271,7 +273,7 @@ class LinkedEstimate:
         root = np.sqrt(np.maximum(np.diag(total), 1e-300))
         scaled = total / root / root[:, None]
         try:
-            inverse = np.linalg.inv(scaled)
+            inverse = _inverse(scaled)
         except np.linalg.LinAlgError:
             inverse = np.linalg.pinv(scaled, hermitian=True)
         inverse = (inverse + inverse.T) / 2
@@ -282,8 +284,13 @@ class LinkedEstimate:
 
         `vector` may be one number for each function.
         """
+        scaled = np.empty((len(crossed), self.inverse.shape[1]))
+        for each in np.unique(vector).tolist():
+            own = slice(None) if np.ndim(vector) == 0 else np.flatnonzero(vector == each)
+            rows, _ = self.linked.squares[each]  # the only relations that a function of this vector meets
+            scaled[own] = _product(crossed[own][:, rows], self.inverse[rows])
         variances = np.broadcast_to(self.variances[vector], len(crossed))
-        return np.asarray(variances[:, None] * (crossed @ self.inverse))
+        return np.asarray(variances[:, None] * scaled)
 
     def square_weights(
         self, vector: int | Places, crossed: Floats, squares: Floats, taken: Floats | None = None
@@ -304,7 +311,7 @@ class LinkedEstimate:
         sums = np.empty((len(taken), len(self.variances)))
         for other, (rows, matrix) in enumerate(self.linked.squares):
             own = taken[:, rows]
-            sums[:, other] = np.einsum("ij,ij->i", own @ matrix, own)
+            sums[:, other] = np.einsum("ij,ij->i", _product(own, matrix), own)
         sums[np.arange(len(taken)), vector] += squares - 2 * np.einsum("ij,ij->i", taken, crossed)
         return sums
 
@@ -356,6 +363,28 @@ def independent_rows(gram: Floats) -> Places:
         diagonal = np.diag(left).copy()
         diagonal[chosen] = 0.0
     return np.sort(np.array(chosen, dtype=np.int64))
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """left @ right, so many rows at a time that a linear algebra library wakes up no threads: they cost more."""
+    some = max(1, _SMALL // max(right.size, 1))
+    if len(left) <= some:
+        return np.asarray(left @ right)
+    whole = len(left) // some * some
+    blocks = left[:whole].reshape(-1, some, left.shape[1]) @ right
+    return np.concatenate([blocks.reshape(whole, -1), left[whole:] @ right])
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """The inverse of a symmetric matrix without negative eigenvalues, in halves that need no threads either."""
+    if len(matrix) <= _LARGE:
+        return np.linalg.inv(matrix)
+    half = len(matrix) // 2
+    first = _inverse(matrix[:half, :half])
+    across = _product(first, matrix[:half, half:])
+    second = _inverse(matrix[half:, half:] - _product(matrix[half:, :half], across))
+    corner = -_product(across, second)
+    return np.block([[first - _product(corner, across.T), corner], [corner.T, second]])
 
 
 def _table(mine: Places, theirs: Places, rows: int, columns: int) -> Floats:

@@ -27,6 +27,7 @@ TRANSFORM_ERROR = 16.0
 FEW_TAPS = 24
 """Taps times count up to which repeated direct addition beats a transform."""
 
+_TOGETHER = 2**16  # exponents that are computed at once
 _SILENT = -80.0  # log of a transform value that cannot matter any more
 
 
@@ -241,9 +242,18 @@ def tails(distributions: Sequence[TiltedDistribution], floor: float, tilt: float
     rates = np.concatenate([spreads, -spreads, np.array([0.5, -0.3, -0.6, -0.9]) * tilt])
     levels = np.zeros(len(rates))
     for distribution, mean in zip(distributions, means, strict=True):
-        for i, rate in enumerate(rates.tolist()):
-            exponent = rate * (distribution.loss - mean)
-            peak = float(np.max(exponent[distribution.weight > 0]))
-            value = math.log(float(np.sum(distribution.weight * np.exp(np.clip(exponent - peak, -200.0, 0.0))))) + peak
-            levels[i] += distribution.count * (value + rate * mean + 2.0**-45 * (1 + peak + abs(rate * mean)))
+        away = distribution.loss - mean
+        reached = away[distribution.weight > 0]
+        peaks = np.where(rates > 0, rates * np.max(reached), rates * np.min(reached))
+        sums = np.empty(len(rates))
+        some = max(1, _TOGETHER // len(away))
+        for start in range(0, len(rates), some):  # rates at a time, so that arrays stay small
+            own = slice(start, start + some)
+            exponents = np.multiply.outer(rates[own], away)
+            exponents -= peaks[own, None]
+            np.clip(exponents, -200.0, 0.0, out=exponents)
+            sums[own] = np.sum(distribution.weight * np.exp(exponents, out=exponents), axis=1)
+        values = np.array([math.log(total) for total in sums.tolist()]) + peaks
+        shifts = rates * mean
+        levels += distribution.count * (values + shifts + 2.0**-45 * (1 + peaks + np.abs(shifts)))
     return Tails(levels, rates)
