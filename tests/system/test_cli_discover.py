@@ -111,3 +111,19 @@ def test_rows_per_unit_are_found_alone_and_what_was_found_takes_no_share(study: 
     assert "rows per unit: epsilon 40" in said and "Spent now: epsilon 40" in said
     assert "Spent now: epsilon 20" in run("discover", "--rows-per-unit", "--fresh", "--epsilon", "20", "--yes")
     assert "who: " not in said and "who: epsilon 30" in run("discover", "--epsilon", "30", "--yes")
+
+
+def test_values_are_found_and_counted_beside_another_statistic(study: Path) -> None:
+    rows = "\n".join(f"{n},{('flu', 'cold')[n % 2]},{n % 90}" for n in range(300))
+    (study / "visits.csv").write_text(f"who,drug,cost\n{rows}\n", encoding="utf-8")
+    count = 'kind = "count"\nby = "drug"\nof = "people"\nmax_cells = 1\nweight = 8.0\n\n[[statistics]]\n'
+    text = STUDY.replace('"auto"', "1").replace("[study]", 'drug = { unknown = "text" }\n[study]\ndelta = 1e-6')
+    text = text.replace('{ unknown = "whole number" }', "{ range = [0, 99] }").replace(
+        'kind = "sum"', f'{count}kind = "mean"'
+    )
+    (study / "study.toml").write_text(text.replace("400.0", "60.0"), encoding="utf-8")
+    said = " ".join(run("plan").split())
+    assert "found and counted at once: the values of drug" in said and "mean of cost" in said and "epsilon 60" in said
+    said = " ".join(run("release", "--yes").split())
+    assert "cold 150" in said and "flu 150" in said and "mean of cost" in said
+    assert "nothing was spent now" in run("release", "--yes")

@@ -13,7 +13,7 @@ offers              what would do instead, where nothing does
 from farthing.accounting.theorems import COMPARED
 from farthing.planner.allocation import Allocation, Usage, allocate, fit
 from farthing.planner.planning_problem import Problem, Requirement
-from farthing.planner.theorem_prices import TheoremPrices, adaptivity_sentence, own_epsilon
+from farthing.planner.theorem_prices import TheoremPrices, adaptivity_sentence, own_epsilon, proven_cost
 
 Price = TheoremPrices  # deprecated: the name before 0.1, importable until 1.0
 
@@ -29,4 +29,5 @@ __all__ = [
     "allocate",
     "fit",
     "own_epsilon",
+    "proven_cost",
 ]

@@ -148,6 +148,23 @@ def price_of(problem: Problem, noises: Mapping[str, Noise], cost: Bounds, *, pro
     )
 
 
+def proven_cost(event: Event, delta: float) -> Bounds:
+    """What an event costs at a delta, proven.
+
+    Args:
+        event: One event, or several that were fixed before the first was run.
+        delta: The delta of all of it.
+
+    Returns:
+        An interval that holds the least epsilon; charge its upper end.
+
+    >>> from farthing.privacy import ApproxDP, Composed
+    >>> proven_cost(Composed(((ApproxDP(0.5, 1e-7), 1), (LaplaceNoise(4.0), 1))), 2e-7).upper <= 0.75
+    True
+    """
+    return compose([event]).epsilon_at(delta)
+
+
 def own_epsilon(noises: Iterable[Noise], delta: float, *, quick: bool = False) -> float:
     """What a few noises cost by themselves at `delta`, by their exact curves: for tables, not for charging.
 

@@ -123,7 +123,10 @@ def find(
 
 
 def counted_finding(study: StudyAccount, name: str, request: Request) -> Earlier | None:
-    """The last release that has found the values of a column and counted them, for this very request; if any."""
+    """The last release that has found the values of a column and counted them, for this very request; if any.
+
+    Failing that, one of the same with further controls, which is not exact.
+    """
     latest: Earlier | None = None
     place = _Place.of(study, name)
     for request_id, stored in _attempts(study, place, study.payer):
@@ -132,8 +135,11 @@ def counted_finding(study: StudyAccount, name: str, request: Request) -> Earlier
         if study.curator.is_of_other_table(place.table, request_id):
             continue
         kept = study.curator.recorded(request_id).finished.get("plan")
-        if isinstance(kept, Mapping) and request.is_that_of(kept["asked"]):
-            latest = Earlier(request_id, kept, True)
+        if not isinstance(kept, Mapping):
+            continue
+        exact = request.is_that_of(kept["asked"])
+        if exact or (request.is_part_of(kept["asked"]) and not (latest is not None and latest.exact)):
+            latest = Earlier(request_id, kept, exact)
     return latest
 
 

@@ -351,7 +351,7 @@ def release_of_plan(
             request_id=name,
             sampling_rate=study.sampling_rate,
             delta=plan.delta,
-            post_processing=_post_processing(plan, title, least),
+            post_processing=post_processing(plan, title, least),
             progress=progress,
             give_up=False,
             contents=None if study.analyst is None else contents_of(plan, plan.asked, least),
@@ -368,7 +368,7 @@ def release_of_plan(
     return _read(answered, plan.study.ledger)
 
 
-def _post_processing(plan: PlanFacts, title: str, least: int | None) -> PostProcessing:
+def post_processing(plan: PlanFacts, title: str, least: int | None) -> PostProcessing:
     """What is recorded with the numbers of a release: the plan that they answer, and what it is called.
 
     Where `least` is None no policy covers the plan, and a grant pays for it as it is.

@@ -169,8 +169,9 @@ class Study(StudySessions):
 
         Returns:
             A plan with the predicted error of every statistic; `release()` spends. Where a statistic needs something
-            that is declared as unknown, a `StagedPlan`, whose `discover()` finds that first. A single count by a column
-            of unknown text is a `KeyCountPlan`: its release has the values and their counts, in one step.
+            that is declared as unknown, a `StagedPlan`, whose `discover()` finds that first. With one count of people
+            by a column of unknown text it is a `KeyCountPlan`, if nothing else is unknown: its release has the values,
+            their counts and the other statistics, in one step.
 
         Raises:
             InvalidValue: If a statistic does not fit the schema.

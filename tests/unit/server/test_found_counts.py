@@ -118,6 +118,34 @@ def test_a_client_plans_and_releases_it_in_the_same_words(served: Served) -> Non
     assert repeated.release().to_dict() == release.to_dict() and charges(served, "remote") == 1
 
 
+def test_other_statistics_stand_beside_it_in_one_charge(served: Served) -> None:
+    ada, draft = served.signed_in("ada"), declared(served, "beside")
+    mean = {"kind": "mean", "column": "age"}
+    draft["statistics"] = [{**COUNT, "weight": 8.0}, mean]
+    plans = [ada.post(f"/api/v1/plans/price?proof={proof}", json=draft).json() for proof in ("true", "false")]
+    for plan in plans:
+        assert (plan["finds"], [one["name"] for one in plan["statistics"]]) == ("drug", [NAME, "mean of age"])
+        assert plan["cost"]["upper"] <= 40.0 and plan["statistics"][0]["weight"] == 8.0
+        assert plan["statistics"][0]["epsilon"] == pytest.approx(80 / 3, rel=1e-3)
+    answer = released(ada, draft, "b-1", confirmed_epsilon=plans[0]["cost"]["upper"])
+    assert answer.status_code == 200, answer.text
+    cells = {one["name"]: one["cells"] for one in answer.json()["answers"]}
+    assert [(cell["label"], cell["value"]) for cell in cells[NAME]] == [("aspirin", 600.0), ("ibuprofen", 300.0)]
+    assert abs(cells["mean of age"][0]["value"] - 44.5) < 1 and charges(served, "beside") == 1
+    assert released(ada, draft, "b-2").json()["answers"] == answer.json()["answers"]
+    assert charges(served, "beside") == 1
+
+    declared(served, "beside-2")
+    tested = served.with_token("ada", "read", "plan", "spend", "manage")
+    token = tested.headers["Authorization"].removeprefix("Bearer ")
+    study = ft.Client(HERE, token, transport=tested._transport).study("beside-2")
+    plan = study.plan(STATISTIC, ft.mean("age"), epsilon=40.0).weight(NAME, 8.0)
+    release = plan.release()
+    assert list(release) == [NAME, "mean of age"] and release[NAME].labels == ("aspirin", "ibuprofen")
+    again = study.plan(STATISTIC, ft.mean("age"), epsilon=40.0).weight(NAME, 8.0).release()
+    assert again.to_dict() == release.to_dict() and charges(served, "beside-2") == 1
+
+
 def test_an_analyst_pays_from_a_grant_and_a_request_is_refused_with_the_way_out(served: Served) -> None:
     draft = declared(served, "granted")
     assert refusal(released(served.signed_in("eve"), draft, "r-1")) == (403, "not_allowed")
@@ -143,14 +171,15 @@ def test_an_analyst_pays_from_a_grant_and_a_request_is_refused_with_the_way_out(
 @pytest.mark.parametrize(
     "change",
     [
-        {"statistics": [COUNT, {"kind": "mean", "column": "age"}]},
+        {"statistics": [COUNT, {"kind": "mean", "column": "age", "by": "drug"}]},
+        {"statistics": [{**COUNT, "within": 3.0}, {"kind": "mean", "column": "age"}]},
         {"statistics": [{**COUNT, "where": "age > 3"}]},
         {"statistics": [{**COUNT, "weight": 2.0}]},
         {"statistics": [{"kind": "count", "by": "drug"}]},
         {"reserve": 1.0},
     ],
 )
-def test_what_is_no_single_count_of_people_is_found_first(served: Served, change: dict[str, Any]) -> None:
+def test_what_is_no_count_of_people_is_found_first(served: Served, change: dict[str, Any]) -> None:
     name = "other"
     if served.signed_in("ada").get(f"/api/v1/datasets/{name}").status_code != 200:
         declared(served, name)

@@ -71,11 +71,10 @@ def test_the_whole_of_a_fresh_budget_is_used_and_of_a_part_a_small_share_of_delt
     own.close()
 
 
-def test_what_is_no_single_count_of_units_is_planned_in_two_stages(tmp_path: Path) -> None:
+def test_what_is_no_count_of_units_is_planned_in_two_stages(tmp_path: Path) -> None:
     own = study(tmp_path)
     staged = [
         [ft.count(by="diagnosis")],  # rows of units
-        [COUNT, ft.mean("age")],
         [ft.count(by=["diagnosis", "age"], of="people", max_cells=2)],
         [ft.top("diagnosis", 1, of="people", max_cells=1)],
         [ft.count(by="diagnosis", of="people", max_cells=1, where="age > 3")],

@@ -56,7 +56,7 @@ def test_a_column_that_only_links_can_reach_is_found_and_counted_by(folder: Path
 
 
 def test_people_by_an_unknown_key_of_a_linked_table_are_counted_in_one_step(folder: Path) -> None:
-    """One noise and one charge; a table that others are joined to, and several statistics, take two stages."""
+    """One noise and one charge, alone or beside other statistics; a table with joins takes two stages."""
     asked = ft.count(by="drug", of="people", max_cells=2)
     with closing(study_of(hospital(folder)["drugs"], folder)) as study:
         plan = study.plan(asked, epsilon=40.0)
@@ -70,7 +70,14 @@ def test_people_by_an_unknown_key_of_a_linked_table_are_counted_in_one_step(fold
     again = Path(folder / "again")
     again.mkdir()
     with closing(study_of(hospital(folder)["drugs"], again)) as study:
-        assert isinstance(study.plan(asked, ft.count(), epsilon=40.0), StagedPlan)
+        beside = study.plan(asked, ft.count(), epsilon=80.0)
+        assert isinstance(beside, KeyCountPlan)
+        both = beside.release()
+        assert dict(zip(both[asked.name].labels, both[asked.name].values, strict=True))["aspirin"] == 200
+        assert float(both["count"].values) == 1_600 and study.budget.count == 1
+    again = Path(folder / "joined")
+    again.mkdir()
+    with closing(study_of(hospital(folder)["drugs"], again)) as study:
         joined = study_of(hospital(folder)["drugs"].join("visits"), again)
         assert isinstance(joined.plan(asked, epsilon=40.0), StagedPlan)
         joined.close()

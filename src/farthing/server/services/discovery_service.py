@@ -24,7 +24,7 @@ from farthing.server.store.job_rows import DISCOVERY, RELEASED, Job
 from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
 from farthing.study.documents.study_document import request_of
 from farthing.study.findings import ROWS, PaidFinding, paid_finding
-from farthing.study.key_count_plan import counted_column
+from farthing.study.one_step_count import one_step_count
 from farthing.study.staged_plan import staged_plan, unknown_columns
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ def refuse_undiscovered(study: Study, asked: PlanDescription, *, previews: bool 
 
 
 def _is_countable(study: Study, asked: PlanDescription, needed: list[str]) -> bool:
-    """Whether a single count by an unknown column may find its values by itself: nobody searched, or asks for more."""
-    column, _ = counted_column(study, asked.statistics)
-    if column is None or needed != [column] or request_of(study, asked).controls:
+    """Whether a count by an unknown column may find its values by itself: nobody searched, or asks too much of it."""
+    one = one_step_count(study, asked.statistics, asked.expected)
+    if one is None or needed != [one.column] or not one.takes(request_of(study, asked).controls):
         return False
-    return paid_finding(study, column) is None
+    return paid_finding(study, one.column) is None
 
 
 def _stages(study: Study, asked: PlanDescription) -> dict[str, Any] | None:

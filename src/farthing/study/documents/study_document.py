@@ -209,8 +209,9 @@ def request_of(study: Study, asked: PlanDescription) -> Request:
 
 
 def _plan_now(study: Study, asked: PlanDescription, known: Plan | None, *, quick: bool, from_file: bool) -> Plan:
-    if study.declared.unknown and request_of(study, asked).controls == ():
-        counted = key_count_plan(study, asked.statistics, asked.expected, asked.epsilon)
+    if study.declared.unknown:
+        controls = request_of(study, asked).controls
+        counted = key_count_plan(study, asked.statistics, asked.expected, asked.epsilon, controls)
         if counted is not None:
             return replace(counted, from_file=from_file)
     if from_file and (study.dataset.unknown or study.dataset.is_auto):
