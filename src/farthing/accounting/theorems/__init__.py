@@ -6,6 +6,7 @@
     renyi_dp               Renyi divergence of pure mechanisms, and its conversion at the best order
     zero_concentrated_dp   pure DP is concentrated DP, and its conversion
     hardness               counting partitions by calling an accountant
+    partition_chain        the links of that proof, with charges as small as one likes, and the way back
     theorem_table          all of them at one delta: `table`; those that a price is shown under: `COMPARED`
 
 Every function that returns a float returns an upper bound on the optimum, rounded up; `Bounds` hold it.
@@ -27,6 +28,14 @@ from farthing.accounting.theorems.kairouz_oh_viswanath import (
     kov_homogeneous_bound,
 )
 from farthing.accounting.theorems.murtagh_vadhan import mv_dynamic_programme, mv_enumeration
+from farthing.accounting.theorems.partition_chain import (
+    TPartitionCount,
+    count_t_partitions,
+    delta_witnesses,
+    optimal_composition_by_counting,
+    root_below,
+    sum_partition,
+)
 from farthing.accounting.theorems.renyi_dp import (
     epsilon_of_renyi,
     epsilon_of_renyi_improved,
@@ -45,10 +54,13 @@ __all__ = [
     "COMPARED",
     "PartitionCount",
     "Row",
+    "TPartitionCount",
     "Theorem",
     "advanced_composition",
     "basic_composition",
     "count_equal_product_partitions",
+    "count_t_partitions",
+    "delta_witnesses",
     "epsilon_of_renyi",
     "epsilon_of_renyi_improved",
     "epsilon_of_zcdp",
@@ -59,9 +71,12 @@ __all__ = [
     "kov_homogeneous_bound",
     "mv_dynamic_programme",
     "mv_enumeration",
+    "optimal_composition_by_counting",
     "pure_advanced_composition",
     "renyi_composition",
     "renyi_of_pure_composition",
+    "root_below",
+    "sum_partition",
     "table",
     "zcdp_of_pure",
 ]

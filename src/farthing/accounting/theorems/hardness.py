@@ -15,8 +15,8 @@ from fractions import Fraction
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 
-Oracle = Callable[[tuple[int, ...], Fraction], Fraction]
-"""(integers w_i, delta_g) -> exp(epsilon_g), where epsilon_g is OptComp of epsilon_i = ln w_i at delta_g."""
+Oracle = Callable[[tuple[int | Fraction, ...], Fraction], Fraction]
+"""(weights w_i, delta_g) -> exp(epsilon_g), where epsilon_g is OptComp of epsilon_i = ln w_i at delta_g."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,7 @@ def count_equal_product_partitions(integers: Iterable[int], oracle: Oracle | Non
     >>> count_equal_product_partitions([2, 2, 2, 2, 3, 3]).partitions
     6
     """
-    weights = tuple(_checked_integer(w) for w in integers)
-    if not weights:
-        raise InvalidValue("integers", [], "must not be empty")
+    weights = checked_integers(integers)
     ask = _Counted(weights, oracle or exact_optimal_composition)
     whole, everything = math.prod(weights), math.prod(1 + w for w in weights)
     at_one = _least_free_numerator(ask, everything)
@@ -91,11 +89,11 @@ def count_equal_product_partitions(integers: Iterable[int], oracle: Oracle | Non
     return PartitionCount(equal // 2, ask.calls, ask.bits, 1 << len(weights))
 
 
-def exact_optimal_composition(integers: tuple[int, ...], delta: Fraction) -> Fraction:
+def exact_optimal_composition(weights: tuple[int | Fraction, ...], delta: Fraction) -> Fraction:
     """exp(OptComp) for epsilon_i = ln w_i, exactly: the oracle itself, which has to visit all 2^k subsets.
 
     Args:
-        integers: The weights w_i = exp(epsilon_i), whole numbers > 0.
+        weights: The w_i = exp(epsilon_i), whole numbers or fractions.
         delta: The delta of the whole, as a fraction.
 
     Returns:
@@ -105,7 +103,7 @@ def exact_optimal_composition(integers: tuple[int, ...], delta: Fraction) -> Fra
         The least y >= 1 with sum over S of max(0, prod_{S} w - y prod_{not S} w) <= delta prod(1 + w_i).
     Source: Murtagh & Vadhan, Theory of Computing 14(8), 2018 (arXiv:1507.03113), Theorem 1.5, without leaks and with
         y = exp(epsilon_g).
-    Assumes: integers >= 1; 0 <= delta < 1.
+    Assumes: weights >= 1; 0 <= delta < 1.
     Direction: exact, in rational numbers.
     Checked by: tests/theorems/test_hardness.py
 
@@ -114,18 +112,18 @@ def exact_optimal_composition(integers: tuple[int, ...], delta: Fraction) -> Fra
     >>> exact_optimal_composition((2, 3), Fraction(1, 4))
     Fraction(3, 1)
     """
-    whole, everything = math.prod(integers), math.prod(1 + w for w in integers)
-    products = [1]
-    for w in integers:
+    whole, everything = Fraction(math.prod(weights)), math.prod(1 + w for w in weights)
+    products: list[int | Fraction] = [1]
+    for w in weights:
         products += [w * product for product in products]
     # max(0, p - y W/p) over all products p: lines, taken from the largest ratio p^2 / W down.
     height, fall = Fraction(0), Fraction(0)
     budget = delta * everything
     for place, product in enumerate(ordered := sorted(products, reverse=True)):
         height += product
-        fall += Fraction(whole, product)
+        fall += whole / product
         crossing = (height - budget) / fall
-        below = Fraction(ordered[place + 1] ** 2, whole) if place + 1 < len(ordered) else Fraction(0)
+        below = ordered[place + 1] ** 2 / whole if place + 1 < len(ordered) else Fraction(0)
         if crossing >= below:  # the next line is not met before the budget is
             return max(Fraction(1), crossing)
     return Fraction(1)
@@ -174,6 +172,14 @@ def _rounded(count: Fraction) -> int:
     if abs(count - nearest) > Fraction(1, 2):
         raise InvalidValue("oracle", float(count), "must make the count a whole even number", "raise its precision")
     return nearest
+
+
+def checked_integers(values: Iterable[int]) -> tuple[int, ...]:
+    """Whole numbers >= 1, at least one of them."""
+    integers = tuple(_checked_integer(value) for value in values)
+    if not integers:
+        raise InvalidValue("integers", [], "must not be empty")
+    return integers
 
 
 def _checked_integer(value: object) -> int:

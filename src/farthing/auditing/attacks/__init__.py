@@ -2,6 +2,7 @@
 
 difference, differences             two counts that differ by one person
 reconstruct, reconstructions        a secret column from counts over random subsets (Dinur & Nissim 2003)
+TracingScheme, trace                questions that betray whoever's key was used to answer them (DNRRV 2009)
 most_guessed, chance_of_guessing    what epsilon permits anybody, on average and in one run
 """
 
@@ -22,10 +23,15 @@ from farthing.auditing.attacks.linear_reconstruction import (
     reconstructed,
     reconstructions,
 )
+from farthing.auditing.attacks.traitor_tracing import Accusation, Broadcast, Key, TracingScheme, trace
 
 __all__ = [
+    "Accusation",
+    "Broadcast",
     "Differenced",
+    "Key",
     "Reconstructed",
+    "TracingScheme",
     "chance_of_guessing",
     "difference",
     "differences",
@@ -37,4 +43,5 @@ __all__ = [
     "reconstruct",
     "reconstructed",
     "reconstructions",
+    "trace",
 ]
