@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from farthing.accounting.theorems import kov_exact_homogeneous
+from farthing.accounting.theorems import kov_exact_homogeneous, kov_homogeneous_as_printed
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from strategies import epsilons, leaks, target_deltas
@@ -79,3 +79,40 @@ def test_the_optimum_at_the_edges() -> None:
     with pytest.raises(InvalidValue, match="kov_homogeneous_bound"):
         kov_exact_homogeneous(0.1, 10**18, 1e-6)
     assert 0 < kov_exact_homogeneous(1e-300, 3, 1e-305).lower < 3e-300
+
+
+def printed_list(epsilon: float, k: int, delta: float) -> list[tuple[float, float]]:
+    """Theorem 3.3 as it stands in the paper: (epsilon_g, delta_g) for every i."""
+    rows = []
+    for i in range(k // 2 + 1):
+        inner = sum(
+            math.comb(k, j) * (math.exp((k - j) * epsilon) - math.exp((k - 2 * i + j) * epsilon)) for j in range(i)
+        )
+        rows.append(((k - 2 * i) * epsilon, 1 - (1 - delta) ** k * (1 - inner / (1 + math.exp(epsilon)) ** k)))
+    return rows
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+def test_kov_homogeneous_as_printed_is_the_least_of_the_printed_list(epsilon: float, k: int, delta: float) -> None:
+    rows = printed_list(epsilon, k, delta)
+    for delta_g in (0.1, 0.3, 0.7, 0.95):
+        allowed = [point for point, total in rows if total <= delta_g]
+        found = kov_homogeneous_as_printed(epsilon, k, delta_g, delta)
+        assert found == pytest.approx(min(allowed, default=math.inf), abs=1e-12)
+        best = kov_exact_homogeneous(epsilon, k, delta_g, delta)
+        assert best.lower <= found
+        assert found < best.upper + 2 * epsilon + 1e-9 or math.isinf(best.upper)
+        if math.isfinite(found):
+            assert holds([epsilon] * k, [delta] * k, found + 1e-12, delta_g)
+
+
+def test_the_printed_list_at_its_ends() -> None:
+    assert kov_homogeneous_as_printed(0.1, 0, 0.0) == 0 and kov_homogeneous_as_printed(0.0, 5, 0.0) == 0
+    assert kov_homogeneous_as_printed(0.1, 3, 0.0) == 0.3  # no delta: sums, read as decimals
+    assert kov_homogeneous_as_printed(0.1, 3, 1e-9, 1e-8) == math.inf
+    assert kov_homogeneous_as_printed(1e-9, 100, 1e-300) <= 1e-7
+    assert kov_homogeneous_as_printed(0.1, 1000, 1e-6) <= kov_exact_homogeneous(0.1, 1000, 1e-6).upper + 0.2
+    with pytest.raises(InvalidValue, match="kov_exact_homogeneous"):
+        kov_homogeneous_as_printed(0.1, 10**7, 1e-6)

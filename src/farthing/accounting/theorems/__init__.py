@@ -25,6 +25,7 @@ from farthing.accounting.theorems.hardness import (
 from farthing.accounting.theorems.kairouz_oh_viswanath import (
     kov_exact_homogeneous,
     kov_heterogeneous_bound,
+    kov_homogeneous_as_printed,
     kov_homogeneous_bound,
 )
 from farthing.accounting.theorems.murtagh_vadhan import mv_dynamic_programme, mv_enumeration
@@ -68,6 +69,7 @@ __all__ = [
     "exact_optimal_composition",
     "kov_exact_homogeneous",
     "kov_heterogeneous_bound",
+    "kov_homogeneous_as_printed",
     "kov_homogeneous_bound",
     "mv_dynamic_programme",
     "mv_enumeration",

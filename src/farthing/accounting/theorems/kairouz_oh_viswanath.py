@@ -14,7 +14,7 @@ import numpy as np
 from farthing.accounting.theorems._pool import Pool, ball_of, read_pool, rounded_down, rounded_up
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
-from farthing.numerics.bounds import precision
+from farthing.numerics.bounds import exact, float_up, precision
 from farthing.privacy.events import checked_count, checked_delta, checked_epsilon
 
 
@@ -169,6 +169,68 @@ def kov_exact_homogeneous(epsilon: float, k: int, delta_g: float, delta: float =
     delta_g, delta = checked_delta(delta_g, "delta_g"), checked_delta(delta)
     leaks = read_pool([0.0], [delta], [k])
     return optimum_of_equals(epsilon, k, lambda: leaks.left_by_product(delta_g))
+
+
+_MOST_PRINTED = 10**6
+
+
+def kov_homogeneous_as_printed(epsilon: float, k: int, delta_g: float, delta: float = 0.0) -> float:
+    """Epsilon of k charges (epsilon, delta) at `delta_g`, from the list of points that the theorem prints.
+
+    Args:
+        epsilon: The epsilon of each charge.
+        k: How many charges there are.
+        delta_g: The delta of the whole.
+        delta: The delta of each charge.
+
+    Returns:
+        The least of k epsilon, (k - 2) epsilon, ... that the list allows, rounded up; inf where the charges leak more
+        than `delta_g`.
+
+    Raises:
+        InvalidValue: If an argument is out of its range.
+
+    Statement:
+        For i = 0, 1, ..., floor(k / 2) the k-fold adaptive composition of (epsilon, delta)-DP mechanisms is
+        ((k - 2i) epsilon, 1 - (1 - delta)^k (1 - delta_i))-DP, with
+            (1 + exp(epsilon))^k delta_i = sum over l < i of C(k, l) (exp((k - l) epsilon) - exp((k - 2i + l) epsilon)).
+    Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, Theorem 3.3, as printed.
+    Assumes: k and the parameters fixed before the first answer; k <= 10^6.
+    Direction: an upper bound, rounded up: less than 2 epsilon above the optimum, `kov_exact_homogeneous`, which lies
+        between two points of the list.
+    Checked by: tests/theorems/test_kov_exact.py
+
+    >>> kov_homogeneous_as_printed(0.1, 100, 1e-6)
+    4.8
+    >>> round(kov_exact_homogeneous(0.1, 100, 1e-6).upper, 4)
+    4.7746
+    """
+    epsilon, k = checked_epsilon(epsilon), checked_count(k, "k")
+    if k > _MOST_PRINTED:
+        raise InvalidValue("k", k, f"must be at most {_MOST_PRINTED}", "use kov_exact_homogeneous")
+    delta_g, delta = checked_delta(delta_g, "delta_g"), checked_delta(delta)
+    leaks = read_pool([0.0], [delta], [k])
+    if epsilon == 0 or k == 0:
+        return 0.0 if leaks.left_by_product(delta_g) >= 0 else math.inf
+    # The two sums of delta_i agree in their first digits when epsilon is small.
+    with precision(256 + 2 * math.ceil(max(0.0, -math.log2(epsilon)))):
+        slack = leaks.left_by_product(delta_g)
+        if not slack >= 0:
+            return math.inf
+        one = ball_of(exact(epsilon))
+        fall, shrink = (-one).exp(), (-2 * one).exp()
+        term = mirrored = (1 + fall) ** -k  # of l = 0, divided by exp(k epsilon)
+        inside, outside, scale = term, mirrored, shrink
+        best = 0
+        for i in range(1, k // 2 + 1):
+            # delta_i = sum over l < i of C(k, l) (exp(-l epsilon) - exp((l - 2i) epsilon)) / (1 + exp(-epsilon))^k
+            if not inside - scale * outside <= slack:
+                break
+            best = i
+            ratio = flint.arb(k - i + 1) / i
+            term, mirrored = term * ratio * fall, mirrored * ratio / fall
+            inside, outside, scale = inside + term, outside + mirrored, scale * shrink
+    return float_up((k - 2 * best) * exact(epsilon))
 
 
 def optimum_of_equals(epsilon: float, k: int, slack: Callable[[], Any]) -> Bounds:
