@@ -495,8 +495,11 @@ class Divider:
         totals = np.zeros((len(wanted), len(GRID)))
         for row, (slot, table) in self.model.curves.items():
             totals[slot] += weights[row] * table
-        for slot in np.flatnonzero(wanted).tolist():
-            objective = totals[slot] + price * _choice_divergence(saddle, self.model, slot)
+        slots = np.flatnonzero(wanted)
+        facts = np.stack((self.model.parts, self.model.chosen, self.model.beside), axis=1)[slots].tolist()
+        divergences = {alike: _choice_divergence(saddle, *alike) for alike in set(map(tuple, facts))}
+        for slot, own in zip(slots.tolist(), facts, strict=True):
+            objective = totals[slot] + price * divergences[tuple(own)]
             best = int(np.argmin(objective))
             strengths[slot, EXPONENTIAL] = _bottom(objective, best)
             objectives[slot, EXPONENTIAL] = float(objective[best])
@@ -535,10 +538,9 @@ def _log_push(epsilon: Floats, l1: Floats) -> tuple[Floats, Floats]:
     return log_variance + np.log(power), power
 
 
-def _choice_divergence(saddle: float, model: Model, slot: int) -> Floats:
+def _choice_divergence(saddle: float, parts: float, chosen: float, beside: float) -> Floats:
     if math.isinf(saddle):
         return GRID
-    parts, chosen, beside = (float(facts[slot]) for facts in (model.parts, model.chosen, model.beside))
     value: Floats = parts * range_log_moment(saddle, GRID * chosen / parts)
     if beside > 0:
         value = value + laplace_log_moment(saddle, GRID * (1 - chosen), beside)
