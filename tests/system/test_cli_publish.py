@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from dataverse_server import TOKEN, State, serving
 from farthing.cli import main
 from farthing.ledger import open_ledger
 from study_people import table
@@ -111,3 +112,38 @@ def test_verifying_needs_no_network(study: Path, monkeypatch: pytest.MonkeyPatch
     assert run("verify", study.parent / "study-publication.zip").exit_code == 0
     looking[0] = False
     assert tried == []
+
+
+def test_a_deposit_from_the_command_line(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("release", study, "--yes")
+    state = State()
+    with serving(state) as url:
+        words = ("publish", study, "--dataverse", url, "--collection", "birds")
+        monkeypatch.delenv("DATAVERSE_API_TOKEN", raising=False)
+        assert "set DATAVERSE_API_TOKEN" in run(*words).output
+        monkeypatch.setenv("DATAVERSE_API_TOKEN", TOKEN)
+        draft = run(*words)
+        assert draft.exit_code == 0 and "Deposited: doi:10.5072/FK2/B101, a draft" in draft.output, draft.output
+        monkeypatch.delenv("DATAVERSE_API_TOKEN")
+        (study.parent / "token").write_text(TOKEN)
+        (study.parent / "token").chmod(0o600)
+        again = run(*words, "--token-file", study.parent / "token", "--publish", "major")
+        assert again.exit_code == 0 and "B101, published" in again.output and "uploaded" not in again.output
+        assert "must be given" in run("publish", study, "--dataverse", url).output
+    assert state.faults == [] and len(state.datasets) == 1
+    (one,) = state.datasets.values()
+    with zipfile.ZipFile(study.parent / "downloaded.zip", "w") as packed:  # as Dataverse packs all files of a dataset
+        packed.writestr("MANIFEST.TXT", "")
+        for each in one["files"]:
+            packed.writestr(f"{each['directoryLabel']}/{each['name']}".strip("/"), each["content"])
+    assert run("verify", study.parent / "downloaded.zip").exit_code == 0
+    written = [path.read_bytes() for path in study.parent.iterdir() if path.is_file() and path.name != "token"]
+    assert not [content for content in written if TOKEN.encode() in content]  # the ledger too
+    assert TOKEN not in draft.output + again.output
+
+
+def test_options_of_a_deposit_need_one(study: Path) -> None:
+    assert "say where to: --dataverse URL" in run("publish", study, "--collection", "birds").output
+    assert run("publish", study, "--publish", "huge").exit_code == 2
+    tool = run("publish", "--tool-manifest", "https://farthing.example.org/launch")
+    assert json.loads(tool.output)["toolUrl"] == "https://farthing.example.org/launch"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,9 @@ from farthing.cli.terminal import declared_study, study_options
 from farthing.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from farthing.publication.deposit import DepositPlan
     from farthing.study import Release, Study
     from farthing.study.documents.study_file import StudyFile
 
@@ -24,6 +28,10 @@ missing is said before anything is written. Nothing is spent and no row is read.
 
 It is signed with a key that belongs to the ledger. --show-key prints its public half: show it where readers trust you.
 
+With --dataverse and --collection it is deposited in a Dataverse: the dataset is created, or gets a new version, the
+files are uploaded, and it is published only with --publish. The token is read from $DATAVERSE_API_TOKEN or
+--token-file. If it stops half-way, the same command continues, and nothing is uploaded twice.
+
 Exit code: 0 when it was written; 2 when it was refused, with the reason and what to do.
 """
 
@@ -36,9 +44,38 @@ Exit code: 0 when it was written; 2 when it was refused, with the reason and wha
     "--previous", metavar="PATH", help="The bundle of the version before, whose receipts this one carries on."
 )
 @click.option("--show-key", is_flag=True, help="Print the public key of the ledger's publications, and stop.")
+@click.option("--dataverse", metavar="URL", help="Deposit it in this Dataverse.")
+@click.option("--collection", metavar="ALIAS", help="The collection of the Dataverse.")
+@click.option("--token-file", metavar="FILE", help="A file with the API token that only you can read.")
+@click.option("--dataset", metavar="DOI", help="Give this dataset a new version (default: the one deposited before).")
+@click.option(
+    "--original", metavar="ID", type=click.IntRange(1), help="Attach the release beside this restricted file."
+)
+@click.option("--ingest", is_flag=True, help="Let Dataverse read the CSV tables, and describe their variables.")
+@click.option(
+    "--publish", "kind", type=click.Choice(["major", "minor"]), help="Publish the dataset (default: a draft)."
+)
+@click.option("--tool-manifest", metavar="URL", help="Print the manifest of an external tool at URL, and stop.")
 @study_options
-def publish_command(file: str, out: str | None, request_id: str | None, previous: str | None, show_key: bool) -> None:
-    """Find the release in the ledger, write its publication, say what was written."""
+def publish_command(
+    file: str,
+    out: str | None,
+    request_id: str | None,
+    previous: str | None,
+    show_key: bool,
+    dataverse: str | None,
+    collection: str | None,
+    token_file: str | None,
+    tool_manifest: str | None,
+    **how: Any,
+) -> None:
+    """Find the release in the ledger, write its publication, say what was written; deposit it if told to."""
+    if tool_manifest is not None:
+        from farthing.publication.dataverse_metadata import external_tool
+
+        click.echo(json.dumps(external_tool(tool_manifest), indent=2))
+        return
+    place = _Place.checked(dataverse, collection, token_file, **how)
     asked = declared_study(file)
     if not asked.has_ledger:
         raise InvalidValue("study", file, "was not released yet", f"run farthing release {file} first")
@@ -49,14 +86,62 @@ def publish_command(file: str, out: str | None, request_id: str | None, previous
             return
         asked.publication.checked()
         release = released(asked, study, request_id)
-        place = release.publish(
-            out or str(asked.path.with_name(f"{asked.path.stem}-publication.zip")), asked.publication, previous
-        )
-        click.echo(f"Written: {place}")
+        target = out or str(asked.path.with_name(f"{asked.path.stem}-publication.zip"))
+        bundle = release.publish(target, asked.publication, previous)
+        click.echo(f"Written: {bundle}")
         click.echo(f"Signed with the key {study.ledger.publication_key().public}: show it where readers trust you.")
-        click.echo(f"To check it: farthing verify {place}")
+        click.echo(f"To check it: farthing verify {bundle}")
+        if place is not None:
+            place.deposit(bundle, asked.path.with_name(f"{asked.path.stem}-deposit.json"))
     finally:
         study.close()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where and how to deposit; the token never shows in its repr."""
+
+    url: str
+    token: str = field(repr=False)
+    plan: DepositPlan
+
+    @classmethod
+    def checked(cls, url: str | None, collection: str | None, token_file: str | None, **how: Any) -> _Place | None:
+        """What the options say; None where nothing is to be deposited."""
+        from farthing.publication.dataverse import checked_address, read_token
+        from farthing.publication.deposit import DepositPlan
+
+        if url is None:
+            given = {"collection": collection, "token-file": token_file, **how}
+            for name, value in given.items():
+                if value:
+                    raise InvalidValue(name, value, "is about a deposit", "say where to: --dataverse URL")
+            return None
+        if collection is None:
+            raise InvalidValue("collection", None, "must be given", "name the collection: --collection ALIAS")
+        plan = DepositPlan(
+            collection, how["dataset"] or "", how["original"], ingest=how["ingest"], publish=how["kind"] or ""
+        )
+        return cls(checked_address(url), read_token(token_file), plan)
+
+    def deposit(self, bundle: Path, notes: Path) -> None:
+        """Deposit a bundle that was just written, and say what happens."""
+        from farthing.publication.bundle_reader import read_bundle
+        from farthing.publication.dataverse import Dataverse
+        from farthing.publication.deposit import deposit
+        from farthing.publication.verification import edition_in
+
+        files = read_bundle(bundle)
+        server = Dataverse(self.url, self.token)
+        try:
+            done = deposit(
+                edition_in(files), files, server, self.plan, notes, say=lambda words: click.echo(f"  {words}")
+            )
+        finally:
+            server.close()
+        state = "published" if done.published else "a draft: publish it on its page, or with --publish major"
+        click.echo(f"Deposited: {done.persistent_id}, {state}")
+        click.echo(f"Its page: {done.url}")
 
 
 def released(asked: StudyFile, study: Study, request_id: str | None) -> Release:

@@ -111,7 +111,7 @@ def verify_publication(path: str | os.PathLike[str], key: str | None = None) -> 
         return PublicationCheck((str(problem),))
     facts = {"signature": f"Ed25519, key {signed_with}", "files": f"{len(files) - 2:,} files, each as it was signed"}
     try:
-        edition = _edition(files)
+        edition = edition_in(files)
     except _HOSTILE as problem:
         return PublicationCheck(
             (f"release.json, publication.json or receipt.json: {_words(problem)}",), facts, signed_with
@@ -135,7 +135,7 @@ def verified_edition(path: str | os.PathLike[str], key: str) -> Edition:
     check = verify_publication(path, key)
     if not check.ok:
         raise InvalidValue("previous", str(path), f"does not verify: {check.findings[0]}")
-    return _edition(read_bundle(path))
+    return edition_in(read_bundle(path))
 
 
 def _words(problem: BaseException) -> str:
@@ -185,8 +185,8 @@ def _complete(files: Mapping[str, bytes]) -> None:
             raise Unreadable(f"{name} was changed: its checksum is not that of the manifest")
 
 
-def _edition(files: Mapping[str, bytes]) -> Edition:
-    """What the bundle says was released."""
+def edition_in(files: Mapping[str, bytes]) -> Edition:
+    """What the files of a bundle say was released; any exception means that they say nothing."""
     release = json_in(files[RELEASE])
     if release["format"] != FORMAT or release["software"]["name"] != SOFTWARE:
         raise ValueError(f"the format must be {FORMAT!r}")
