@@ -14,7 +14,10 @@ from farthing.adaptive.query_session.multiplicative_weights import (
     goal_of_step,
     most_updates,
     stepped,
+    updates_needed,
 )
+from farthing.adaptive.query_session.session_plan import plan_guaranteed_session, plan_query_session
+from farthing.errors import Infeasible
 
 
 def divergence(rows: np.ndarray, weights: np.ndarray) -> float:
@@ -93,3 +96,53 @@ def test_the_bound_rises_with_cells_and_falls_with_the_gain() -> None:
     assert most_updates(2**10, 1000, 0.1, 50) < most_updates(2**16, 1000, 0.1, 50)
     assert most_updates(2**10, 1000, 0.1, 50) > most_updates(2**10, 1000, 0.1, 100)
     assert most_updates(1, 1, 0.5, 1) >= 1
+
+
+@pytest.mark.parametrize("share", [1e-6, 1e-4, 0.01, 0.3, 0.9, 1.0])
+def test_the_least_sure_gain_is_that_of_the_largest_weight(share: float) -> None:
+    """Over a grid of weights and sides, no sure gain is below f of `updates_needed`."""
+    most, gain = 1000.0, 1000.0 * share
+    least = math.inf
+    for b in np.linspace(gain / 50, most, 400).tolist():
+        for sure in (b + gain, b - gain):
+            if 0 <= sure <= most:
+                least = min(least, gain_of_step(sure, b, sure) if sure else b)
+    fall = (most - gain) * math.log1p(-share) + gain if share < 1 else gain
+    assert least >= fall * (1 - 1e-4)  # for rounding at the smallest gain
+    assert fall * (1 + 1e-4) >= gain**2 / (2 * most)
+
+
+def test_updates_needed_is_sharper_and_still_holds_against_an_analyst_who_knows_everything() -> None:
+    rng = np.random.default_rng(3)
+    cells, n, alpha, gain = 16, 1000, 0.1, 60
+    rows = rng.multinomial(n, rng.dirichlet(np.full(cells, 0.05)))
+    weights = np.full(cells, n / cells)
+    bound = updates_needed(cells, n, alpha, gain, even=True)
+    assert bound < most_updates(cells, n, alpha, gain) / 4
+    assert updates_needed(cells, n, alpha, gain, even=False) >= bound
+    for other in (rows, 0 * rows, rows // 2, np.eye(cells)[3] * n * (1 + alpha)):
+        assert divergence(other, weights) <= max(n, (1 + alpha) * n * math.log((1 + alpha) * cells) - alpha * n) + 1e-9
+    updates = 0
+    while True:
+        up = rows > weights
+        a, b = float(rows[up].sum()), float(weights[up].sum())
+        if abs(a - b) < gain:
+            break
+        # As little as is sure: the answerer knows only that the error is at least the gain.
+        sure = b + math.copysign(gain, a - b)
+        weights = stepped(weights, up, goal_of_step(b, sure, sure) / b, 0.0, (1 + alpha) * n)
+        updates += 1
+    assert 3 <= updates <= bound
+
+
+@pytest.mark.slow
+def test_plan_guaranteed_session_has_the_least_alpha_with_enough_updates() -> None:
+    plan = plan_guaranteed_session(64, 1.0, 0.0, queries=500, rows=5_000_000)
+    assert plan.updates >= plan.updates_needed and plan.start == "none" and plan.error == int(plan.alpha * plan.rows)
+    again = plan_query_session(64, 1.0, 0.0, plan.alpha, 500, 5_000_000, updates=plan.updates, start="none")
+    assert again == plan
+    smaller = plan_query_session(64, 1.0, 0.0, plan.alpha * 0.97, 500, 5_000_000, start="none")
+    assert smaller.updates < smaller.updates_needed
+    assert plan_guaranteed_session(64, 1.0, 0.0, queries=500, rows=50_000_000).alpha < plan.alpha
+    with pytest.raises(Infeasible, match="no alpha below 1"):
+        plan_guaranteed_session(2**16, 0.01, 0.0, queries=500, rows=100)

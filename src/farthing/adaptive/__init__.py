@@ -7,14 +7,23 @@ monitor            an alert when any of many counts reaches its threshold
 running_series     counts and running totals of a table that grows
 synthesis          synthetic tables: select, measure, fit, and again
 prior_releases     what earlier releases say about the cells of a domain, for free
+session_generalisation   what the answers of a query session say about the population
 session_journal    the memory of a session: opened once, every round begun once
 """
 
 from farthing.adaptive.holdout import Holdout, HoldoutAnswer, HoldoutGuarantee, HoldoutPlan
 from farthing.adaptive.monitor import Alert, Look, Monitor, MonitorPlan, Series, plan_monitor
 from farthing.adaptive.prior_releases import KnownTable, known_tables
-from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan, plan_query_session
+from farthing.adaptive.query_session import (
+    Answer,
+    PublicSession,
+    QuerySession,
+    QuerySessionPlan,
+    plan_guaranteed_session,
+    plan_query_session,
+)
 from farthing.adaptive.running_series import RunningSeries, RunningSeriesPlan, SeriesStep, plan_running_series
+from farthing.adaptive.session_generalisation import PopulationErrors, population_errors
 from farthing.adaptive.session_journal import MemoryJournal
 from farthing.adaptive.synthesis import SynthesisPlan, SyntheticModel, synthesis_plan
 
@@ -37,6 +46,8 @@ __all__ = [
     "Monitor",
     "MonitorPlan",
     "OnlineAnswerer",
+    "PopulationErrors",
+    "PublicSession",
     "QuerySession",
     "QuerySessionPlan",
     "RunningSeries",
@@ -47,8 +58,10 @@ __all__ = [
     "SyntheticModel",
     "known_tables",
     "plan_answerer",
+    "plan_guaranteed_session",
     "plan_monitor",
     "plan_query_session",
     "plan_running_series",
+    "population_errors",
     "synthesis_plan",
 ]

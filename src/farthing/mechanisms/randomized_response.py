@@ -275,6 +275,40 @@ class RandomizedResponse(Mechanism):
         hit = lie + Fraction(share) * (truth - lie)
         return rounded_up(hit * (1 - hit) / (int(reports) * (truth - lie) ** 2))
 
+    def standard_deviations(self, proportion: float, reports: int) -> tuple[float, float]:
+        """How far `proportion`'s estimate is off: from the share among those who answered, and from the population's.
+
+        Args:
+            proportion: The share in the category, from 0 to 1.
+            reports: How many answers there are, at least 1.
+
+        Returns:
+            Two standard deviations: for a fixed dataset, where only the coins are random, and for a sample, where the
+            people are drawn too. Both are rounded up.
+
+        Raises:
+            InvalidValue: If an argument is out of range.
+
+        Statement:
+            With p the probability of the truth and q of one given lie, a person of the category reports it with
+            probability p, any other with probability q. For n fixed people, a share s of them in the category, the
+            estimate has the variance (s p (1 - p) + (1 - s) q (1 - q)) / (n (p - q)^2). For n people drawn from a
+            population of share s it is r (1 - r) / (n (p - q)^2) with r = q + s (p - q), which is larger by exactly
+            s (1 - s) / n, the variance of the draw.
+        Source: Warner, JASA 60, 1965, for the sample; the other is the sum of n coins.
+        Assumes: independent coins; for a sample, people drawn independently.
+        Direction: rounded up.
+        Checked by: tests/unit/mechanisms/test_randomized_response.py
+
+        >>> fixed, sample = RandomizedResponse.warner("3/4").standard_deviations(0.6, reports=100)
+        >>> round(fixed, 5), round(sample, 5)
+        (0.0866, 0.0995)
+        """
+        variance = Fraction(self.variance(proportion, reports))
+        share = Fraction(proportion)
+        fixed = variance - share * (1 - share) / int(reports)
+        return (math.nextafter(math.sqrt(fixed), math.inf), math.nextafter(math.sqrt(variance), math.inf))
+
     def _place_of(self, category: Hashable) -> int:
         for place, known in enumerate(self.categories):
             if type(known) is type(category) and known == category:

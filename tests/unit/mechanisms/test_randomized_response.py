@@ -115,3 +115,32 @@ def test_the_repr_makes_it_again_and_it_is_frozen(mechanism: RandomizedResponse)
 def test_epsilon_follows_from_warners_probability_whatever_is_claimed() -> None:
     mechanism = RandomizedResponse.warner(0.75)
     assert mechanism.epsilon > 1.0986 and RandomizedResponse(0.1, _warner=Fraction(3, 4)).epsilon == mechanism.epsilon
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("members", [0, 3, 7, 10])
+def test_standard_deviations_are_those_of_all_coins_and_of_all_draws(k: int, members: int) -> None:
+    """Beside sums over all numbers of true and false reports, and over all samples of ten people."""
+    mechanism = RandomizedResponse(1.3, tuple(range(k)))
+    p = mechanism.truth_probability
+    q = (1 - p) / (k - 1)
+
+    def moments(inside: int, n: int = 10) -> tuple[float, float]:
+        mean = square = 0.0
+        for true in range(inside + 1):
+            for false in range(n - inside + 1):
+                chance = math.comb(inside, true) * p**true * (1 - p) ** (inside - true)
+                chance *= math.comb(n - inside, false) * q**false * (1 - q) ** (n - inside - false)
+                value = ((true + false) / n - q) / (p - q)
+                mean, square = mean + chance * value, square + chance * value**2
+        return mean, square
+
+    fixed, sample = mechanism.standard_deviations(members / 10, 10)
+    mean, square = moments(members)
+    assert mean == pytest.approx(members / 10) and fixed**2 == pytest.approx(square - mean**2)
+    s = members / 10
+    drawn = [(math.comb(10, j) * s**j * (1 - s) ** (10 - j), moments(j)) for j in range(11)]
+    total = sum(chance * one[0] for chance, one in drawn), sum(chance * one[1] for chance, one in drawn)
+    assert sample**2 == pytest.approx(total[1] - total[0] ** 2) and fixed <= sample
+    with pytest.raises(InvalidValue, match="proportion"):
+        mechanism.standard_deviations(1.5, 10)

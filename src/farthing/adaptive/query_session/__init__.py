@@ -7,10 +7,27 @@ initial_histogram       what was measured at the start, as weights of all cells
 wavelets                a basis in which the coarse shape of a table is a few numbers
 multiplicative_weights  one weight for each cell, and how it moves when a question was far off
 query_session           the stream itself
+public_session          the same without privacy, for teaching
 """
 
+from farthing.adaptive.query_session.public_session import PublicSession
 from farthing.adaptive.query_session.query_session import Answer, QuerySession, Step
-from farthing.adaptive.query_session.session_plan import QuerySessionPlan, SplitBudget, plan_query_session
+from farthing.adaptive.query_session.session_plan import (
+    QuerySessionPlan,
+    SplitBudget,
+    plan_guaranteed_session,
+    plan_query_session,
+)
 from farthing.statistics.cells.cell_axes import Axis
 
-__all__ = ["Answer", "Axis", "QuerySession", "QuerySessionPlan", "SplitBudget", "Step", "plan_query_session"]
+__all__ = [
+    "Answer",
+    "Axis",
+    "PublicSession",
+    "QuerySession",
+    "QuerySessionPlan",
+    "SplitBudget",
+    "Step",
+    "plan_guaranteed_session",
+    "plan_query_session",
+]

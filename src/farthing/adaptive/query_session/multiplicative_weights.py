@@ -187,6 +187,41 @@ def most_updates(cells: int, rows: int, alpha: float, least_gain: int) -> int:
     return math.ceil(4 * (most / least_gain) ** 2 * math.log((1 + alpha) * cells / UNIFORM_PART) * (1 + 1e-12))
 
 
+def updates_needed(cells: int, rows: int, alpha: float, least_gain: int, even: bool) -> int:
+    """How many updates can be needed at all, as sharply as it is proven.
+
+    Statement:
+        As in `most_updates`, with M = (1 + alpha) N and g = `least_gain`. An update lowers D by at least half of
+            f = (M - g) ln(1 - g / M) + g >= g^2 / (2 M),
+        and D is at the start at most max(N, M ln((1 + alpha) K) - alpha N) for a start from N / K in every cell
+        (`even`), and M ln((1 + alpha) K / w) for one that is at least w N / K. So there are at most 2 D / f updates.
+        Proof: let the rows certainly be s under the question, |s - b| = g, s and b in [0, M]. The sure gain is
+        s ln(s / b) - s + b. For s = b + g and for s = b - g it falls as b grows: its derivatives are ln(1 + g / b) -
+        g / b and ln(1 - g / b) + g / b, both <= 0. So it is least at b = M - g, where it is -M ln(1 - g / M) - g, or
+        at b = M, where it is f, the smaller one: of both, f has the smaller power series in g / M, term by term.
+        At an even start D <= n ln(n K / N) - n + N, which is convex in n: largest at n = 0 or at n = M.
+    Source: own derivation; Hardt & Rothblum 2010, Section 3, has 4 ln K / (g / N)^2 for known n.
+    Assumes: what `most_updates` assumes; for `even`, no earlier releases in the start.
+    Direction: rounded up; an upper bound, at most `most_updates` for a start from even weights.
+    Checked by: tests/theorems/test_multiplicative_weights_updates.py
+
+    >>> updates_needed(cells=256, rows=100_000, alpha=0.05, least_gain=2_001, even=True)
+    60699
+    >>> most_updates(cells=256, rows=100_000, alpha=0.05, least_gain=2_001)
+    214299
+    """
+    most = (1 + alpha) * rows
+    part = min(least_gain / most, 1.0)
+    # The first terms of its power series, where the difference would lose all digits; the rest is positive.
+    series = part**2 / 2 + part**3 / 6 + part**4 / 12
+    fall = most * (1.0 if part == 1 else (1 - part) * math.log1p(-part) + part if part > 1e-3 else series)
+    if even:
+        start = max(rows, most * math.log((1 + alpha) * cells) - alpha * rows)
+    else:
+        start = most * math.log((1 + alpha) * cells / (UNIFORM_PART / 2))
+    return math.ceil(2 * start / fall * (1 + 1e-9))
+
+
 def goal_of_step(weight: float, sure: float, likely: float) -> float:
     """Where a question's weight is moved to: towards what is likely, but so that half of the sure gain is kept.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from farthing.accounting import calibrate
 from farthing.adaptive.query_session.initial_measurements import Opening, composed
-from farthing.adaptive.query_session.multiplicative_weights import most_updates
+from farthing.adaptive.query_session.multiplicative_weights import most_updates, updates_needed
 from farthing.adaptive.query_session.session_rounds import TwoSidedThreshold, reach_of_noise
 from farthing.errors import Infeasible, InvalidValue
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -175,6 +175,11 @@ class QuerySessionPlan:
         return TwoSidedThreshold(self.round_epsilon, self.threshold, self.sensitivity, self.threshold_parts)
 
     @property
+    def updates_needed(self) -> int:
+        """The number of updates that can be needed at all, as sharply as it is proven."""
+        return updates_needed(self.cells, self.rows, self.alpha, self.least_gain, even=self.opening is None)
+
+    @property
     def start_error(self) -> float:
         """The noise of the start on a question about half of the cells, at first sight: one standard error, in rows.
 
@@ -235,7 +240,7 @@ class QuerySessionPlan:
             f"query session over {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
             f"  start             {start}",
             f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each "
-            f"(the theorem needs at most {self.most_updates:,})",
+            f"(the theorem needs at most {min(self.updates_needed, self.most_updates):,})",
             f"  free answers      within {self.error:,} of about {self.rows:,} rows",
             f"  paid answers      within {self.paid_error:,}",
             f"  confidence        0.{percent}, for {self.queries:,} questions at once",
@@ -316,6 +321,74 @@ def plan_query_session(
     raise facts.refusal(_SHARES[-1] if start == "auto" else shares[-1], wanted)
 
 
+def plan_guaranteed_session(
+    domain: Sequence[Sized] | int,
+    epsilon: float,
+    delta: float,
+    queries: int,
+    rows: int,
+    sensitivity: int = 1,
+    confidence: float = 0.95,
+) -> QuerySessionPlan:
+    """The session of least alpha that cannot end before all its questions are answered, whatever is asked.
+
+    Args:
+        domain: The axes of the domain, or the number of its cells.
+        epsilon: The epsilon of the whole session.
+        delta: The delta of the whole session.
+        queries: How many questions, each of which may depend on all answers before it.
+        rows: How many rows there are: a public number or guess.
+        sensitivity: How far neighbours' cells can be apart in l1.
+        confidence: The probability that all answers are within alpha * rows.
+
+    Returns:
+        The plan: `alpha` is the least to three digits, and `updates` are all that can be needed.
+
+    Raises:
+        Infeasible: If no alpha below 1 can be guaranteed.
+        InvalidValue: If an argument is out of its range.
+
+    Statement:
+        A session from even weights, with R updates of which each finds an error of at least g rows (`least_gain`, what
+        alpha N leaves of the noise of thresholds and questions), never ends early if R >= `updates_needed`: about
+        4 (N / g)^2 ln K, but for factors of 1 + alpha. g is at least 0.4 alpha N.
+    Source: `updates_needed`; Hardt & Rothblum 2010, Theorem 1.1, without constants.
+    Assumes: at most (1 + alpha) times `rows` rows; a start without earlier releases.
+    Direction: alpha upward, by less than a hundredth.
+    Checked by: tests/theorems/test_multiplicative_weights_updates.py
+
+    >>> plan = plan_guaranteed_session(256, epsilon=1.0, delta=0.0, queries=1000, rows=10_000_000)
+    >>> plan.alpha, plan.updates >= plan.updates_needed, plan.start
+    (0.0..., True, 'none')
+    """
+    facts = _Facts(
+        shape=_checked_shape(domain),
+        epsilon=_checked_epsilon(epsilon),
+        delta=checked_delta(delta),
+        alpha=0.99,
+        queries=_at_least_one(queries, "queries"),
+        rows=_at_least_one(rows, "rows"),
+        sensitivity=_at_least_one(sensitivity, "sensitivity"),
+        confidence=_checked_part(confidence, "confidence"),
+    )
+    if not facts.enough_rounds():
+        raise Infeasible(
+            f"epsilon={facts.epsilon:.3g}: must be larger for {facts.rows:,} rows: no alpha below 1 can be guaranteed "
+            "for every question; raise epsilon, take fewer cells, or give alpha and let updates run out.",
+            blocking=("epsilon",),
+            closest=None,
+            epsilon=facts.epsilon,
+        )
+    low, high = 1 / (facts.rows + 1), 0.99
+    while high > low * 1.005:
+        middle = float(ceiling(math.sqrt(low * high), 3))
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if replace(facts, alpha=middle).enough_rounds() else (middle, high)
+    best = replace(facts, alpha=high)
+    return best.plan(0.0, best.enough_rounds())
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """The public facts of a session."""
@@ -350,6 +423,20 @@ class _Facts:
             middle = (low + high) // 2
             low, high = (middle, high) if self._useful(share, middle) else (low, middle)
         return low
+
+    def enough_rounds(self) -> int:
+        """The least number of rounds, from even weights, that can be needed with so many; 0 if there is none."""
+        rounds = 1
+        while rounds <= _MOST_UPDATES:
+            least = self._room(0.0, rounds)
+            if not least:
+                return 0
+            # With more rounds each has less of the budget and finds only larger errors, so that more are needed.
+            needed = updates_needed(self.cells, self.rows, self.alpha, least, even=True)
+            if needed <= rounds:
+                return rounds
+            rounds = needed
+        return 0
 
     def _useful(self, share: float, rounds: int) -> bool:
         """Whether there is room for alpha with so many rounds, and the theorem does not rule them out."""
