@@ -22,6 +22,8 @@ from farthing.statistics.cells.column_pieces import PieceAxis, joined_axis
 
 Places = NDArray[np.int64]
 
+_LARGEST = 2**20  # places of a table of what is there
+
 
 @dataclass(frozen=True, eq=False)
 class Partition:
@@ -55,7 +57,7 @@ class Partition:
                 element = element * len(own) + own.reshape([-1 if n == place else 1 for n in range(len(numbers))])
                 size *= len(own)
             whole = np.broadcast_to(element, tuple(axis.size for axis in self.axes)).reshape(-1)
-            pairs = np.unique(self.merge * size + whole)
+            pairs = _different(self.merge * size + whole, self.cells * size)
             self._known[keys] = pairs // size, pairs % size
         return self._known[keys]
 
@@ -81,8 +83,20 @@ def common_cells(one: Partition, other: Partition, schema: Schema) -> tuple[Plac
     left = np.concatenate([first[0], second[0] + starts[1], elements[0] + starts[2]])
     right = np.concatenate([first[1] + starts[2], second[1] + starts[3], elements[1] + starts[3]])
     labels = connected_parts(int(starts[3]) + sizes[1], left, right)
-    _, both = np.unique(labels[: one.cells + other.cells], return_inverse=True)
-    return both[: one.cells], both[one.cells :], int(both.max(initial=-1)) + 1
+    cells = labels[: one.cells + other.cells]
+    number = np.zeros(len(labels), dtype=np.int64)
+    sums = _different(cells, len(labels))
+    number[sums] = np.arange(len(sums))
+    return number[cells[: one.cells]], number[cells[one.cells :]], len(sums)
+
+
+def _different(numbers: Places, most: int) -> Places:
+    """The different ones of whole numbers from 0 to below `most`, in order; by a table where that is not too large."""
+    if most > _LARGEST:
+        return np.unique(numbers)
+    there = np.zeros(most, dtype=bool)
+    there[numbers] = True
+    return np.flatnonzero(there)
 
 
 def _joint_elements(axes: Sequence[tuple[PieceAxis, PieceAxis]], schema: Schema) -> tuple[Places, Places]:
@@ -106,12 +120,11 @@ def connected_parts(nodes: int, left: Places, right: Places) -> Places:
     """
     labels = np.arange(nodes)
     while True:
-        least = np.minimum(labels[left], labels[right])
+        first, second = labels[left], labels[right]
+        least = np.minimum(first, second)
         following = labels.copy()
-        np.minimum.at(following, labels[left], least)
-        np.minimum.at(following, labels[right], least)
-        np.minimum.at(following, left, least)
-        np.minimum.at(following, right, least)
+        np.minimum.at(following, first, least)
+        np.minimum.at(following, second, least)
         following = following[following]
         if np.array_equal(following, labels):
             return labels
