@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from farthing.data.ownership import Ownership
 from farthing.data.table_identity import pieces_of
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 def refuse_two_owners(owners: Iterable[Ownership]) -> None:
     """Refuse one table whose rows would be somebody's by one column, and somebody else's by another."""
-    several, seen = list(owners), dict[str, Ownership]()
-    for each in several if len(several) > 1 else ():
-        for text in _texts_of(each.source):
-            other = seen.setdefault(text, each)
-            if other is not each and not _is_same(other, each):
+    several = list(owners)
+    texts = [_texts_of(each.source) for each in several] if len(several) > 1 else []
+    for place in range(1, len(texts)):
+        for before in range(place):
+            each, other = several[place], several[before]
+            if _meet(texts[place], texts[before]) and not _is_same(other, each):
                 raise InvalidValue(
                     "keys",
                     f"{each.place or each.source.name} {each}",
@@ -38,9 +39,26 @@ def _is_same(one: Ownership, other: Ownership) -> bool:
     return one.stored_target == other.stored_target and _texts_of(one.parent) == _texts_of(other.parent)
 
 
-def _texts_of(source: Source) -> set[str]:
-    """What a table is known by in this process."""
-    texts = {text for piece in pieces_of(source) for text in piece.known_by}
-    if source.frame is not None:
-        texts.add(f"this {id(source.frame)}")
-    return texts or {f"named {source.name} in {id(source.engine)}"}
+class _Texts(NamedTuple):
+    """What a table is known by in this process, and which of these texts stand for it and nothing else.
+
+    A table of Spark is also known by the folders that it lies in, which it shares with others.
+    """
+
+    known_by: set[str]
+    own: set[str]
+
+
+def _texts_of(source: Source) -> _Texts:
+    pieces = pieces_of(source)
+    known_by = {text for piece in pieces for text in piece.known_by}
+    own = {text for piece in pieces for text in piece.kept if isinstance(text, str)}
+    alone = {f"this {id(source.frame)}"} if source.frame is not None else set[str]()
+    if not known_by | alone:
+        alone = {f"named {source.name} in {id(source.engine)}"}
+    return _Texts(known_by | alone, own | alone)
+
+
+def _meet(one: _Texts, other: _Texts) -> bool:
+    """Whether they may have rows in common: one is the other, or lies in it."""
+    return bool(one.own & other.known_by or other.own & one.known_by)

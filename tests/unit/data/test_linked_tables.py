@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
-from farthing.data import Bounded, Count, Integers, LinkedTables, Sum, TableFacts, UnitBound, check
+from farthing.data import Bounded, Count, Integers, LinkedTables, Sum, TableFacts, UnitBound, check, owner_conflicts
+from farthing.data.table_identity import Piece
 from farthing.data.unknown_columns import known, one_row_a_unit, table_itself
 from farthing.errors import InvalidValue
 
@@ -353,3 +354,18 @@ def test_an_unknown_column_whose_name_is_taken_does_not_come_along() -> None:
         InvalidValue, match="has an unknown column 'ward', and the name is taken; declare what it holds"
     ):
         tables["drugs"].join("visits")
+
+
+def test_tables_that_lie_in_one_folder_are_not_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Spark a table is known by the folders that it lies in, too: linked tables of one warehouse were refused."""
+
+    def lying_in(*folders: str) -> list[Piece]:
+        texts = tuple(f"spark location {each}" for each in folders)
+        return [Piece("a table", texts, texts[:1])]
+
+    places = {"persons": ("lake/persons", "lake"), "visits": ("lake/visits", "lake"), "drugs": ("lake/drugs", "lake")}
+    monkeypatch.setattr(owner_conflicts, "pieces_of", lambda source: lying_in(*places[source.name]))
+    assert list(hospital()) == ["persons", "visits", "drugs"]
+    places["drugs"] = ("lake/visits/2024", "lake/visits", "lake")
+    with pytest.raises(InvalidValue, match="rows of the same table are also owned"):
+        hospital()
