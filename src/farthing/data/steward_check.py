@@ -25,6 +25,7 @@ NOT_PRIVATE = (
     "NOT PRIVATE: a look at the rows themselves, for those who may see them. None of it enters a plan or a release."
 )
 MOST_EXAMPLES = 8
+_NO_TEXT = "bytes that are not UTF-8"
 _LONGEST_EXAMPLE = 40
 _COUNTED = ("missing", "unread", "below", "above", "rounded")
 _FEW = 8  # values of a list that are shown
@@ -249,12 +250,18 @@ class _Look:
         plain = self.engine.plain(self.raw, padded=name in base.padded)
         self.typed = typed(plain, self.domain, self.engine, csv=base.source.text_file)
         self.missing = plain.isnull()
+        self.text = self._readable(plain)
         if plain.type().is_string() and not _is_label(self.domain, ""):
-            self.missing = self.missing | (plain.strip() == "")
+            self.missing = self.missing | (self.text.strip() == "").fill_null(False)
         if plain.type().is_floating():
             self.missing = self.missing | plain.isnan()
         self.unread = ~self.missing & base.read(name, self.raw).isnull()
-        self.plain = plain
+
+    def _readable(self, plain: Any) -> Any:
+        """Text without bytes that are none, which an Arrow table may hold: engines would stop at them."""
+        if not plain.type().is_string() or self.base.source.text_file:
+            return plain
+        return self.engine.text_of_key(self.engine.key(plain))
 
     def flags(self) -> Mapping[str, Any]:
         flags = {"missing": self.missing, "unread": self.unread}
@@ -274,8 +281,8 @@ class _Look:
         import ibis
 
         table = self.base.source.table
-        text = self.plain if self.plain.type().is_string() else self.plain.cast("string")
-        odd = table.filter(self.unread).select(cell=text.substr(0, _LONGEST_EXAMPLE))
+        cell = ibis.coalesce(self.text.cast("string").substr(0, _LONGEST_EXAMPLE), ibis.literal(_NO_TEXT))
+        odd = table.filter(self.unread).select(cell=cell)
         counted = odd.group_by("cell").agg(number=odd.count())
         first = counted.order_by(ibis.desc("number"), "cell").limit(MOST_EXAMPLES)
         return tuple((str(cell), int(number)) for cell, number in rows_of(self.engine, self.engine.sql(first)))

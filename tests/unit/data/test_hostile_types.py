@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 
 import farthing as ft
 from farthing.curator import Curator, unit_of
-from farthing.data import Count, OrderCounts, Sum, connection
+from farthing.data import Categories, Count, OrderCounts, Reals, Sum, check, connection
 from farthing.data.aggregates import Aggregate
 from farthing.data.engines.duckdb import quiet
+from farthing.data.key_counts import each_key
 from farthing.errors import InvalidValue
 from farthing.ledger import open_ledger
 from farthing.mechanisms import DiscreteLaplace
@@ -138,3 +141,35 @@ def test_a_parquet_file_that_is_replaced_by_one_with_a_larger_block_is_refused_b
         assert str(tmp_path) not in str(refusal.value)  # an analyst may see it
         assert ledger.budget("people").remaining.epsilon == 1.0
     assert narrow.exact({"n": Count(by="y")})["n"].tolist() == [1, 1]
+
+
+def no_text(*cells: bytes) -> Any:
+    """Arrow does not look at the bytes of its texts, so that a table may hold some that are none."""
+    ends = np.cumsum([0, *map(len, cells)]).astype(np.int32)
+    buffers = [None, pyarrow.py_buffer(ends.tobytes()), pyarrow.py_buffer(b"".join(cells))]
+    return pyarrow.Array.from_buffers(pyarrow.utf8(), len(cells), buffers)
+
+
+@pytest.mark.parametrize(
+    "odd", [b"\xff", b"\xc3", b"\xed\xa0\x80", b" F\x80"], ids=["no byte", "cut", "surrogate", "end"]
+)
+def test_bytes_that_are_no_text_are_missing_however_a_cell_is_read(odd: bytes) -> None:
+    """One such row stopped every query of a column that was trimmed, searched or read as a date, after the charge."""
+    cells = {
+        "trimmed": ([b" F ", b"M"], Categories(["F", "M"], trim=True)),
+        "folded": ([b"f", b"M"], Categories(["f", "m"], lower=True)),
+        "flag": ([b"yes", b"0"], bool),
+        "number": ([b"1,5", b"2"], Reals(0.0, 4.0, decimal=",")),
+        "day": ([b"2000-01-02", b"2000-01-03"], (date(2000, 1, 1), date(2000, 1, 3))),
+    }
+    table = pyarrow.table({name: no_text(*good, odd) for name, (good, _) in cells.items()})
+    rows = ft.dataset(table, schema={name: domain for name, (_, domain) in cells.items()})
+    found = rows.exact({name: Count(name) for name in cells})
+    assert {name: int(count) for name, count in found.items()} == dict.fromkeys(cells, 2)
+    for rules in ({}, {"trim": True, "lower": True}):
+        keys: list[str] = []
+        each_key(rows, "folded", (1,), lambda some, _, keys=keys: keys.extend(some), **rules)
+        assert sorted(keys) == (["f", "m"] if rules else ["M", "f"])
+    report = check(rows)
+    assert [column.unread for column in report.columns] == [1] * len(cells)
+    assert "bytes that are not UTF-8" in str(report)

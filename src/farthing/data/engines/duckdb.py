@@ -168,8 +168,8 @@ class DuckDBEngine(BytesAsKeys):
         return function("unhex", ("string",), "binary")(digits)
 
     def text_of_key(self, key: Any) -> Any:
-        """decode(), which knows of no collation."""
-        return function("decode", ("binary",), "string")(key)
+        """decode(), which knows of no collation; an Arrow table may hold bytes that are no text: these are missing."""
+        return function("try", ("string",), "string")(function("decode", ("binary",), "string")(key))
 
     def first(self, column: Any, limit: int) -> Any:
         """list_slice(); of text, elements longer than any category are missing from here on, and weigh nothing."""

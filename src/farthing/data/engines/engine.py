@@ -188,7 +188,7 @@ class Engine(Protocol):
         ...
 
     def text_of_key(self, key: Any) -> Any:
-        """The text that a `key` stands for, to be compared by its bytes from now on."""
+        """The text that a `key` stands for, to be compared by its bytes from now on; missing if it is not UTF-8."""
         ...
 
     def first(self, column: Any, limit: int) -> Any:

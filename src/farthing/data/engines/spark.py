@@ -179,8 +179,8 @@ class SparkEngine(BytesAsKeys):
         return function("unhex", ("string",), "binary")(digits)
 
     def text_of_key(self, key: Any) -> Any:
-        """CAST(key AS STRING), which has the plain collation."""
-        return key.cast("string")
+        """CAST(key AS STRING), without the collation; bytes that are no text, which files may hold, are missing."""
+        return function("try_validate_utf8", ("string",), "string")(key.cast("string"))
 
     def first(self, column: Any, limit: int) -> Any:
         return column[:limit]
