@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from contracts.linked_worlds import SCHEMAS, SPELLED, World, a_chain, types, without
+from contracts.test_neighbours import refuse_beyond
 from farthing.data import (
     Bounded,
     CellCounts,
@@ -25,6 +28,7 @@ from farthing.data import (
 from farthing.data.aggregates.unit_bounds import BoundedGroups
 from farthing.data.linked_tables import LinkedTables, linked, table
 from farthing.data.schema import Categories, Flags, Integers
+from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
 
 PREDICATES = [
@@ -125,6 +129,17 @@ def asked_of(luck: random.Random, sources: Mapping[str, Any], text: bool, whole:
     if own and luck.random() < 0.3:
         asked.key_column = luck.choice(own)
     return asked
+
+
+def refuse_moved_keys(before: Mapping[Any, int], after: Mapping[Any, int], asked: Asked) -> None:
+    """Fail where the weights of keys differ by more than those of the units that left or came."""
+    times = asked.group * (2 if asked.rows.neighbours == "replace" else 1)
+    most = times * max(number * weight for number, weight in enumerate(WEIGHTS, 1))
+    squares = most**2  # no more than that is asked of it here
+    claim = Sensitivity(l0=times * len(WEIGHTS), l1=most, l2_squared=squares, linf=times * max(WEIGHTS))
+    keys = sorted({*before, *after})
+    sums = (np.array([int(each.get(key, 0)) for key in keys]) for each in (before, after))
+    refuse_beyond(*sums, claim, f"keys of {asked.key_column} of {asked}")
 
 
 def linked_tables(

@@ -11,12 +11,11 @@ import random
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.linked_chains import WEIGHTS, Asked, asked_of, with_heavy_unit
+from contracts.linked_chains import WEIGHTS, Asked, asked_of, refuse_moved_keys, with_heavy_unit
 from contracts.linked_worlds import SCHEMAS, a_world
 from contracts.test_linked_neighbours import CONNECTION, keep
 from contracts.test_neighbours import refuse_beyond
@@ -24,7 +23,6 @@ from farthing.data import key_counts, linked_rows, unit_rows
 from farthing.data.aggregates import unit_bounds
 from farthing.data.engines.duckdb import quiet
 from farthing.data.engines.engine import columns_of_rows
-from farthing.data.stability import Sensitivity
 
 CHAINS = int(os.environ.get("FARTHING_CHAINS", "15"))
 PAIRS = 4
@@ -82,14 +80,8 @@ def law_of_keys(asked: Asked) -> int:
     for world in range(2 * PAIRS):
         CONNECTION.con.execute(f"update present set world = {world}")
         found.append(dict(CONNECTION.con.execute("execute linked").fetchall()))
-    times = asked.group * (2 if asked.rows.neighbours == "replace" else 1)
-    most = times * max(number * weight for number, weight in enumerate(WEIGHTS, 1))
-    squares = most**2  # no more than that is asked of it here
-    claim = Sensitivity(l0=times * len(WEIGHTS), l1=most, l2_squared=squares, linf=times * max(WEIGHTS))
     for before, after in zip(found[::2], found[1::2], strict=True):
-        keys = sorted({*before, *after})
-        sums = (np.array([int(each.get(key, 0)) for key in keys]) for each in (before, after))
-        refuse_beyond(*sums, claim, f"keys of {asked.key_column} of {asked}")
+        refuse_moved_keys(before, after, asked)
     return PAIRS
 
 
