@@ -56,7 +56,7 @@ def test_the_steward_is_told_what_does_not_fit(tmp_path: Path) -> None:
     assert "  people.csv: 1 line with too few cells (the first is line 8): dropped" in lines
     assert "unit person: 2 units, the largest has 3 rows" in printed
     assert "max_rows = 2 keeps 75.0% of the rows; 3 would keep 100%\n" in printed
-    assert "1 (20%) name no unit and are dropped" in printed
+    assert "1 (20%) names no unit and is dropped" in printed
     for line in (
         "age, whole numbers from 0 to 110: 1 (20%) unreadable, so missing: 'abc' (1); 1 (20%) below, clipped; "
         "1 (20%) above, clipped",

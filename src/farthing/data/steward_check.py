@@ -143,7 +143,7 @@ class Check:
                 )
         if self.rows is None:
             return "\n".join(lines)
-        lines.append(f"{self.name}: {self.rows:,} rows are read{self._dropped()}.")
+        lines.append(f"{self.name}: {_rows_read(self.rows)}{self._dropped()}.")
         for file in self.files:
             lines += _length_lines(file)
         if self.unit is not None:
@@ -152,7 +152,7 @@ class Check:
         lines += [f"{name}: a column of lists, not looked at" for name in self.lists]
         lines += [f"{name}: unknown, not looked at; farthing discover finds it" for name in self.unknown]
         for other in self.joined:
-            lines += ["", f"{other.name}, joined: {other.rows or 0:,} rows are read."]
+            lines += ["", f"{other.name}, joined: {_rows_read(other.rows or 0)}."]
             lines += [_column_line(column, other.rows or 0) for column in other.columns]
         return "\n".join(lines)
 
@@ -374,8 +374,10 @@ def _least(kept: Any, share: float, most: int) -> int:
 
 def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
     named = ", ".join(unit.columns)
-    plural = "" if unit.most_rows == 1 else "s"
-    lines = [f"unit {named}: {unit.units:,} units, the largest has {unit.most_rows:,} row{plural}"]
+    units, rows_of_largest = (
+        f"{number:,} {word}{'s' * (number != 1)}" for number, word in ((unit.units, "unit"), (unit.most_rows, "row"))
+    )
+    lines = [f"unit {named}: {units}, the largest has {rows_of_largest}"]
     # The largest share of each.
     best = {bound: share for share, bound in unit.keeps if bound != unit.max_rows}
     advice = "; ".join(f"{bound:,} would keep {share:.0%}" for bound, share in best.items())
@@ -390,15 +392,19 @@ def _unit_lines(unit: UnitCheck, rows: int) -> list[str]:
         lines.append("  more than a tenth of the rows are lost: a larger max_rows loses fewer, and adds noise")
         lines.append('  counts with of="people" look at all rows, whatever max_rows is')
     if unit.without:
-        where = "lead to no unit (a key is missing, or no row has it)" if unit.linked else "name no unit"
-        lines.append(f"  {_part(unit.without, rows)} {where} and are dropped")
+        one = unit.without == 1
+        lead, name, are = ("leads", "names", "is") if one else ("lead", "name", "are")
+        where = f"{lead} to no unit (a key is missing, or no row has it)" if unit.linked else f"{name} no unit"
+        lines.append(f"  {_part(unit.without, rows)} {where} and {are} dropped")
     if unit.shared:
-        where = "lead to several units (rows of different units have one key)"
-        lines.append(f"  {_part(unit.shared, rows)} {where} and are dropped")
+        lead, are = ("leads", "is") if unit.shared == 1 else ("lead", "are")
+        where = f"{lead} to several units (rows of different units have one key)"
+        lines.append(f"  {_part(unit.shared, rows)} {where} and {are} dropped")
     for name, number in unit.lacking:
         if number:
             kept = f'join = {{ table = "{name}", how = "left" }} keeps them, with missing cells'
-            lines.append(f"  {_part(number, rows)} have no row in {name} and are dropped by the join; {kept}")
+            have, are = ("has", "is") if number == 1 else ("have", "are")
+            lines.append(f"  {_part(number, rows)} {have} no row in {name} and {are} dropped by the join; {kept}")
     return lines
 
 
@@ -418,6 +424,10 @@ def _column_line(column: ColumnCheck, rows: int) -> str:
             f"{_part(column.rounded, rows)} with a fraction, rounded down; bounds with a point, such as 0.0, keep it"
         )
     return f"{column.name}, {column.declared}: {'; '.join(parts) or 'every cell fits'}"
+
+
+def _rows_read(number: int) -> str:
+    return "1 row is read" if number == 1 else f"{number:,} rows are read"
 
 
 def _part(number: int, rows: int) -> str:

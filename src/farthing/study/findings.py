@@ -21,7 +21,7 @@ from farthing.data.table_identity import pieces_of
 from farthing.data.unknown_columns import known, table_itself
 from farthing.errors import AnswerForfeited, InvalidValue, NotAllowed
 from farthing.study.release_request import Earlier, Request
-from farthing.study.study_account import StudyAccount
+from farthing.study.study_account import StudyAccount, register_to_spend
 
 if TYPE_CHECKING:
     from farthing.ledger import Ledger, Receipt, Stored
@@ -106,7 +106,7 @@ def find(
     earlier = paid_finding(study, search.name, wait=True)
     if earlier is not None and not fresh:
         return earlier
-    study.register()
+    register_to_spend(study)
     study.curator.run(
         place.table,
         search,

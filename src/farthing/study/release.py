@@ -30,7 +30,7 @@ from farthing.study.findings import found_notes
 from farthing.study.plan_contents import columns_of, contents_of, least_in_cell
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
-from farthing.study.study_account import StudyAccount
+from farthing.study.study_account import StudyAccount, register_to_spend
 
 _SESSIONS = {
     "answers": "a session of questions",
@@ -341,7 +341,7 @@ def release_of_plan(
         )
     if plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # that of another day was enough then
-    study.register()
+    register_to_spend(study)
     least = least_in_cell(plan)  # once: a policy may be replaced at any time
     try:
         answered = study.curator.release(

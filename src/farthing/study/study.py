@@ -52,6 +52,7 @@ from farthing.study.study_account import (
     left_of,
     plan_allowance,
     price_of_counting,
+    register_to_spend,
     requested_allowance,
     room_of,
 )
@@ -477,7 +478,7 @@ class Study(StudySessions):
         0.5 ['people / sex = F', 'people / sex = M']
         """
         division = self.split_plan(by, epsilon, delta)  # refused before an account is opened
-        self.register()
+        register_to_spend(self)
         names = divide(self.curator, self.dataset, division)
         part, pair = self.dataset.split(by), (epsilon, delta)
         return {value: Study(part[value], *pair, ledger=self.ledger, account=name) for value, name in names.items()}

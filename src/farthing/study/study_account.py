@@ -398,6 +398,21 @@ def price_of_counting(study: StudyAccount, share: float = SHARE) -> float:
     return part * budget.total.epsilon
 
 
+def register_to_spend(study: StudyAccount) -> None:
+    """Open the account and register the table, where that is to be done; a file that cannot be read opens none.
+
+    Args:
+        study: Who is about to pay.
+
+    Raises:
+        InvalidData: If a file is refused: nothing is written to the ledger.
+        InvalidValue: If the account is another than the table's, or nothing says which table a frame is.
+    """
+    if study.account_news is not None:
+        study.dataset.prepare()
+    study.register()
+
+
 def refuse_sample(study: StudyAccount, what: str) -> None:
     """Refuse what cannot read a dataset that is a sample, before anything is charged.
 
@@ -466,7 +481,7 @@ def count_rows(
         *_, (request_id, _) = _attempts(study)
     else:
         request_id = earlier.request_id
-    study.register()
+    register_to_spend(study)
     mechanism = DiscreteLaplace(epsilon, max(1, study.dataset.sensitivity(Count()).l1))
     question = _RowCountQuestion(NAME, Count(), mechanism, study.dataset.probability)
     study.curator.run(

@@ -213,9 +213,7 @@ def test_the_steward_sees_how_many_rows_an_inner_join_leaves_out() -> None:
     assert drugs.join("persons").inner_joins == ("persons",)
     found = check(drugs.join("persons"))
     assert found.unit is not None and found.unit.lacking == (("persons", 1),)
-    words = (
-        '1 (20%) have no row in persons and are dropped by the join; join = { table = "persons", how = "left" } keeps'
-    )
+    words = '1 (20%) has no row in persons and is dropped by the join; join = { table = "persons", how = "left" } keeps'
     assert words in str(found) and "no row in persons" not in str(check(drugs.join("persons", how="left")))
     later = hospital()["visits"].per_unit(visits="count()")
     assert later.join("persons").inner_joins == ("persons",) and later.join("persons", how="left").inner_joins == ()

@@ -20,7 +20,7 @@ from farthing.errors import EngineError, FarthingError, InvalidValue
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.release_request import own_name
-from farthing.study.study_account import StudyAccount, refuse_sample
+from farthing.study.study_account import StudyAccount, refuse_sample, register_to_spend
 
 _HOLDOUTS_PRICE = ("epsilon", "delta")
 
@@ -59,7 +59,7 @@ def open_holdout(
     def check(dataset: Dataset) -> None:
         rows_of(training, dataset)
 
-    study.register()
+    register_to_spend(study)
     session = Session(plan.event, _holdouts_hashed(["holdout", asdict(plan)]), plan.corrections, check, price)
     journal = LedgerJournal(
         study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
@@ -188,7 +188,7 @@ def _opened(
     def check(dataset: Dataset) -> None:
         _refuse_further(watched(asked.series, dataset, asked.by), plan)
 
-    study.register()
+    register_to_spend(study)
     session = Session(
         plan.event,
         _hashed(plan.digest, *_defined(watch)),

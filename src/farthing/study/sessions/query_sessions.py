@@ -30,7 +30,14 @@ from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import Release, stored_release
 from farthing.study.release_request import definition_asked, own_name
-from farthing.study.study_account import Allowance, StudyAccount, count_rows, refuse_sample, stored_count
+from farthing.study.study_account import (
+    Allowance,
+    StudyAccount,
+    count_rows,
+    refuse_sample,
+    register_to_spend,
+    stored_count,
+)
 
 _STATED = ("alpha", "queries", "confidence", "updates", "rows")
 _COUNTING = 0.01  # of epsilon, for the number of rows where nobody knows it
@@ -188,7 +195,7 @@ def _opened(
     earlier = asked.known if stored is None else tuple(stored.get("known", ()))
     releases = [_release(study, one) for one in earlier]  # before anything is charged
     if stored is None:
-        study.register()
+        register_to_spend(study)
         plan = _fresh(study, asked, axes)
     else:
         plan = _resumed_plan(stored, asked, axes, name)

@@ -25,7 +25,7 @@ from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import answer_facts
 from farthing.study.release_request import own_name
 from farthing.study.sessions.monitor_sessions import private_counts, refuse_unlike
-from farthing.study.study_account import StudyAccount, refuse_sample
+from farthing.study.study_account import StudyAccount, refuse_sample, register_to_spend
 
 if TYPE_CHECKING:
     from farthing.ledger import PlanRequest
@@ -242,7 +242,7 @@ def _opened(
     progress: Callable[[float], None] | None,
 ) -> RunningSeries:
     plan = asked.plan(study, _price_of(study, name))
-    study.register()
+    register_to_spend(study)
     journal = _journal(study, asked, plan, name)
 
     def read(table: Dataset | None, periods: int) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ from farthing.study.attacker_odds import budget_cautions
 from farthing.study.plan_submission import as_approved, submitted_offer
 from farthing.study.release import Release
 from farthing.study.release_request import definition_asked, own_name
-from farthing.study.study_account import StudyAccount, refuse_sample
+from farthing.study.study_account import StudyAccount, refuse_sample, register_to_spend
 from farthing.study.synthesis.cell_values import decoded
 from farthing.study.synthesis.synthetic_quality import Quality, quality_of
 from farthing.study.synthesis.synthetic_query import SyntheticAnswer, synthetic_answer
@@ -107,7 +107,7 @@ class SynthesisOffer:
         """
         if request_id is None and self.made_before:
             return stored_synthetic(self.study.ledger, self.request_id, self.rows)
-        self.study.register()
+        register_to_spend(self.study)
         answered = self.study.curator.run(
             self.study.dataset,
             self.question,
