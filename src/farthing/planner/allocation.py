@@ -256,15 +256,16 @@ def _thorough(problem: Problem, start: Allocation | None, usage: Usage | None) -
     """The best allocation in one way; refused with what could be asked instead."""
     model = _model(problem, start)
     search = search_of(problem, model)
+    requirements = Requirements(problem, model, search)
     try:
-        return _proven(problem, model, search, usage)
+        return _proven(problem, model, search, usage, requirements)
     except Unmet as refused:
         if start is not None and _does(start, problem, usage):
             return replace(start, problem=problem, quick=False)
-        requirements = Requirements(problem, model, search)
-        raise Offers(problem, requirements, refused, _lacking(model, usage), _lacking(model, None)).refusal() from None
+        lacks, lacks_in_full = (_lacking(requirements, asked) for asked in (usage, None))
+        raise Offers(problem, requirements, refused, lacks, lacks_in_full).refusal() from None
     except Unreachable as refused:
-        raise unreachable(Requirements(problem, model, search), refused, _lacking(model, usage)) from None
+        raise unreachable(requirements, refused, _lacking(requirements, usage)) from None
 
 
 def _better(one: Allocation, other: Allocation) -> Allocation:
@@ -335,16 +336,22 @@ def _narrowed(problem: Problem, made: Allocation, exceeded: Mapping[str, float])
     return replace(problem, held=held)
 
 
-def _lacking(model: Model, usage: Usage | None) -> Lacks:
-    """What problems of the same design cost beside what they may use: more than all of it where they have no plan."""
-    unadmitted: list[Problem] = []
+def _lacking(first: Requirements, usage: Usage | None) -> Lacks:
+    """What problems of the same design cost beside what they may use: more than all of it where they have no plan.
+
+    What meets the same requirements most cheaply was found when they were refused at `first`, and is not looked for
+    again; other requirements begin near it.
+    """
+    model, unadmitted = first.model, list[Problem]()
 
     def lacks(problem: Problem) -> float:
         if any(problem.epsilon >= other.epsilon for other in unadmitted if _alike(problem, other)):
             return math.inf
         own = model.for_clock(problem.held) if problem.on_clock else model
         search = search_of(problem, own)
-        requirements = Requirements(problem, own, search)
+        requirements = replace(first, problem=problem, model=own, search=search)
+        if own is not model or search.delta != first.search.delta or not _alike(problem, first.problem):
+            requirements = replace(requirements, memory={})
         try:
             lack = requirements.lack() if problem.requirements else 1.0
             if lack > 1:

@@ -62,6 +62,7 @@ class _Bracket:
     flat: int = 0
     halved: bool = False
     moves: int = 0
+    step: float = math.nan  # where it closed before: where it does so again, the error jumps there
 
     def record(self, limit: float, error: float) -> None:
         """Take note of the error found at a limit."""
@@ -76,8 +77,9 @@ class _Bracket:
         else:
             self.high = min(self.high, limit)
         far = error < self.within * (1 - _TOLERANCE) and not float(error).is_integer()
-        if self.closed and far and self.moves < _MOVES:  # no step: what was too much was so beside other noises
-            self.high, self.moves = math.inf, self.moves + 1
+        again = self.low <= self.step * (1 + self.jump)
+        if self.closed and far and not again and self.moves < _MOVES:  # what was too much was so beside other noises
+            self.high, self.moves, self.step = math.inf, self.moves + 1, self.low
 
     @property
     def closed(self) -> bool:
@@ -109,13 +111,14 @@ class _Bracket:
 class Requirements:
     """The requirements of a problem, and the search they bind.
 
-    `memory` holds what does not change with the target.
+    `memory` holds what does not change with the target, and `seen` limits that were found to be enough for an error.
     """
 
     problem: Problem
     model: Model
     search: Search
     memory: dict[str, tuple[Division, dict[str, _Bracket]]] = field(default_factory=dict)
+    seen: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def _rows(self) -> dict[str, int]:
@@ -195,12 +198,18 @@ class Requirements:
         limits = np.full(len(self.model.outputs), math.inf)
         for name, row in self._rows.items():
             # Any start will do; the reference is a scale that errors of this output are measured by.
-            limits[row] = (min(self.problem.requirements[name].within, _FAR) / 2) ** 2 * self._scale(name)
+            within = min(self.problem.requirements[name].within, _FAR)
+            limits[row] = (within / 2) ** 2 * self._scale(name)
+            if name in self.seen and row not in self.model.curves:
+                limit, enough_for = self.seen[name]
+                limits[row] = limit * (within / enough_for) ** 2
             if row in self.model.curves:
                 limits[row] = self.search.even.strengths[self.model.curves[row][0]] ** -2.0
         first = replace(self.search, limits=limits).cheapest()
         start = {name: float(limits[row]) for name, row in self._rows.items()}
         brackets = self._brackets()
+        if len(brackets) == 1:  # nobody else's noise has a say: where it closes, the error jumps
+            next(iter(brackets.values())).moves = _MOVES
         division = self._closed(
             first,
             lambda limits, near: self._at(limits, near).least(near),
@@ -209,6 +218,7 @@ class Requirements:
             widen=False,
         )
         self.memory["cheapest"] = division, brackets
+        self.seen.update((name, (one.low, one.within)) for name, one in brackets.items() if one.low > 0)
         return self._cheapest()
 
     def _brackets(self) -> dict[str, _Bracket]:

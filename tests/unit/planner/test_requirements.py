@@ -11,13 +11,15 @@ import pytest
 
 from farthing.data import dataset
 from farthing.errors import Infeasible, InvalidValue
+from farthing.inference import ErrorDistribution
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.planner.allocation_search import search_of
 from farthing.planner.design_arrays import Model, Shares
 from farthing.planner.requirements import Requirements
-from farthing.statistics import count, histogram, ranges
+from farthing.statistics import count, histogram, ranges, std
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise
+from farthing.statistics.moments.variance_outputs import DeviationOutput
 from planner_designs import HandDesign, HandOutput, counts, mixed, slot
 
 SPREAD = [float(10 * 1.7**k) for k in range(9)]
@@ -145,6 +147,26 @@ def test_an_impossible_requirement_says_the_closest_that_fits(delta: float) -> N
     assert _tight(allocate(enough))
     with pytest.raises(Infeasible):
         allocate(replace(problem, epsilon=refused.value.epsilon * 0.998))
+
+
+@pytest.mark.slow
+def test_a_refused_spread_of_groups_looks_at_few_noises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its promised error takes long to work out, and it jumps: each search closed in on the same jump four times."""
+    table = pyarrow.table({"x": [0.0], "g": ["a"]})
+    people = dataset(table, schema={"x": (0.0, 200.0), "g": list("abcde")}, rows=20_000)
+    expected = {"x": (24.0, 15.5), "g": dict(zip("abcde", (0.5, 0.3, 0.1, 0.08, 0.02), strict=True))}
+    design = design_of([std("x", by="g"), count()], people, expected)
+    name, tries, promised = design.outputs[0].name, list[float](), DeviationOutput.promised
+
+    def noted(output: DeviationOutput, noises: dict[str, Noise]) -> ErrorDistribution:
+        tries.append(1.0)
+        return promised(output, noises)
+
+    monkeypatch.setattr(DeviationOutput, "promised", noted)
+    problem = Problem(design, 1.0, 1e-9, requirements={name: Requirement(7.37)})
+    with pytest.raises(Infeasible, match="would be enough"):
+        allocate(problem)
+    assert len(tries) < 60  # 110 before
 
 
 @pytest.mark.slow
