@@ -43,6 +43,7 @@ Floats = NDArray[np.float64]
 
 _CHOICES = 15  # likely choices, and noises with each, that a predicted interval is the mean over
 _NOISES = 16
+_MORE_NOISES = 112  # beside them, for an average, which a few long intervals decide
 _ONE_DEVIATION = 0.6827  # the standard error of an answer is measured too: half its interval at this confidence
 _AS_MANY = 0.05  # a list stands for the rows themselves if it is so close to them in number
 _LEVEL = 1.01  # times a squared error: what is no worse
@@ -65,7 +66,7 @@ class QuantileOutput(Output):
     start: int = 0  # the slot may have groups of other conditions too: where those of this one begin
     by_itself: QuantileOutput | None = None  # what it would be if the slot were asked for nothing else
     _curves: dict[float, Floats] = field(default_factory=dict, compare=False, repr=False)
-    _reaches: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False, repr=False)
+    _reaches: dict[tuple[float, float], tuple[Floats, Floats]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def coefficients(self) -> Mapping[str, Floats]:
@@ -121,6 +122,13 @@ class QuantileOutput(Output):
     def predicted(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
         """The standard error of the value and the reach of its interval, if values are spread as expected."""
         return _ChoiceDistribution(self, noises[self.slot.name])
+
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The reach of its interval on average, those that reach up to a bound included."""
+        noise = noises[self.slot.name]
+        return StatedDistribution(
+            self._deviations(noise.parameter), lambda level: self._usual_and_mean_reach(noise, level)[1]
+        )
 
     def answer(
         self, measured: Mapping[str, WholeNumbers], noises: Mapping[str, Noise], confidence: float = 0.95
@@ -178,23 +186,29 @@ class QuantileOutput(Output):
         return np.clip(lower, self.grid.lower, self.grid.upper), np.clip(upper, self.grid.lower, self.grid.upper)
 
     def reaches(self, noise: Noise, confidence: float) -> Floats:
-        """How far the interval of each cell is expected to reach from its value, if values are spread as expected."""
+        """How far the interval of each cell usually reaches from its value, if values are spread as expected."""
+        return self._usual_and_mean_reach(noise, confidence)[0]
+
+    def _usual_and_mean_reach(self, noise: Noise, confidence: float) -> tuple[Floats, Floats]:
         key = (noise.parameter, confidence)
         if key not in self._reaches:
             mechanism = self.slot.mechanism(noise)
             pulls = self._pulls(noise.parameter)
-            reaches = np.empty((len(self.rows), len(self.columns)))
+            reaches = np.empty((2, len(self.rows), len(self.columns)))
             for rows in set(self._like.tolist()):
-                reaches[self._like == rows] = self._expected_reach(mechanism, pulls, rows, confidence)
+                usual, mean = self._expected_reach(mechanism, pulls, rows, confidence)
+                reaches[0, self._like == rows], reaches[1, self._like == rows] = usual, mean
             if len(self._reaches) > 4096:
                 self._reaches.clear()
-            self._reaches[key] = reaches.reshape(-1)
+            self._reaches[key] = reaches[0].reshape(-1), reaches[1].reshape(-1)
         return self._reaches[key]
 
-    def _expected_reach(self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float) -> Floats:
-        """A mean over likely choices and noises, which are the same at every epsilon.
+    def _expected_reach(
+        self, mechanism: QuantileSurroundings, pulls: Floats, rows: float, confidence: float
+    ) -> tuple[Floats, Floats]:
+        """A mean over likely choices and noises, which are the same at every epsilon: of roots, squared, and as it is.
 
-        Of roots, squared: a few intervals that reach up to a bound do not say what is usual.
+        A few intervals that reach up to a bound do not say what is usual, but they count in an average.
         """
         scale = mechanism.counting().scale
         normal = NormalDist().inv_cdf(0.5 + both_tails(confidence, self.statistic.for_population) / 2)
@@ -207,7 +221,7 @@ class QuantileOutput(Output):
         )
         chosen = chosen.T[_SHUFFLED]
         spread = self.rows_per_unit * rows if self.statistic.for_population else 0.0
-        total = np.zeros(len(self.columns))
+        roots, reaches = np.zeros((2, len(self.columns)))
         for turn, places in enumerate(chosen):
             last = mechanism.last_points(places)
             cells = len(last)
@@ -230,8 +244,9 @@ class QuantileOutput(Output):
                 low, high = self._in_values(starts, last[final])
                 value = self.grid.values[places[place]]
                 reach = np.maximum(np.maximum(high - value, value - low), 0.0)
-                total[number] += float(np.sqrt(reach).mean())
-        return np.asarray((total / len(chosen)) ** 2)
+                roots[number] += float(np.sqrt(reach[:_NOISES]).mean())
+                reaches[number] += float(reach.mean())
+        return np.asarray((roots / len(chosen)) ** 2), np.asarray(reaches / len(chosen))
 
     def _deviations(self, epsilon: float) -> Floats:
         return np.sqrt(self.variance_curve(epsilon) + self._sampling_variance)
@@ -294,8 +309,8 @@ class _ChoiceDistribution(StatedDistribution):
 def _noise_table(cells: int, number: int) -> Floats:
     """Laplace noises of scale 1 and their mirror images: fixed, so that predictions are the same every time."""
     generator = np.random.default_rng((cells, number))
-    half = generator.laplace(0.0, 1.0, (_NOISES // 2, cells))
-    return np.concatenate([half, -half])
+    halves = [generator.laplace(0.0, 1.0, (many // 2, cells)) for many in (_NOISES, _MORE_NOISES)]
+    return np.concatenate([each for half in halves for each in (half, -half)])
 
 
 def outputs_of(

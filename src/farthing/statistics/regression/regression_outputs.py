@@ -73,6 +73,11 @@ class RegressionOutput(Output):
         return True
 
     @property
+    def holds(self) -> str:
+        """Not in a mean over all releases: that counts the intervals without an end."""
+        return "on average (in about half of the releases)"
+
+    @property
     def depends_on(self) -> str:
         """How far features vary, where nobody said; else how steep the line is."""
         expected = self.expected

@@ -285,6 +285,18 @@ def test_a_plan_predicts_how_far_intervals_reach_where_values_are_spread_as_expe
     assert (distribution.errors(0.5) < distribution.errors(0.99)).all()
 
 
+@pytest.mark.slow
+def test_a_required_error_counts_the_few_intervals_that_reach_up_to_a_bound() -> None:
+    """It holds on average: a usual interval is much shorter than the mean of all, where some reach a far bound."""
+    values = np.rint(draws(1).normal(500.0, 120.0, 500))
+    output = output_of(quantile("cost", 0.75), rows=500, cost=values.tolist())
+    noise = {output.slot.name: Noise("exponential", 0.2)}
+    usual, promised = output.predicted(noise).error(0.95), output.promised(noise).error(0.95)
+    released = np.mean([answer.error() for answer in releases(output, 0.2, counts_of(output, values), 400)])
+    assert released == pytest.approx(promised, rel=0.4)
+    assert released > 1.5 * usual and promised > 1.5 * usual
+
+
 def test_a_plan_says_that_errors_rest_on_a_crude_guess() -> None:
     for guess, said in ((None, True), ((400.0, 300.0), True), ([1.0, 2.0, 3.0], False)):
         expected = {"rows": 100} if guess is None else {"rows": 100, "cost": guess}
