@@ -140,7 +140,7 @@ def test_the_offer_for_a_median_is_no_worse_than_what_the_plan_has(tmp_path: Pat
     plan = ft.Study(people, 3.0, ledger=tmp_path / "study.db", account="people").plan(ft.median("age"), ft.count())
     own = plan["median of age"].worst_error()
     refusal = _followed(plan, {}, "median of age", own / 2)
-    assert refusal.closest is not None and refusal.closest <= own * (1 + 1e-3)
+    assert refusal.closest is not None and refusal.closest <= own * (1 + 4e-3)  # means are over fixed noises
 
 
 @pytest.mark.slow
