@@ -255,10 +255,9 @@ def allocate(
 def _thorough(problem: Problem, start: Allocation | None, usage: Usage | None) -> Allocation:
     """The best allocation in one way; refused with what could be asked instead."""
     model = _model(problem, start)
-    search = search_of(problem, model)
-    requirements = Requirements(problem, model, search)
+    requirements = Requirements(problem, model, search_of(problem, model))
     try:
-        return _proven(problem, model, search, usage, requirements)
+        return _proven(problem, model, requirements.search, usage, requirements)
     except Unmet as refused:
         if start is not None and _does(start, problem, usage):
             return replace(start, problem=problem, quick=False)
@@ -349,9 +348,8 @@ def _lacking(first: Requirements, usage: Usage | None) -> Lacks:
             return math.inf
         own = model.for_clock(problem.held) if problem.on_clock else model
         search = search_of(problem, own)
-        requirements = replace(first, problem=problem, model=own, search=search)
-        if own is not model or search.delta != first.search.delta or not _alike(problem, first.problem):
-            requirements = replace(requirements, memory={})
+        same = own is model and search.delta == first.search.delta and _alike(problem, first.problem)
+        requirements = replace(first, problem=problem, model=own, search=search, memory=first.memory if same else {})
         try:
             lack = requirements.lack() if problem.requirements else 1.0
             if lack > 1:
