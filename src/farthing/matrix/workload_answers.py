@@ -19,7 +19,7 @@ from farthing.inference.controlled_rounding import rounded
 from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.matrix.data_dependent.buckets import MOST_IN_ORDER, nonnegative_histogram
-from farthing.matrix.data_dependent.dawa import PARTITION_PART
+from farthing.matrix.data_dependent.dawa import PARTITION_PART, PUBLISHED_PART
 from farthing.matrix.data_dependent.strategy_choice import (
     PILOT_PART,
     SHAPE_PART,
@@ -347,8 +347,9 @@ def _answer_workload(
     name = strategy.name if isinstance(strategy, Strategy) else checked_name(strategy)
     settle = name in CHOOSING if nonnegative is None else _flag("nonnegative", nonnegative)
     whole = _flag("integers", integers)
-    if name == "dawa" or (name == "auto" and suits_choice(workload)):
-        steps = partitioned if name == "dawa" else automatic
+    if name in _PARTITION_PARTS or (name == "auto" and suits_choice(workload)):
+        part = _PARTITION_PARTS.get(name)
+        steps = automatic if part is None else partial(partitioned, part=part)
         counts = checked_histogram(histogram, workload)
         outcome = steps(counts, workload, budget, leak, source, nonnegative=settle)
         return _answers_of(outcome, workload, name, delta=leak, confidence=level, whole=whole)
@@ -373,6 +374,9 @@ def _answer_workload(
         confidence=level,
         whole=whole,
     )
+
+
+_PARTITION_PARTS = {"dawa": PARTITION_PART, "dawa-published": PUBLISHED_PART}
 
 
 def _answers_of(
@@ -400,14 +404,14 @@ def _answers_of(
 def _look(name: str, outcome: Outcome) -> str:
     """What looking at the data first took of the budget, in words; it follows from which way the release went."""
     spending = outcome.spending
-    if name == "dawa":
-        took, what = PARTITION_PART, "choosing which cells to join"
+    if name in _PARTITION_PARTS:
+        took, what = _PARTITION_PARTS[name], "choosing which cells to join"
     elif spending.kind == "gaussian" or outcome.strategy == "refined":
         took, what = PILOT_PART, "a noisy number of rows, which decided what the rest measured"
     else:
         took = PILOT_PART + SHAPE_PART
         what = "a noisy number of rows and how evenly they are spread, which decided what the rest measured"
-    if spending.kind == "laplace" or name == "dawa":
+    if spending.kind == "laplace" or name in _PARTITION_PARTS:
         return f"Of epsilon = {spending.epsilon:.4g}, {float(took) * spending.epsilon:.4g} went to {what}."
     return f"Of mu squared, the measure of a budget of Gaussian noise, {float(took):.0%} went to {what}."
 

@@ -73,6 +73,8 @@ def unevenness(cells: Integers, family: IntervalFamily) -> Integers:
 
 PARTITION_PART = Fraction(1, 4)
 """Of epsilon, for the partition."""
+PUBLISHED_PART = Fraction(1, 2)
+"""The same in the paper's code."""
 _SPREAD = 2.0  # scales of noise that one more bucket must be worth
 _MOST = 2**40  # cells are clamped here, which moves no two neighbours further apart
 

@@ -146,18 +146,26 @@ def automatic(
 
 
 def partitioned(
-    cells: Integers, workload: Workload, epsilon: float, delta: float, source: Source, *, nonnegative: bool
+    cells: Integers,
+    workload: Workload,
+    epsilon: float,
+    delta: float,
+    source: Source,
+    *,
+    nonnegative: bool,
+    part: Fraction = PARTITION_PART,
 ) -> Outcome:
-    """DAWA: a private partition, then counts of its buckets."""
+    """DAWA: a private partition for a part of epsilon, then counts of its buckets."""
+    name = "dawa" if part == PARTITION_PART else "dawa-published"
     if len(workload.shape) != 1 or not workload.cells <= MOST_CELLS:
         rule = f"must be for one axis of at most {MOST_CELLS:,} cells"
-        raise InvalidValue("strategy", "dawa", rule, 'use "auto"')
-    spending = best_spending(workload, epsilon, delta, PARTITION_PART)
+        raise InvalidValue("strategy", name, rule, 'use "auto"')
+    spending = best_spending(workload, epsilon, delta, part)
     rest = 1 - (spending.chosen if spending.kind == "laplace" else Fraction(0))
     estimator = dawa(cells, workload, spending, spending.choosing, rest, [], source)
     spending.check([one.noise for one in estimator.measured])
-    table = Candidates([_own_row("dawa", estimator, workload, "asked for")])
-    return _of_buckets("dawa", estimator, spending, workload, table, nonnegative)
+    table = Candidates([_own_row(name, estimator, workload, "asked for")])
+    return _of_buckets(name, estimator, spending, workload, table, nonnegative)
 
 
 def best_spending(workload: Workload, epsilon: float, delta: float, chosen: Fraction = Fraction(0)) -> Spending:

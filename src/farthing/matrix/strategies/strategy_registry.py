@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from farthing.errors import InvalidValue
 from farthing.matrix.strategies.kronecker import product_of_axes
+from farthing.matrix.strategies.published_strategies import Privelet, equal_hierarchical, queries_themselves
 from farthing.matrix.strategies.strategy import Norm, Strategy
 from farthing.matrix.strategies.tree_strategies import (
     TreeStrategy,
@@ -87,8 +88,10 @@ Maker = Callable[[Workload, Norm], Strategy]
 
 NAMES = ("identity", "hierarchical", "wavelet", "tree", "optimised", "marginals", "fourier")
 """The data-independent strategies; `hierarchical-16` fixes the branching of a hierarchy."""
-CHOOSING = ("auto", "dawa")
-"""Names that are not one strategy: `auto` chooses, `dawa` looks at the data and pays for it."""
+PUBLISHED = ("equal-hierarchical", "privelet", "queries")
+"""As papers have them: equal shares (branching 2, or 16 in `equal-hierarchical-16`), Privelet, every query alone."""
+CHOOSING = ("auto", "dawa", "dawa-published")
+"""Not one strategy: `auto` chooses, `dawa` looks at the data for a price; `dawa-published`, for the paper's."""
 
 
 def checked_name(name: object) -> str:
@@ -98,13 +101,14 @@ def checked_name(name: object) -> str:
     ('optimised', 'hierarchical-16')
     >>> checked_name("haar")
     Traceback (most recent call last):
-    farthing.errors.InvalidValue: strategy='haar': must be one of auto, dawa, identity, hierarchical, wavelet,
-        tree, optimised, marginals, fourier; hierarchical-16 fixes the branching.
+    farthing.errors.InvalidValue: strategy='haar': must be one of auto, dawa, dawa-published, identity, hierarchical,
+        wavelet, tree, optimised, marginals, fourier, equal-hierarchical, privelet, queries; hierarchical-16 fixes the
+        branching.
     """
     text = name.strip().lower().replace("optimized", "optimised") if isinstance(name, str) else ""
-    if text in CHOOSING + NAMES or _branching(text) is not None:
+    if text in CHOOSING + NAMES + PUBLISHED or _branching(text) is not None:
         return text
-    rule = f"must be one of {', '.join(CHOOSING + NAMES)}"
+    rule = f"must be one of {', '.join(CHOOSING + NAMES + PUBLISHED)}"
     raise InvalidValue("strategy", name, rule, "hierarchical-16 fixes the branching")
 
 
@@ -132,6 +136,8 @@ def find(name: str, workload: Workload, norm: Norm) -> Strategy:
         from farthing.matrix.strategies.fourier import FourierStrategy
 
         return FourierStrategy(workload)
+    if known == "queries":
+        return queries_themselves(workload)
     maker = _one_axis(known)
     return maker(workload, norm) if len(workload.shape) == 1 else product_of_axes(known, workload, norm, maker)
 
@@ -162,17 +168,20 @@ def search_notice(workload: Workload) -> Notice:
 def _one_axis(name: str) -> Maker:
     """What makes a strategy of this name over one axis."""
     branching = _branching(name)
+    if name.startswith("equal-"):
+        return lambda workload, norm: equal_hierarchical(workload.cells, branching or 2)
     if branching is not None:
         return lambda workload, norm: hierarchical(workload.cells, branching)
     makers: dict[str, Maker] = {
         "hierarchical": best_hierarchical,
         "tree": weighted_tree,
         "wavelet": lambda workload, norm: WaveletStrategy(workload.cells),
+        "privelet": lambda workload, norm: Privelet(workload.cells),
     }
     return makers[name]
 
 
 def _branching(name: str) -> int | None:
     """The branching that a name such as hierarchical-16 fixes."""
-    kind, _, number = name.partition("-")
+    kind, _, number = name.removeprefix("equal-").partition("-")
     return int(number) if kind == "hierarchical" and number.isdecimal() and 2 <= int(number) <= 2**20 else None
