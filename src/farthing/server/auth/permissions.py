@@ -129,6 +129,8 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/releases/{{request_id}}/events"): Rule(ALL, "read"),
     ("GET", f"{_V}/releases/{{request_id}}/download"): Rule(ALL, "read"),
     ("GET", f"{_V}/releases/{{request_id}}/table"): Rule(CURATOR, "read"),
+    ("POST", f"{_V}/releases/{{request_id}}/publication/preview"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/releases/{{request_id}}/publication"): Rule(CURATOR, "manage"),
     # Requests.
     ("GET", f"{_V}/requests"): Rule(ALL, "read"),
     ("POST", f"{_V}/requests"): Rule(ANALYST, "plan"),

@@ -1,0 +1,67 @@
+"""Publications: what people say of a release, and how its landing page will look."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from farthing.server.schemas.budget_schema import View
+
+_Line = Annotated[str, Field(max_length=500)]
+_Prose = Annotated[str, Field(max_length=10_000)]
+_Lines = Annotated[list[_Line], Field(max_length=200)]
+
+
+class AuthorForm(BaseModel):
+    """Somebody who made it: a person as "Family, Given", or an organisation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: _Line
+    affiliation: _Line = ""
+    orcid: _Line = ""
+
+
+class ContactForm(BaseModel):
+    """Whom readers can ask; both fields will be public."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: _Line
+    email: _Line
+
+
+class PublicationForm(BaseModel):
+    """What people say of a publication; a preview says what is missing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: _Line = ""
+    description: _Prose = ""
+    purpose: _Prose = ""
+    rationale: _Prose = ""
+    region: _Line = ""
+    licence: _Line = Field(default="", description="CC0-1.0, CC-BY-4.0, CC-BY-SA-4.0 or CC-BY-NC-4.0")
+    subject: _Lines = Field(default=[], description="of the subjects that Dataverse has")
+    authors: Annotated[list[AuthorForm], Field(max_length=200)] = []
+    contact: ContactForm | None = None
+    curators: _Lines = []
+    keywords: _Lines = []
+    sector: _Line = ""
+    url: _Line = ""
+    related: _Lines = []
+    slug: _Line = ""
+    version: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+
+    def plain(self) -> dict[str, Any]:
+        """The fields that say something, as plain data."""
+        return {name: value for name, value in self.model_dump().items() if value not in ("", [], None)}
+
+
+class PublicationPreview(View):
+    """How a publication will look."""
+
+    missing: list[str] = Field(description="fields that must be filled in before it can be published")
+    landing_page: str | None = Field(description="its landing page as HTML, once nothing is missing")
+    public_key: str = Field(description="the key that signs it: show it where readers trust you")
