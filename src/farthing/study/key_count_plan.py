@@ -175,7 +175,8 @@ class KeyCountPlan(Plan):
     @property
     def _count(self) -> Statistic:
         """The statistic whose values are found."""
-        return next(each for each in self.asked if self.column in (*each.columns, *each.by))
+        others = () if self.others is None else self.others.asked
+        return next(each for each in self.asked if each not in others)
 
     @cached_property
     def statistics(self) -> tuple[PlannedStatistic, ...]:
