@@ -1,4 +1,4 @@
-"""Keys that nobody listed, on every engine: the same values with the same sums, hostile cells included."""
+"""Keys that nobody listed, on every engine: the same values, their sums and their number, hostile cells included."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from backends.engine_under_test import EngineUnderTest
-from farthing.data import dataset
+from farthing.data import dataset, unknown
+from farthing.data.aggregates.distinct_keys import DistinctKeys
 from farthing.data.key_counts import each_key
 
 CELLS = [
@@ -68,3 +69,6 @@ def test_every_engine_finds_the_same_keys(engine: EngineUnderTest, asked: str) -
         lower=lower,
     )
     assert found == _expected(column, trim, lower, units)
+    rules = unknown("text", trim=trim, lower=lower)
+    number = people.exact({"number": DistinctKeys(column, 2 if units else 1, rules)})["number"]
+    assert number.tolist() == len(found)

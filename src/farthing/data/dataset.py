@@ -21,9 +21,11 @@ from farthing.data.aggregates.aggregate import (
     names_of,
 )
 from farthing.data.aggregates.bin_edges import checked_edges, equal_edges
+from farthing.data.aggregates.distinct_keys import DistinctKeys, distinct_key_queries
 from farthing.data.aggregates.unit_bounds import Bounded, bounded_queries
 from farthing.data.engines.engine import Progress, columns_of
 from farthing.data.expressions import read
+from farthing.data.key_counts import key_query
 from farthing.data.ownership import Ownership
 from farthing.data.public_face import PublicFace
 from farthing.data.schema import (
@@ -170,10 +172,30 @@ class Dataset(PublicFace):
         if self._counts_everybody(aggregate):
             return Sensitivity(0, 0, 0, 0)
         features_of(aggregate, self.schema)
+        if isinstance(aggregate, DistinctKeys):
+            self._refuse_keys(aggregate)
+            return aggregate.sensitivity(self.schema, self._group, self.neighbours)
         if isinstance(aggregate, Bounded):
             self._refuse_unit_bound()
             return aggregate.sensitivity(self.schema, self._group, self.neighbours)
         return aggregate.sensitivity(self.schema, self.stability().rows, self.neighbours)
+
+    def has_all_values(self, column: str) -> bool:
+        """Whether all cells of a column of its table are in it, as they are: steps may have added columns alone.
+
+        Args:
+            column: A column of the table.
+
+        Returns:
+            False for a column that was changed or came from another table, and where rows were left out or added.
+
+        >>> import pyarrow
+        >>> people = dataset(pyarrow.table({"age": [30, 45]}), schema={"age": (0, 110)})
+        >>> people.has_all_values("age"), people.where("age > 40").has_all_values("age")
+        (True, False)
+        """
+        added = all(isinstance(step, Derive) and column not in changes_of(step) for step in self._steps)
+        return added and self._base.is_whole and self._probability == 1
 
     # Transformations
 
@@ -828,14 +850,18 @@ class Dataset(PublicFace):
     def _queries(self, aggregates: Mapping[str, Aggregate], *, apart: bool = True) -> list[AggregateQuery]:
         # Two aggregates on one sample would be one sampled event; priced as two, each needs a sample of its own.
         own = {name: each for name, each in aggregates.items() if isinstance(each, Bounded)}
-        others = {name: each for name, each in aggregates.items() if name not in own}
+        keys = {name: each for name, each in aggregates.items() if isinstance(each, DistinctKeys)}
+        others = {name: each for name, each in aggregates.items() if name not in own and name not in keys}
         if own:
             self._refuse_unit_bound()
-        if others or not (own and self.shows_all_rows):
+        for each in keys.values():
+            self._refuse_keys(each)
+        if others or (own and not self.shows_all_rows) or not aggregates:
             _ = self.rows_per_unit  # refused before anything is read
         alone = apart and self._probability < 1
         queries = aggregate_queries(others, self.schema, apart=alone)
-        return [*queries, *bounded_queries(own, self.schema, apart=alone)]
+        queries += bounded_queries(own, self.schema, apart=alone)
+        return [*queries, *distinct_key_queries(keys, self.schema, self._base)]
 
     def _sql(self, query: AggregateQuery, key: str, *, pretty: bool = False) -> str:
         all_rows = query.looks_at_all_rows and self.shows_all_rows
@@ -880,6 +906,19 @@ class Dataset(PublicFace):
                 "must be a column to count people, or to bound what each adds to a statistic",
                 "name the column of people; where the unit is one row, rows are people: leave of= and the bounds out",
             )
+
+    def _refuse_keys(self, aggregate: DistinctKeys) -> None:
+        """Refuse to count values that nobody listed elsewhere than in the table itself."""
+        if not self.has_all_values(aggregate.column):
+            raise InvalidValue(
+                "column",
+                aggregate.column,
+                "must be in the table itself, without steps, joins or a sample, for nobody listed its values",
+                "count them before other steps, or find the values first with discover()",
+            )
+        if not self.unit and aggregate.most != 1:
+            raise InvalidValue("most", aggregate.most, "must be 1 where the unit is one row", "name the unit")
+        key_query(self, aggregate.column, (1,))  # refused by the type of the column
 
     def _refuse_unlike(self, other: Dataset, what: str) -> None:
         if not isinstance(other, Dataset):

@@ -12,23 +12,37 @@ million values, those that are not kept are gone at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.data.column_types import MOST_BLANKS, short_text
-from farthing.data.dataset import Dataset
 from farthing.data.engines.engine import Engine, Progress, run
 from farthing.data.expressions.ibis_compiler import literal
 from farthing.data.schema import LARGEST_INTEGER
-from farthing.data.unit_rows import unit_columns, with_draw
+from farthing.data.unit_rows import Base, unit_columns, with_draw
 from farthing.errors import InvalidValue
 
 LONGEST_KEY = 100
 """Bytes of text, after folding; longer cells are missing."""
 
 Take = Callable[[list[Any], NDArray[np.int64]], None]
+
+
+class Searched(Protocol):
+    """What a search needs of a dataset: the table itself, and that its text files are looked at before and after."""
+
+    @property
+    def _base(self) -> Base:
+        """The rows that it starts from."""
+
+    def prepare(self) -> None:
+        """Refuse text files that cannot be read, before anything is."""
+
+    def confirm(self) -> None:
+        """Refuse what was read if a text file has changed."""
+
 
 _KEY, _DRAW, _RANK, _MANY, _SUM = (f"__farthing_{word}" for word in ("key", "draw", "rank", "many", "sum"))
 _PLAIN = range(0x80)
@@ -97,7 +111,7 @@ def _capitals(*ranges: range) -> tuple[str, str]:
     return "".join(large), "".join(a.lower() for a in large)
 
 
-def key_query(dataset: Dataset, name: str, weights: Sequence[int], *, trim: bool = False, lower: bool = False) -> Any:
+def key_query(dataset: Searched, name: str, weights: Sequence[int], *, trim: bool = False, lower: bool = False) -> Any:
     """The Ibis expression of every key with the weights of its units, added up; no row is read.
 
     Args:
@@ -113,9 +127,13 @@ def key_query(dataset: Dataset, name: str, weights: Sequence[int], *, trim: bool
     Raises:
         InvalidValue: If the column holds neither text nor whole numbers.
     """
+    return keys_of(dataset._base, name, weights, trim=trim, lower=lower)
+
+
+def keys_of(base: Base, name: str, weights: Sequence[int], *, trim: bool = False, lower: bool = False) -> Any:
+    """The same of the rows that a dataset starts from."""
     import ibis
 
-    base = dataset._base
     source, units = base.source, unit_columns(len(base.unit))
     refuse_keys_of(source.table.schema()[name], name, text_file=source.text_file)
     plain = source.engine.plain(source.table[name], padded=name in base.padded)
@@ -143,7 +161,7 @@ def key_query(dataset: Dataset, name: str, weights: Sequence[int], *, trim: bool
 
 
 def each_key(
-    dataset: Dataset,
+    dataset: Searched,
     name: str,
     weights: Sequence[int],
     take: Take,

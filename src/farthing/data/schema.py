@@ -336,6 +336,7 @@ class Schema:
     Args:
         columns: The domain of each column. `Schema.read` takes plain literals instead.
         unknown: The columns whose range or values nobody knows yet; they are no columns of the schema until then.
+        once_unknown: Those that were declared as unknown, and are known by now.
 
     Raises:
         InvalidValue: If a name is empty, too long or the same as another but for its case, or a domain is none.
@@ -351,6 +352,7 @@ class Schema:
 
     columns: Mapping[str, Domain]
     unknown: Mapping[str, Unknown] = field(default_factory=dict, repr=False)
+    once_unknown: Mapping[str, Unknown] = field(default_factory=dict, repr=False, compare=False)
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -412,9 +414,24 @@ class Schema:
         >>> list(Schema.read({"age": (0, 110)}).with_column("old", Flags()))
         ['age', 'old']
         """
-        return Schema(
-            {**self.columns, name: domain}, {each: kind for each, kind in self.unknown.items() if each != name}
-        )
+        unknown = {each: kind for each, kind in self.unknown.items() if each != name}
+        once_unknown = {**self.once_unknown, **{each: kind for each, kind in self.unknown.items() if each == name}}
+        return Schema({**self.columns, name: domain}, unknown, once_unknown)
+
+    def open_text(self, name: str) -> Unknown | None:
+        """How a column of text is read whose values nobody listed, found by now or not; None for any other column.
+
+        Args:
+            name: The name of the column.
+
+        Returns:
+            The declaration.
+
+        >>> Schema.read({"drug": unknown("text", trim=True), "sex": ["F", "M"]}).open_text("drug")
+        Unknown('text', trim=True)
+        """
+        rules = self.unknown.get(name) or self.once_unknown.get(name)
+        return rules if rules is not None and rules.kind == "text" else None
 
     def __getitem__(self, name: str) -> Domain:
         return self.columns[name]

@@ -850,8 +850,11 @@ def count_distinct(
     changes it by at most as many, and by at most all listed values in one group. So it is good where values are many
     and a unit has few of them. For the different values that each person has, see `Dataset.per_unit`.
 
+    Nobody need list the values of a column that is declared as `unknown("text")`, of text or whole numbers: all of them
+    are counted, in a table as it was declared. In groups, under a condition, or after steps, they must be found first.
+
     Args:
-        column: A column with a finite list of values: categories, flags, whole numbers or dates.
+        column: A column with a finite list of values: categories, flags, whole numbers or dates; or of unknown text.
         where: A condition on rows, as text or an Ibis expression; all rows by default.
         by: A column, or several, whose public values cut the rows into groups.
         name: What it is called in plans and releases; by default a description such as 'mean of income'.

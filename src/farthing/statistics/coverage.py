@@ -27,9 +27,29 @@ def bound_in(statistic: Statistic, dataset: Dataset) -> UnitBound | None:
     None, 1 row in each of at most 20 cells
     """
     own = statistic.bound
+    if counts_all_values(statistic, dataset):
+        return UnitBound(rows_per_cell=1, max_cells=values_kept(statistic, dataset)) if dataset.unit else None
     if own is not None or statistic.kind not in DISTINCT or not (dataset.bounds_rows and dataset.shows_all_rows):
         return own
     return UnitBound(rows_per_cell=1, max_cells=min(dataset.rows_per_unit, MOST_ROWS_A_UNIT))
+
+
+def counts_all_values(statistic: Statistic, dataset: Dataset) -> bool:
+    """Whether a statistic counts all different values of a column, though nobody listed them.
+
+    In groups and under conditions, and where rows were changed or left out first, it counts those of a list.
+    """
+    if statistic.kind not in DISTINCT or statistic.by or statistic.where is not None:
+        return False
+    column = statistic.column
+    return dataset.schema.open_text(column) is not None and dataset.has_all_values(column)
+
+
+def values_kept(statistic: Statistic, dataset: Dataset) -> int:
+    """How many different values of a unit count, of a column whose values nobody listed: by default as its rows."""
+    if not dataset.unit:
+        return 1
+    return statistic.max_cells or min(dataset.rows_per_unit, MOST_ROWS_A_UNIT)
 
 
 @dataclass(frozen=True)
@@ -145,12 +165,13 @@ class Coverage:
         """All values of a table whose unit is one row; else those that a unit may bring, of rows that may be few."""
         bound, unit, limits = bound_in(statistic, dataset), " and ".join(dataset.unit), []
         left_out = ""
-        pairs = groups * len(axis_of(statistic.column, dataset.schema))
+        is_open = counts_all_values(statistic, dataset)
+        pairs = math.inf if is_open else groups * len(axis_of(statistic.column, dataset.schema))
         if bound is not None and bound.max_cells is not None and bound.max_cells < pairs:
             limits.append(f"at most {bound.max_cells:,} of each {unit}")
             kept = f"at most {_many(bound.max_cells, 'value')} of each {unit} count, chosen at random"
             left_out = f"{kept}; other values are left out, {_NO_MARGIN}"
-        if dataset.unit and not dataset.shows_all_rows:
+        if dataset.unit and not dataset.shows_all_rows and not is_open:
             made_of = dataset.rows_made_into_one or dataset.rows_per_unit
             limits.append(f"in {_at_most(made_of)} of each {unit}")
         if dataset.probability < 1:  # the whole table may have any number of further ones

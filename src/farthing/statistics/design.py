@@ -25,6 +25,7 @@ from farthing.statistics.counts import distinct_outputs
 from farthing.statistics.counts.count_queries import group_axes, refuse_too_many
 from farthing.statistics.counts.expected_shares import category_shares
 from farthing.statistics.counts.slot_combination import linked_outputs
+from farthing.statistics.coverage import counts_all_values
 from farthing.statistics.marginals import marginal_outputs
 from farthing.statistics.measurements import Measurements, Noise, Output, Slot
 from farthing.statistics.public_facts import Assumption, Counted, Facts, checked_expectation
@@ -37,13 +38,16 @@ from farthing.statistics.statistic import COUNT_FAMILY, DISTINCT, MARGINALS, MOM
 _WHOLE = {"count", "histogram", "top", "contingency", "ranges", "marginals", "sum", "quantile", "quantiles"}
 
 
-def checked(statistic: Statistic, schema: Schema) -> Statistic:
-    """The statistic, its predicate as text, or a refusal that says what to do."""
+def checked(statistic: Statistic, schema: Schema, *, is_open: bool = False) -> Statistic:
+    """The statistic, its predicate as text, or a refusal that says what to do.
+
+    `is_open` says that it counts all different values of a column, though nobody listed them.
+    """
     if not isinstance(statistic, Statistic):
         raise InvalidValue(
             "statistic", statistic, "must be a statistic", 'for example count(by="sex") or mean("income")'
         )
-    for name in statistic.columns:
+    for name in () if is_open else statistic.columns:
         _refuse_unknown(name, schema, "column")
     for name in statistic.by:
         _refuse_unknown(name, schema, "by")
@@ -63,7 +67,8 @@ def checked(statistic: Statistic, schema: Schema) -> Statistic:
             cut = tuple(cut_of(name, schema[name], statistic.bins_of(name)) for name in chosen)
             refuse_too_many(f"marginal of {' and '.join(chosen)}", (*groups, *cut))
     elif statistic.kind in DISTINCT:
-        _refuse_endless(statistic, schema)
+        if not is_open:
+            _refuse_endless(statistic, schema)
     elif statistic.kind in (*COUNT_FAMILY, *RANGES):
         if statistic.ranges and isinstance(schema[statistic.column], Categories | Flags):
             raise InvalidValue(
@@ -129,11 +134,17 @@ def _within_bounds(statistic: Statistic, domain: Domain) -> tuple[tuple[Any, Any
     return ranges
 
 
-def checked_all(statistics: Sequence[Statistic], schema: Schema) -> tuple[Statistic, ...]:
+def checked_all(
+    statistics: Sequence[Statistic], schema: Schema, dataset: Dataset | None = None
+) -> tuple[Statistic, ...]:
     """Statistics of one plan: each checked, no two of one name."""
     if not statistics:
         raise InvalidValue("statistics", [], "must be one or more", 'for example count() or mean("income")')
-    asked = tuple(checked(statistic, schema) for statistic in statistics)
+
+    def is_open(each: Statistic) -> bool:
+        return dataset is not None and isinstance(each, Statistic) and counts_all_values(each, dataset)
+
+    asked = tuple(checked(each, schema, is_open=is_open(each)) for each in statistics)
     seen: set[str] = set()
     for statistic in asked:
         if statistic.name in seen:
@@ -268,7 +279,7 @@ def design_of(
     >>> design_of([count(by="sex")], people, expected={"rows": 5_000}).output("count by sex").reference
     array([2500., 2500.])
     """
-    asked = checked_all(statistics, dataset.schema)
+    asked = checked_all(statistics, dataset.schema, dataset)
     facts = Facts(dataset, _checked_expected(expected, asked, dataset), pure, len(asked), counted)
     _check_values(facts)
     slots: list[Slot] = []

@@ -22,7 +22,7 @@ from farthing.ledger.table_versions import Version
 from farthing.publication.publication_form import Publication
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
-from farthing.statistics.coverage import limited
+from farthing.statistics.coverage import counts_all_values, limited
 from farthing.statistics.statistic import ROWS
 from farthing.statistics.withheld_cells import people_in
 from farthing.study.attacker_odds import budget_cautions
@@ -392,7 +392,9 @@ def post_processing(plan: PlanFacts, title: str, least: int | None) -> PostProce
 
 def _notes_on(statistic: Statistic, dataset: Dataset, notes: Mapping[str, str]) -> dict[str, str]:
     """Of notes by column, those on columns that a statistic reads."""
-    read = columns_of([statistic], dataset) if notes else ()
+    if not notes or counts_all_values(statistic, dataset):
+        return {}
+    read = columns_of([statistic], dataset)
     return {name: note for name, note in notes.items() if read is None or name in read}
 
 

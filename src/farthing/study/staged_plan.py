@@ -22,6 +22,7 @@ from farthing.errors import InvalidExpression, InvalidValue
 from farthing.ledger import PlanRequest
 from farthing.numerics.bounds import number_text
 from farthing.statistics import Statistic
+from farthing.statistics.coverage import counts_all_values
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import text_of
 from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
@@ -168,7 +169,8 @@ def in_use(study: Account, asked: tuple[Statistic, ...], expected: Mapping[str, 
     if not study.declared.unknown:
         return study
     words = [*(expected or ()), *(text_of(each.where) for each in asked if each.where is not None)]
-    named = {name for each in asked for name in (*each.columns, *each.by)}
+    named = {name for each in asked if not counts_all_values(each, study.declared) for name in each.columns}
+    named |= {name for each in asked for name in each.by}
     used = {name for name in study.declared.unknown if name in named or any(name in text for text in words)}
     own = copy(study)
     own.dataset = with_findings(study, study.declared, used)

@@ -146,6 +146,19 @@ def test_other_statistics_stand_beside_it_in_one_charge(served: Served) -> None:
     assert again.to_dict() == release.to_dict() and charges(served, "beside-2") == 1
 
 
+def test_different_values_are_counted_though_nobody_listed_them(served: Served) -> None:
+    ada, draft = served.signed_in("ada"), declared(served, "different")
+    draft["statistics"] = [{"kind": "count_distinct", "column": "drug", "max_cells": 1}]
+    for proof in ("true", "false"):
+        plan = ada.post(f"/api/v1/plans/price?proof={proof}", json=draft).json()
+        assert plan["statistics"][0]["counts"] == "different values (at most 1 of each who)" and plan["finds"] is None
+    draft["statistics"].append(COUNT)
+    assert ada.post("/api/v1/plans/price?proof=false", json=draft).json()["finds"] == "drug"
+    answer = released(ada, draft, "d-1").json()["answers"]
+    assert answer[0]["cells"][0]["value"] == 3.0 and len(answer[1]["cells"]) == 2
+    assert charges(served, "different") == 1
+
+
 def test_an_analyst_pays_from_a_grant_and_a_request_is_refused_with_the_way_out(served: Served) -> None:
     draft = declared(served, "granted")
     assert refusal(released(served.signed_in("eve"), draft, "r-1")) == (403, "not_allowed")

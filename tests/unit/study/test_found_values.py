@@ -84,12 +84,13 @@ def test_how_many_values_a_unit_counts_for_can_be_said(tmp_path: Path) -> None:
     own.close()
 
 
-def test_different_values_of_text_are_those_that_were_found(tmp_path: Path) -> None:
+def test_different_values_of_text_under_a_condition_are_those_that_were_found(tmp_path: Path) -> None:
     own = study(tmp_path)
+    asked = ft.count_distinct("diagnosis", where="age > 0")
     with pytest.raises(InvalidValue, match=r"column='diagnosis': is declared as unknown.*find it first"):
-        design_of([ft.count_distinct("diagnosis")], own.dataset)
-    exact = own.plan(ft.count_distinct("diagnosis"), epsilon=30.0).discover()
-    name = "number of different values of diagnosis"
+        design_of([asked], own.dataset)
+    exact = own.plan(asked, epsilon=30.0).discover()
+    name = asked.name
     assert (exact[name].counts, exact[name].output.most) == (
         "different values (at most 1 of each who)",
         2.0,

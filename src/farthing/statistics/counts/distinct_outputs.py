@@ -1,6 +1,7 @@
 """How many different values a column has: one measured number for each group, with the exact distribution of its noise.
 
-A unit changes it by at most as many values as are kept of it, and in one group by at most all that are listed.
+A unit changes it by at most as many values as are kept of it, and in one group by at most all that are listed. Where
+nobody listed them, there is one number, and no most.
 """
 
 from __future__ import annotations
@@ -15,24 +16,27 @@ from numpy.typing import NDArray
 
 from farthing.data.aggregates.aggregate import axis_of
 from farthing.data.aggregates.distinct_counts import DistinctCount
+from farthing.data.aggregates.distinct_keys import DistinctKeys
 from farthing.data.aggregates.unit_bounds import Bounded
 from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.inference.answers import SymmetricInterval
 from farthing.inference.error_distributions import WorstDistribution
 from farthing.statistics.counts.count_queries import group_axes, labels_of
-from farthing.statistics.coverage import bound_in
+from farthing.statistics.coverage import bound_in, counts_all_values, values_kept
 from farthing.statistics.measurements import Integers, Noise, Output, Slot
 from farthing.statistics.public_facts import Assumption, Facts, checked_expectation
 from farthing.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]
 
+_SUPPOSED = 1_000.0  # different values, where nobody listed or expects any: it weighs one statistic against another
+
 
 @dataclass(frozen=True)
 class DistinctOutput(Output):
-    """The number of different values, between 0 and all that the schema lists."""
+    """The number of different values, between 0 and all that the schema lists; without a list, `values` is infinite."""
 
-    values: int = field(kw_only=True)
+    values: float = field(kw_only=True)
 
     @property
     def independent(self) -> bool:
@@ -89,6 +93,11 @@ def outputs_of(
     slots: dict[str, Slot] = {}  # by what they count: it may be asked for under two names
     outputs: list[Output] = []
     for statistic in statistics:
+        if counts_all_values(statistic, facts.dataset):
+            slot, output = _of_open_text(statistic, facts)
+            slots[output.name] = slot
+            outputs.append(output)
+            continue
         values_of = DistinctCount(statistic.column, by=statistic.by, where=statistic.where)
         bound = bound_in(statistic, facts.dataset)
         aggregate = values_of if bound is None else Bounded(values_of, bound)
@@ -105,3 +114,15 @@ def outputs_of(
         labels = labels_of(axes) if axes else ()
         outputs.append(DistinctOutput(statistic, labels, (slot,), np.maximum(expected, 1.0), values=values))
     return list(slots.values()), outputs, {}, []
+
+
+def _of_open_text(statistic: Statistic, facts: Facts) -> tuple[Slot, DistinctOutput]:
+    """The number of different values that nobody listed, of which a unit brings at most so many."""
+    rules = facts.schema.open_text(statistic.column)
+    assert rules is not None
+    dataset = facts.dataset
+    aggregate = DistinctKeys(statistic.column, values_kept(statistic, dataset), rules)
+    slot = Slot(f"different values: {statistic.name}", aggregate, dataset.sensitivity(aggregate), 1)
+    given = facts.expected.get(statistic.name)
+    expected = np.full(1, _SUPPOSED) if given is None else checked_expectation(statistic.name, given, 1)
+    return slot, DistinctOutput(statistic, (), (slot,), np.maximum(expected, 1.0), values=math.inf)

@@ -17,6 +17,7 @@ import {
   mayHaveCells,
   needsBands,
   needsCells,
+  withOpenText,
 } from "./statistic_kinds.js";
 
 /**
@@ -28,7 +29,8 @@ export function StatisticForm({ schema, unknown = [], unit = [], form, onForm, e
   const where = useRef(null);
   const set = (changes) => onForm((before) => ({ ...before, ...changes }));
   const kind = kindOf(form.kind);
-  const { entry, problem } = entryOf(form, schema);
+  const columns = withOpenText(schema, unknown);
+  const { entry, problem } = entryOf(form, columns);
   const submit = (event) => {
     event.preventDefault();
     setTried(true);
@@ -44,7 +46,7 @@ export function StatisticForm({ schema, unknown = [], unit = [], form, onForm, e
           </select>
           <p class="hint" id="ask-kind-hint">${kind.help}</p>
         </div>
-        <${Columns} ...${{ form, set, kind, schema }} />
+        <${Columns} ...${{ form, set, kind, schema: columns }} />
       </div>
       <${Groups} ...${{ form, set, schema, unknown, kind }} />
       ${unit?.length && countsPeople(kind) ? html`<${Counted} ...${{ form, set, kind, unit }} />` : null}
@@ -253,6 +255,7 @@ export function columnWords(column) {
   if (column.kind === "categories")
     return `one of ${(column.categories ?? []).slice(0, 6).join(", ")}${(column.categories ?? []).length > 6 ? ", …" : ""}`;
   if (column.kind === "flags") return "true or false";
+  if (column.kind === "open") return "text whose values nobody listed: all different ones are counted";
   const what = column.kind === "dates" ? "dates" : column.kind === "integers" ? "whole numbers" : "numbers";
   return `${what} from ${Number.isFinite(column.lower) ? column.lower.toLocaleString("en") : column.lower} to ${Number.isFinite(column.upper) ? column.upper.toLocaleString("en") : column.upper}`;
 }

@@ -4,6 +4,15 @@ const NUMBERS = ["integers", "reals"];
 const ORDERED = ["integers", "reals", "dates"];
 const MOST_OWN_CELLS = 1000; // whole numbers and days up to so many are cells of their own, as the planner has it
 
+/** The kind of a column of text whose values nobody listed or found. */
+const OPEN = "open";
+
+/** The columns of a table with those of text whose values nobody knows yet. */
+export const withOpenText = (schema, unknown) => [
+  ...schema,
+  ...unknown.filter((one) => one.kind === "text" && one.finding === null).map(({ name }) => ({ name, kind: OPEN })),
+];
+
 export const KINDS = [
   { kind: "count", words: "How many rows", help: "For example how many rows in all, or how many of each sex." },
   {
@@ -74,8 +83,8 @@ export const KINDS = [
   {
     kind: "count_distinct",
     words: "How many different values a column has",
-    column: ["categories", "flags", "integers", "dates"],
-    help: "For example how many of the listed drugs were given at all.",
+    column: ["categories", "flags", "integers", "dates", OPEN],
+    help: "For example how many different drugs were given at all.",
   },
   {
     kind: "variance",
@@ -94,7 +103,8 @@ export const KINDS = [
 
 export const kindOf = (name) => KINDS.find((one) => one.kind === name) ?? KINDS[0];
 
-const among = (schema, kinds) => schema.filter((column) => kinds === "any" || kinds.includes(column.kind));
+const among = (schema, kinds) =>
+  schema.filter((column) => (kinds === "any" ? column.kind !== OPEN : kinds.includes(column.kind)));
 
 /** The columns that a statistic of this kind can speak of. */
 export const columnsFor = (kind, schema) => among(schema, kind.column ?? kind.columns ?? []);
