@@ -36,8 +36,16 @@ export const put = (path, body, options) => call("PUT", path, body, options);
 export const patch = (path, body, options) => call("PATCH", path, body, options);
 export const remove = (path, options) => call("DELETE", path, undefined, options);
 
+/** A file that is made of what is sent: { blob, name }. */
+export const file = (path, body) => call("POST", path, body, { take: taken });
+
+async function taken(response) {
+  const named = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "");
+  return { blob: await response.blob(), name: named?.[1] ?? "file" };
+}
+
 /** options: signal (an AbortSignal), stay (true: a 401 does not lead to the sign-in screen). */
-async function call(method, path, body, { signal, stay = false } = {}) {
+async function call(method, path, body, { signal, stay = false, take = read } = {}) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET" && csrf) headers["X-CSRF-Token"] = csrf;
@@ -54,7 +62,7 @@ async function call(method, path, body, { signal, stay = false } = {}) {
     if (reason.name === "AbortError") throw reason;
     throw new ApiError(0, "unreachable", "Check that farthing serve is running, then try again.");
   }
-  if (response.ok) return response.status === 204 ? null : read(response);
+  if (response.ok) return response.status === 204 ? null : take(response);
   const refusal = (await read(response).catch(() => null))?.error;
   const error = new ApiError(
     response.status,

@@ -11,6 +11,7 @@ import { Progress } from "../components/progress.js";
 import { charged, moment, privacy } from "../format.js";
 import { handOver } from "../ledger/receipt_text.js";
 import { Warnings } from "../planner/warnings.js";
+import { Publish } from "../release/publication.js";
 import { Ending } from "../release/release_failure.js";
 import { hasEnded, useRelease } from "../release/release_progress.js";
 import { Releases, StateBadge } from "../release/releases.js";
@@ -99,6 +100,7 @@ function Released({ release, id, me }) {
         )}
       </ul>
     <//>
+    ${me.role === "curator" ? html`<${Publish} id=${id} />` : null}
     ${
       release.receipt
         ? html`
