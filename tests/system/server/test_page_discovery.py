@@ -78,6 +78,7 @@ def test_a_count_by_a_text_that_nobody_listed_finds_its_values_in_one_step(new_p
     page.get_by_role("button", name="Add to the plan").press("Enter")
     expect(page.get_by_text("number of different values of region")).not_to_have_count(0)
     settled(page)
+    page.get_by_role("button", name="Add a statistic").click()
     page.get_by_label("What do you want to know?").select_option("count")
     page.get_by_text("For each group separately").click()
     expect(page.get_by_text("Nobody listed the values of region")).to_be_visible()
