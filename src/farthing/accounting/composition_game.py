@@ -6,18 +6,21 @@ up and protects nobody, so a game may have a seed. Nothing here takes data, and 
 
 from __future__ import annotations
 
+import copy
 import math
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, pstdev
+from typing import Any, Protocol
 
+from farthing.accounting.compose import Composition, compose
 from farthing.accounting.event_price import Charge, as_event
-from farthing.accounting.filters import ClockFilter, Filter
+from farthing.accounting.filters import ClockFilter
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.numerics.bounds import number_text
 from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise, RandomizedResponse
-from farthing.privacy.events import checked_count
+from farthing.privacy.events import checked_count, checked_delta
 
 _MOST = 10_000  # rounds of one game: a strategy that never ends is stopped
 
@@ -104,11 +107,126 @@ def right_at_most(epsilon: float, delta: float) -> float:
     return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
 
 
+class Budget(Protocol):
+    """What decides how much may be asked: any filter, or `FixedCharges`."""
+
+    @property
+    def epsilon(self) -> float:
+        """No guess about the secret gains more than a factor e^epsilon in its odds, but for delta."""
+
+    @property
+    def delta(self) -> float:
+        """How often the promise about all answers together may fail."""
+
+    @property
+    def spent(self) -> ApproxDP:
+        """What the charges so far add up to."""
+
+    @property
+    def remaining(self) -> ApproxDP:
+        """The largest charge that would be admitted next."""
+
+    def admits(self, charge: Any) -> bool:
+        """Whether a charge would be admitted."""
+
+    def charge(self, charge: Any) -> Any:
+        """The budget after a charge, or BudgetExceeded."""
+
+
+@dataclass(frozen=True)
+class FixedCharges:
+    """Parameters fixed before the first answer: only the mechanisms may depend on answers, and the optimum holds.
+
+    Args:
+        charges: What will be asked for, in this order: epsilons, (epsilon, delta) pairs or events.
+        delta: The delta of all of them together.
+
+    Raises:
+        InvalidValue: If something is not a charge, or delta is out of its range.
+
+    >>> budget = FixedCharges([0.1] * 30, 1e-6)
+    >>> round(budget.epsilon, 4), round(30 * 0.1, 4)
+    (2.3459, 3.0)
+    >>> budget.admits(0.1), budget.admits(0.2)
+    (True, False)
+    """
+
+    charges: tuple[Event, ...]
+    delta: float
+    played: int = 0
+    _composed: Composition = field(init=False, repr=False, compare=False)
+
+    def __init__(self, charges: Iterable[Charge], delta: float) -> None:
+        events = tuple(as_event(charge) for charge in charges)
+        object.__setattr__(self, "charges", events)
+        object.__setattr__(self, "delta", checked_delta(delta))
+        object.__setattr__(self, "played", 0)
+        object.__setattr__(self, "_composed", compose(events))
+
+    @property
+    def epsilon(self) -> float:
+        """The optimum of all charges at delta, rounded up: whatever the answers make somebody ask."""
+        return self._composed.epsilon_at(self.delta).upper
+
+    @property
+    def spent(self) -> ApproxDP:
+        """The optimum of the charges so far. After stopping early, the guarantee is still that of the whole list."""
+        return ApproxDP(compose(self.charges[: self.played]).epsilon_at(self.delta).upper, self.delta)
+
+    @property
+    def remaining(self) -> ApproxDP:
+        """The next charge of the list as an (epsilon, delta) pair; nothing after the last."""
+        if self.played >= len(self.charges):
+            return ApproxDP(0.0)
+        event = self.charges[self.played]
+        return ApproxDP(getattr(event, "epsilon", 0.0), getattr(event, "delta", 0.0))
+
+    def admits(self, charge: Charge) -> bool:
+        """Whether this is the next charge of the list, or a smaller pair.
+
+        Args:
+            charge: An epsilon, an (epsilon, delta) pair or an event.
+
+        Returns:
+            True if it is.
+        """
+        if self.played >= len(self.charges):
+            return False
+        event, wanted = self.charges[self.played], as_event(charge)
+        if isinstance(event, ApproxDP) and isinstance(wanted, ApproxDP | RandomizedResponse):
+            return wanted.epsilon <= event.epsilon and getattr(wanted, "delta", 0.0) <= event.delta
+        return wanted == event
+
+    def charge(self, charge: Charge) -> FixedCharges:
+        """The list with one more charge made.
+
+        Args:
+            charge: An epsilon, an (epsilon, delta) pair or an event.
+
+        Returns:
+            The list to go on with.
+
+        Raises:
+            BudgetExceeded: If it is not the next one.
+        """
+        if not self.admits(charge):
+            event, left = as_event(charge), self.remaining
+            raise BudgetExceeded(
+                f"charge of {event!r} is not what was fixed: charge {self.played + 1} of {len(self.charges)} may have "
+                f"at most epsilon={left.epsilon!r}, delta={left.delta!r}; ask for that, or play under a filter.",
+                requested=event,
+                remaining=left,
+            )
+        after = copy.copy(self)
+        object.__setattr__(after, "played", self.played + 1)
+        return after
+
+
 class CompositionGame:
     """A game against a filter: choose every question after the last answer; the filter refuses what would be too much.
 
     Args:
-        budget: The filter; by default a clock of epsilon 1 at delta 0.01.
+        budget: A filter, or `FixedCharges`; by default a clock of epsilon 1 at delta 0.01.
         seed: Repeats a game. The secret is made up, so this is no risk; nothing that protects a person takes a seed.
 
     >>> game = CompositionGame(ClockFilter(1.0, 0.01, leak=0), seed=3)
@@ -120,8 +238,8 @@ class CompositionGame:
     (3, True)
     """
 
-    def __init__(self, budget: Filter | None = None, *, seed: int | None = None) -> None:
-        self.budget: Filter = ClockFilter(1.0, 0.01, leak=0) if budget is None else budget
+    def __init__(self, budget: Budget | None = None, *, seed: int | None = None) -> None:
+        self.budget: Budget = ClockFilter(1.0, 0.01, leak=0) if budget is None else budget
         self.rounds: list[Round] = []
         self._draws = random.Random(seed)
         self._secret = int(self._draws.random() < 0.5)
@@ -136,6 +254,28 @@ class CompositionGame:
     def remaining(self) -> float:
         """The largest epsilon that the filter would admit next."""
         return self.budget.remaining.epsilon
+
+    @property
+    def spent(self) -> float:
+        """The running bound: what the filter, or the optimum of fixed charges, reads for all charges so far.
+
+        >>> game = CompositionGame(FixedCharges([0.2] * 6, 0.01), seed=1)
+        >>> _ = game.ask(0.2), game.ask(0.2)
+        >>> game.spent < 0.4 < game.budget.epsilon
+        True
+        """
+        return self.budget.spent.epsilon
+
+    @property
+    def view(self) -> tuple[tuple[Event, float | None], ...]:
+        """All that the adversary has seen: what was asked for, and the answers; None where it was refused.
+
+        >>> game = CompositionGame(seed=3)
+        >>> _ = game.ask(0.4), game.ask(5.0)
+        >>> [answer for _, answer in game.view]
+        [1.0, None]
+        """
+        return tuple((played.event, played.answer) for played in self.rounds)
 
     def ask(self, charge: Charge) -> Round:
         """Charge the filter, then answer; a refusal answers nothing and costs nothing.
@@ -271,6 +411,41 @@ def pressing(charge: float, factor: float = 2.0) -> Strategy:
     return next_charge
 
 
+def planned(budget: FixedCharges) -> Strategy:
+    """All charges of a list that was fixed in advance, one after the other.
+
+    Args:
+        budget: The list.
+
+    Returns:
+        The strategy.
+
+    >>> budget = FixedCharges([0.2] * 5, 0.01)
+    >>> game = CompositionGame(budget, seed=1)
+    >>> outcome = game.play(planned(budget))
+    >>> len(game.rounds), game.spent == outcome.epsilon
+    (5, True)
+    """
+    return lambda game: budget.charges[len(game.rounds)] if len(game.rounds) < len(budget.charges) else None
+
+
+def at_once(game: CompositionGame) -> Charge | None:
+    """The strategy that asks once, for all that the filter admits.
+
+    Args:
+        game: The game.
+
+    Returns:
+        The largest epsilon that is left, or None after the first round.
+
+    >>> game = CompositionGame(seed=1)
+    >>> outcome = game.play(at_once)
+    >>> [played.event.epsilon for played in game.rounds]
+    [1.0]
+    """
+    return None if game.rounds or not game.remaining > 0 else game.remaining
+
+
 @dataclass(frozen=True)
 class Tally:
     """Many games of one strategy.
@@ -292,12 +467,12 @@ class Tally:
     delta: float
 
 
-def tally(strategy: Strategy, budget: Filter, games: int = 1000, *, seed: int | None = None) -> Tally:
+def tally(strategy: Strategy, budget: Budget, games: int = 1000, *, seed: int | None = None) -> Tally:
     """Play many games with one strategy: how often it guesses right, and how much of delta it reaches.
 
     Args:
         strategy: From the game so far to the next charge, or None to stop.
-        budget: The filter that every game starts with.
+        budget: The filter, or the fixed charges, that every game starts with.
         games: How many games.
         seed: Repeats them.
 
@@ -324,3 +499,30 @@ def tally(strategy: Strategy, budget: Filter, games: int = 1000, *, seed: int | 
         pstdev(reached) / math.sqrt(games),
         budget.delta,
     )
+
+
+def compete(
+    strategies: Mapping[str, Strategy], budget: Budget, games: int = 1000, *, seed: int | None = None
+) -> dict[str, Tally]:
+    """Let strategies compete: the same secrets and the same luck for all of them.
+
+    Args:
+        strategies: Names and strategies.
+        budget: The filter, or the fixed charges, that every game starts with.
+        games: How many games each of them plays.
+        seed: Repeats the competition.
+
+    Returns:
+        Their tallies, the one that reaches most of delta first.
+
+    Raises:
+        InvalidValue: If `games` is not a whole number above 0.
+
+    >>> from farthing.accounting.filters import BasicFilter
+    >>> table = compete({"at once": at_once, "steady": steady(0.2)}, BasicFilter(1.0), 100, seed=1)
+    >>> sorted(table), all(one.right < 0.9 for one in table.values())
+    (['at once', 'steady'], True)
+    """
+    number = random.SystemRandom().getrandbits(63) if seed is None else seed
+    tallies = {name: tally(strategy, budget, games, seed=number) for name, strategy in strategies.items()}
+    return dict(sorted(tallies.items(), key=lambda one: (one[1].delta_reached, one[1].right), reverse=True))
