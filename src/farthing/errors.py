@@ -327,8 +327,16 @@ class SamePeople(UserWarning):
 
 def _short_text(value: object) -> str:
     """A short repr: long inputs are cut so that a message stays one line."""
-    text = repr(value)
+    text = repr(_without_numpy(value))
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _without_numpy(value: object) -> object:
+    """What a scalar of numpy holds, also in a list: 'age' in place of np.str_('age')."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_numpy, value))  # type: ignore[call-arg,call-overload]
+    is_scalar = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+    return value.item() if is_scalar else value  # type: ignore[attr-defined]
 
 
 def _with_caret(text: str, position: int | None) -> str:

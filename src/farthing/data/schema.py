@@ -394,8 +394,9 @@ class Schema:
             raise InvalidValue("schema", literals, "must be a mapping from names to domains", _EXAMPLE)
         if not literals:
             raise InvalidValue("schema", {}, "must name at least one column", _EXAMPLE)
-        unknowns = {_refuse_bad_name(name): kind for name, kind in literals.items() if isinstance(kind, Unknown)}
-        known = {_refuse_bad_name(name): each for name, each in literals.items() if name not in unknowns}
+        named = {_refuse_bad_name(name): each for name, each in literals.items()}
+        unknowns = {name: kind for name, kind in named.items() if isinstance(kind, Unknown)}
+        known = {name: each for name, each in named.items() if name not in unknowns}
         return Schema({name: read_domain(name, value) for name, value in known.items()}, unknowns)
 
     def with_column(self, name: str, domain: Domain) -> Schema:
@@ -568,7 +569,7 @@ def _refuse_bad_name(name: object) -> str:
         raise InvalidValue("column", name, "must not hold control characters", "rename the column")
     if folded(name).startswith(OURS):
         raise InvalidValue("column", name, f"must not start with {OURS}", "choose another name")
-    return name
+    return str(name)  # plain text, also of numpy's
 
 
 def _refuse_reversed(lower: object, upper: object) -> None:

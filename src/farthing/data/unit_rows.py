@@ -415,6 +415,7 @@ def opened_base(
     named = all(isinstance(column, str) for column in units)
     if unit is not None and (not units or not named or len(set(units)) != len(units)):
         raise InvalidValue("unit", unit, "must name one column or several, each once", "leave it out for one row")
+    units = tuple(map(str, units))  # plain text, also of numpy's
     is_auto = max_rows == AUTO and bool(units)
     bound = MOST_ROWS_A_UNIT if is_auto else checked_max_rows(max_rows, units)
     size = None if rows is None else checked_count(rows, "rows")

@@ -906,7 +906,7 @@ CONSTRUCTORS: Mapping[str, Callable[..., Statistic]] = {
 def _column(column: object) -> str:
     if not isinstance(column, str) or not column:
         raise InvalidValue("column", column, "must be the name of one column")
-    return column
+    return str(column)
 
 
 def _bounds(max_cells: int | None, rows_per_cell: int | None, max_rows: int | None) -> dict[str, Any]:

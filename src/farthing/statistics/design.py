@@ -372,23 +372,24 @@ def _checked_expected(
     if not isinstance(expected, Mapping):
         raise InvalidValue("expected", expected, "must be a mapping", "for example {'rows': 100_000}")
     known = ["rows", "people", *(statistic.name for statistic in statistics), *dataset.schema]
-    for name in expected:
+    named = {str(name): value for name, value in expected.items()}
+    for name in named:
         # A count that is not asked for may still be known: "count by sex" tells how large the groups are.
-        if name not in known and not str(name).startswith("count"):
+        if name not in known and not name.startswith("count"):
             raise InvalidValue(
                 "expected",
                 name,
                 "must be rows, people, a column or a statistic of the plan",
-                nearest(str(name), known),
+                nearest(name, known),
             )
         if name in dataset.schema and isinstance(dataset.schema[name], Dates):
             raise InvalidValue(
                 f"expected[{name!r}]",
-                expected[name],
+                named[name],
                 "must be left out for a column of dates, which are assumed uniform between their bounds",
                 "of groups by date, the counts can be expected",
             )
-    return dict(expected)
+    return named
 
 
 def _check_values(facts: Facts) -> None:

@@ -398,7 +398,7 @@ def _read_name(name: str | None) -> str:
         return ""
     if not isinstance(name, str) or not name.strip():
         raise InvalidValue("name", name, "must be text", "leave it out for a name in plain words")
-    return name
+    return str(name)
 
 
 def _read_bins(kind: Kind, columns: tuple[str, ...], bins: Any) -> tuple[tuple[str, Bins], ...]:

@@ -111,7 +111,7 @@ def names_of(names: Names, argument: str = "by") -> tuple[str, ...]:
     listed = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidValue(argument, names, "must be names of columns, each once")
-    return listed
+    return tuple(map(str, listed))  # plain text, also of numpy's
 
 
 def domain_of(name: str, schema: Schema, argument: str = "column") -> Domain:
