@@ -168,6 +168,15 @@ class RememberedDistribution(ErrorDistribution):
         return self._errors[confidence]
 
     @cached_property
+    def _of_cells(self) -> dict[float, Floats]:
+        return {}
+
+    def errors(self, confidence: float = 0.95) -> Floats:
+        if confidence not in self._of_cells:
+            self._of_cells[confidence] = super().errors(confidence)
+        return self._of_cells[confidence]
+
+    @cached_property
     def _largest(self) -> dict[float, float]:
         return {}
 

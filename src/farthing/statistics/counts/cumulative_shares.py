@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorDistribution, Term, nearest_increasing
+from farthing.inference import Answer, ErrorDistribution, StatedDistribution, Term
 from farthing.statistics.counts.count_outputs import (
     RememberedDistribution,
     ScaledDistribution,
@@ -20,7 +20,8 @@ from farthing.statistics.counts.count_outputs import (
 )
 from farthing.statistics.counts.count_queries import Question, labels_of
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
-from farthing.statistics.measurements import Integers, Noise, Output, Slot
+from farthing.statistics.counts.share_reach import ReleasedShares, Spreads, rising_shares, shares_between, unit_noise
+from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +31,7 @@ class CdfAssumptions(Output):
 
     is_expected: bool
     expected: Floats  # rows in each cell: groups x cells
+    rows_per_unit: int
 
     @property
     def fewer(self) -> float:
@@ -78,6 +80,42 @@ class CdfAssumptions(Output):
             return (self._least_rows,)
         groups = ("groups have as many rows as expected",) if asked.by else ()
         return (*groups, f"{asked.column} is distributed as expected")
+
+    def promised(self, noises: Mapping[str, Noise]) -> ErrorDistribution:
+        """The reach of its intervals on average over releases.
+
+        Where nothing is expected, it is as much more than the first order as at even shares.
+        """
+        predicted = self.predicted(noises)
+        deviations = predicted.standard_errors
+
+        def errors(level: float) -> Floats:
+            first_order = predicted.errors(level)
+            factors = np.where(deviations > 0, first_order / np.where(deviations > 0, deviations, 1.0), 0.0)
+            released = self._released(noises, factors)
+            reach = released.mean_reach()
+            if self.is_expected:
+                return np.maximum(first_order, reach)
+            even = released.first_order(np.cumsum(self.fewer * self.expected, axis=1))
+            more = float(np.max(reach[even > 0] / even[even > 0], initial=1.0))
+            return np.minimum(first_order * more, 1.0)
+
+        return StatedDistribution(deviations, errors)
+
+    def _released(self, noises: Mapping[str, Noise], factors: Floats) -> ReleasedShares:
+        """A few releases of the rows that are expected, with intervals of so many standard errors."""
+        spreads, noise, steps = self._noise_in_totals(noises)
+        return ReleasedShares(
+            np.cumsum(self.fewer * self.expected, axis=1) + noise,
+            spreads,
+            factors,
+            steps,
+            float(self.rows_per_unit) if self.statistic.for_population else 0.0,
+        )
+
+    def _noise_in_totals(self, noises: Mapping[str, Noise]) -> tuple[Spreads, Floats, float]:
+        """How noisy running totals are, that noise in a few cases, and the steps that intervals leave room for."""
+        raise AssertionError("every cdf says how noisy its totals are")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +224,28 @@ class CdfOutput(CdfAssumptions):
         whole = np.maximum(below + above, 1)
         return self._distribution(noises, below / whole, rows)
 
+    def _noise_in_totals(self, noises: Mapping[str, Noise]) -> tuple[Spreads, Floats, float]:
+        (slot,) = self.slots
+        variance = slot.variance(noises[slot.name])
+        below, above = self._below_and_above
+        spreads = Spreads(*(each.astype(float) for each in (below, below, below + above))).times(variance)
+        return spreads, self._unit_totals(noises[slot.name].kind) * math.sqrt(variance), 0.5
+
+    def _unit_totals(self, kind: Kind) -> Floats:
+        """The noise of running totals in a few cases (cases x groups x cells), where every number has variance 1."""
+        if kind not in self._noisy_totals:
+            inside, size = self.members >= 0, self.expected.size
+            cells = [
+                np.bincount(self.members[inside], weights=case[inside], minlength=size).reshape(self.expected.shape)
+                for case in unit_noise(kind, len(self.members))
+            ]
+            self._noisy_totals[kind] = np.cumsum(cells, axis=2)
+        return self._noisy_totals[kind]
+
+    @cached_property
+    def _noisy_totals(self) -> dict[Kind, Floats]:
+        return {}
+
     @cached_property
     def _at_unit_scale(self) -> dict[str, RememberedDistribution]:
         return {}
@@ -213,14 +273,8 @@ class CdfOutput(CdfAssumptions):
         noisy = np.asarray(measured[self.slots[0].name])
         np.add.at(cells, self.members[self.members >= 0], noisy[self.members >= 0].astype(float))
         totals = np.cumsum(cells.reshape(self.expected.shape), axis=1)
-        groups, width = totals.shape
-        whole = np.repeat(totals[:, -1], width)
-        steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
-        plain = np.where(whole > 0, totals.reshape(-1) / np.where(whole > 0, whole, 1.0), steps)
-        values = np.concatenate(
-            [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
-        )
-        shares = np.clip(values, 0.0, 1.0)
+        whole = np.repeat(totals[:, -1], totals.shape[1])
+        shares, plain = rising_shares(totals, whole)
         distribution = self._distribution(noises, shares, np.maximum(whole, 1.0))
         below, above = self._below_and_above
         variance = self.slots[0].variance(noises[self.slots[0].name])
@@ -239,7 +293,7 @@ class CdfOutput(CdfAssumptions):
 
         return Answer.within(
             self.name,
-            values,
+            shares,
             distribution.standard_errors,
             interval_at,
             self.labels,
@@ -257,23 +311,3 @@ def cdf_labels(question: Question) -> tuple[Any, ...]:
         return edges
     wrapped = len(question.axes) > 2
     return tuple((*group, edge) if wrapped else (group, edge) for group in outer for edge in edges)
-
-
-def shares_between(
-    totals: Floats, whole: Floats, own: Floats, both: Floats, all_: Floats, population: Floats | float
-) -> tuple[Floats, Floats]:
-    """All f in [0, 1] with (totals - f whole)^2 <= own - 2 f both + f^2 all_ + population f (1 - f).
-
-    `own`, `both` and `all_` are the variance of the total below an edge, its covariance with the whole, and the
-    variance of the whole, times the square of the factor that makes an interval of them.
-    """
-    square = whole**2 - all_ + population
-    middle = totals * whole - both + np.asarray(population) / 2
-    rest = totals**2 - own
-    root = middle**2 - square * rest
-    known = (square > 0) & (root >= 0) & (whole > 0)
-    safe = np.where(known, square, 1.0)
-    width = np.sqrt(np.where(known, root, 0.0))
-    low = np.where(known, (middle - width) / safe, 0.0)
-    high = np.where(known, (middle + width) / safe, 1.0)
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

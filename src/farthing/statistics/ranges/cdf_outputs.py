@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.inference import Answer, ErrorDistribution, nearest_increasing
+from farthing.inference import Answer, ErrorDistribution
 from farthing.inference.linked_counts import LinkedCounts
 from farthing.matrix.workloads.interval_queries import SomeRanges
-from farthing.statistics.counts.cumulative_shares import CdfAssumptions, shares_between
+from farthing.statistics.counts.cumulative_shares import CdfAssumptions
+from farthing.statistics.counts.share_reach import Spreads, rising_shares, shares_between, unit_noise
 from farthing.statistics.counts.slot_combination import Combination, Crossed
 from farthing.statistics.measurements import Integers, Kind, Noise
 from farthing.statistics.ranges.combined_errors import CombinedErrors
@@ -22,23 +23,6 @@ from farthing.statistics.ranges.strategy_slots import StrategyOutput
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Spreads:
-    """Variances of totals below edges, their covariances with the whole, and the variance of the whole."""
-
-    own: Floats
-    both: Floats
-    whole: Floats
-
-    def times(self, variance: float) -> Spreads:
-        """The same with so much noise."""
-        return Spreads(self.own * variance, self.both * variance, self.whole * variance)
-
-    def of_share(self, share: Floats) -> Floats:
-        """The variance of (total below an edge) - share * whole."""
-        return np.maximum(self.own - 2 * share * self.both + share**2 * self.whole, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +133,24 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         best = np.clip(spreads.both / np.maximum(spreads.whole, 1e-300), 0.0, 1.0)
         return ShapedDistribution(ShapedErrors(np.sqrt(spreads.of_share(best)) / rows, shape), 1.0)
 
+    def _noise_in_totals(self, noises: Mapping[str, Noise]) -> tuple[Spreads, Floats, float]:
+        noise, (spreads, _) = noises[self.slot.name], self._spreads(noises)
+        own = self._tiled_spreads(noise.kind).times(self.slot.variance(noise))
+        totals = self._unit_totals(noise.kind) * np.sqrt(self.slot.variance(noise))
+        return spreads, totals if self.combination is None else own.respread(totals, spreads), 0.0
+
+    def _unit_totals(self, kind: Kind) -> Floats:
+        """The noise of running totals in a few cases (cases x groups x cells), where every number has variance 1."""
+        if kind not in self._noisy_totals:
+            transform = transform_of(self.slot, kind)
+            cells = [transform.estimate(case) for case in unit_noise(kind, transform.size)]
+            self._noisy_totals[kind] = np.cumsum(cells, axis=2)
+        return self._noisy_totals[kind]
+
+    @cached_property
+    def _noisy_totals(self) -> dict[Kind, Floats]:
+        return {}
+
     def _with_sampling(self, errors: Floats, shares: Floats, rows: Floats) -> Floats:
         return np.sqrt(errors**2 + self.rows_per_unit * shares * (1 - shares) / rows)
 
@@ -160,14 +162,9 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
         else:
             cells = self.combination.estimates(measured, noises)[self.slot.name][: self.expected.size]
         totals = np.cumsum(cells.reshape(self.expected.shape), axis=1)
-        groups, width = totals.shape
-        whole = np.repeat(totals[:, -1], width)
-        steps = np.tile(np.arange(1, width + 1) / width, groups)  # where nothing can be said
-        plain = np.where(whole > 0, totals.reshape(-1) / np.where(whole > 0, whole, 1.0), steps)
-        values = np.concatenate(
-            [nearest_increasing(group, least=0.0, most=1.0) for group in plain.reshape(groups, width)]
-        )
-        shares, rows = np.clip(values, 0.0, 1.0), np.maximum(whole, 1.0)
+        whole = np.repeat(totals[:, -1], totals.shape[1])
+        shares, plain = rising_shares(totals, whole)
+        rows = np.maximum(whole, 1.0)
         spreads, shape = self._spreads(noises)
         errors = np.sqrt(spreads.of_share(shares)) / rows
         clustered = self.rows_per_unit if self.statistic.for_population else 0
@@ -180,7 +177,7 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
             own, both, ends = (squares * each for each in (spreads.own, spreads.both, spreads.whole))
             return shares_between(totals.reshape(-1), whole, own, both, ends, population)
 
-        return Answer.within(self.name, values, errors, interval_at, self.labels, confidence=confidence, raw=plain)
+        return Answer.within(self.name, shares, errors, interval_at, self.labels, confidence=confidence, raw=plain)
 
     def _at_unit(self, kind: Kind) -> ShapedErrors:
         if kind not in self._known:
