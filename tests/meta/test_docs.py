@@ -72,7 +72,7 @@ def test_the_pictures_of_the_page_are_all_there_all_shown_and_small() -> None:
         for look in ("light", "dark", "phone")
     }
     assert taken == set(pictures)
-    assert sum(pictures.values()) < 4e6
+    assert sum(pictures.values()) < 60e3 * len(pictures) and max(pictures.values()) < 150e3
     assert page.count("alt=") + page.count("![") == len(pictures)
 
 

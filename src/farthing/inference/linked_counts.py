@@ -275,7 +275,7 @@ class LinkedEstimate:
         try:
             inverse = _inverse(scaled)
         except np.linalg.LinAlgError:
-            inverse = np.linalg.pinv(scaled, hermitian=True)
+            inverse = np.asarray(np.linalg.pinv(scaled, hermitian=True), dtype=np.float64)
         inverse = (inverse + inverse.T) / 2
         return np.asarray(inverse / root / root[:, None])
 
@@ -378,7 +378,7 @@ def _product(left: Floats, right: Floats) -> Floats:
 def _inverse(matrix: Floats) -> Floats:
     """The inverse of a symmetric matrix without negative eigenvalues, in halves that need no threads either."""
     if len(matrix) <= _LARGE:
-        return np.linalg.inv(matrix)
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     half = len(matrix) // 2
     first = _inverse(matrix[:half, :half])
     across = _product(first, matrix[:half, half:])
