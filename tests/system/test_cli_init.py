@@ -38,6 +38,12 @@ def test_a_csv_file_gives_names_only(tmp_path: Path) -> None:
     assert facts["schema"] == {"name": {}, 'the "age"': {}, "Größe": {}}
 
 
+def test_one_column_is_not_several(tmp_path: Path) -> None:
+    (tmp_path / "ages.csv").write_text("age\n")
+    code, printed = init(str(tmp_path / "ages.csv"), "--out", str(tmp_path / "study.toml"))
+    assert code == 0 and re.search(r": 1 column of .*, from its name; no row was read", printed)
+
+
 def test_a_csv_file_is_not_read_beyond_its_header(tmp_path: Path) -> None:
     """The rows are no text at all: whoever reads them, even ahead, fails."""
     (tmp_path / "people.csv").write_bytes(b"sex,age\n" + bytes(range(128, 256)) * 1000)

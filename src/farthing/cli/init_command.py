@@ -122,8 +122,10 @@ def init_command(files: tuple[str, ...], out: str, account: str | None, renews: 
         raise InvalidValue("out", out, "exists already", "choose another name with --out, or move it away") from None
     except OSError as problem:
         raise InvalidValue("out", out, f"cannot be written ({problem.strerror})", "choose another") from None
-    named = " and ".join(files)
-    click.echo(f"{out}: {len(columns)} columns of {named}, from their names{_and_types(columns)}; no row was read.")
+    origin = f"{len(columns)} columns of {' and '.join(files)}, from their names"
+    if len(columns) == 1:
+        origin = f"1 column of {files[0]}, from its name"
+    click.echo(f"{out}: {origin}{_and_types(columns)}; no row was read.")
     click.echo("Fill in the unit, the schema and the budget, and remove the columns that no statistic will use.")
     click.echo(f"Then: farthing plan {shlex.quote(out)}")
     click.echo(f"To see what does not fit (reads the rows; not private): farthing check {shlex.quote(out)}")
