@@ -60,7 +60,7 @@ def run(*words: object) -> Result:
 
 def test_from_a_study_to_a_verified_bundle(study: Path) -> None:
     refused = run("publish", study)
-    assert refused.exit_code == 2 and "was not released yet" in refused.output
+    assert refused.exit_code == 2 and "has not been released yet" in refused.output
     assert not (study.parent / "study.db").exists()
     assert run("release", study, "--yes").exit_code == 0
     written = run("publish", study)
@@ -143,7 +143,7 @@ def test_a_deposit_from_the_command_line(study: Path, monkeypatch: pytest.Monkey
 
 
 def test_options_of_a_deposit_need_one(study: Path) -> None:
-    assert "say where to: --dataverse URL" in run("publish", study, "--collection", "birds").output
+    assert "name the server: --dataverse URL" in run("publish", study, "--collection", "birds").output
     assert run("publish", study, "--publish", "huge").exit_code == 2
     tool = run("publish", "--tool-manifest", "https://farthing.example.org/launch")
     assert json.loads(tool.output)["toolUrl"] == "https://farthing.example.org/launch"

@@ -260,7 +260,9 @@ def test_a_search_that_the_table_is_too_small_for_is_refused_before_anything_is_
 ) -> None:
     unit: dict[str, Any] = {"max_rows": 3, "unit": "who"}
     study = ft.Study(people(**{**unit, **facts}), epsilon=0.1, delta=1e-9, ledger=tmp_path / "study.db")
-    with pytest.raises(InvalidValue, match=r"epsilon=.*is too small: it takes [\d,]+ units \(who\) alike, and the"):
+    with pytest.raises(
+        InvalidValue, match=r"epsilon=.*is too small: a search needs [\d,]+ units \(who\) alike, and the"
+    ):
         study.discover(*columns, rows_per_unit=not columns)
     if columns:
         with pytest.raises(InvalidValue, match="is too small"):
@@ -277,7 +279,7 @@ def test_no_search_is_charged_where_another_one_is_refused(tmp_path: Path) -> No
         ft.dataset(table, schema=schema, rows=600, name="t"), epsilon=1.0, delta=0.5, ledger=tmp_path / "l.db"
     )
     assert study.discover("town", epsilon=0.02).cost == 0.02
-    with pytest.raises(InvalidValue, match=r"it takes [\d,]+ rows alike, and the table has 600 rows"):
+    with pytest.raises(InvalidValue, match=r"a search needs [\d,]+ rows alike, and the table has 600 rows"):
         study.discover("town", "x", epsilon=0.03).release()
     assert study.budget.count == 0
     study.close()

@@ -504,7 +504,7 @@ def tally(strategy: Strategy, budget: Budget, games: int = 1000, *, seed: int | 
 def compete(
     strategies: Mapping[str, Strategy], budget: Budget, games: int = 1000, *, seed: int | None = None
 ) -> dict[str, Tally]:
-    """Let strategies compete: the same secrets and the same luck for all of them.
+    """Let strategies compete, all with the same secrets and the same random draws.
 
     Args:
         strategies: Names and strategies.

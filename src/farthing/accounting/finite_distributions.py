@@ -12,7 +12,7 @@ from farthing.numerics.bounds import ball, exact, precision, upper_fraction
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 Number = int | float | str | Fraction | Decimal
-"""A number that has one exact reading; a double is read as the short decimal that names it, if one does."""
+"""A number that has one exact value; a double such as 0.1 is read as the short decimal 1/10, if there is one."""
 
 Distribution = tuple[Fraction, ...]
 Pair = tuple[Distribution, Distribution]
@@ -99,7 +99,7 @@ def odds_above(epsilon: float) -> Fraction:
 
 
 def leaky_response(odds: Fraction, delta: float) -> Pair:
-    """Randomized response at these odds that tells its bit outright with probability delta: four outcomes.
+    """Randomized response at these odds that reveals its bit outright with probability delta: four outcomes.
 
     >>> [[str(p) for p in side] for side in leaky_response(Fraction(3), 0.2)]
     [['1/5', '3/5', '1/5', '0'], ['0', '1/5', '3/5', '1/5']]

@@ -47,10 +47,10 @@ _BLIND: tuple[Corner, Corner] = ((Fraction(0), Fraction(1)), (Fraction(1), Fract
 
 @dataclass(frozen=True, init=False, repr=False)
 class Region:
-    """The least region that holds the given pairs (P_FA, P_MD): what tests can reach, as an exact polygon.
+    """The smallest region that contains the given pairs (P_FA, P_MD): what tests can reach, as an exact polygon.
 
-    Blind guesses, P_FA + P_MD = 1, are in every region, and with a test its opposite, (1 - P_FA, 1 - P_MD). Two
-    regions are equal if they are the same polygon. Doubles are read as the short decimals that name them, if one does.
+    Every region contains the blind guesses, P_FA + P_MD = 1, and with a test its opposite, (1 - P_FA, 1 - P_MD). Two
+    regions are equal if they are the same polygon. A double such as 0.1 is read as the short decimal 1/10.
 
     Args:
         points: Pairs of error rates between 0 and 1.
@@ -78,7 +78,7 @@ class Region:
 
     @classmethod
     def from_guarantee(cls, epsilon: float, delta: float = 0.0) -> Region:
-        """All that (epsilon, delta)-DP rules in: the region of randomized response with a leak.
+        """Everything that (epsilon, delta)-DP allows: the region of randomized response with a leak.
 
         Args:
             epsilon: The epsilon, at most 5000.
@@ -144,7 +144,7 @@ class Region:
             curve: The function; its points are read as exactly the doubles they are.
 
         Returns:
-            The least region that holds its points.
+            The smallest region that contains its points.
 
         >>> from farthing import compose
         >>> composition = compose([0.3] * 10)
@@ -169,7 +169,7 @@ class Region:
             InvalidValue: If the weights are not probabilities, one for each region.
 
         Statement:
-            A test may do something else for every side of the coin, and its error rates are the mean of theirs: the
+            A test may differ for every side of the coin, and its error rates are the mean of theirs: the
             region is the Minkowski sum of the regions, each multiplied by its weight. Its lower boundary has the edges
             of all boundaries, shortened by their weights, in the order of their slopes.
         Source: elementary; Kairouz, Oh & Viswanath, arXiv:1311.0776v4, section 2, for the region of one side.
@@ -353,7 +353,7 @@ class Region:
         return other < self
 
     def __and__(self, other: Region) -> Region:
-        """What both guarantees rule in together: the intersection.
+        """What both guarantees allow together: the intersection.
 
         >>> import math
         >>> Region.from_guarantee(math.log(4)) & Region.from_guarantee(0, 0.5)
@@ -369,7 +369,7 @@ class Region:
         return Region(highest)
 
     def __or__(self, other: Region) -> Region:
-        """The least region that holds both: the convex hull of their union, which no mixture of the two leaves.
+        """The smallest region that contains both: the convex hull of their union, which also contains all mixtures.
 
         >>> import math
         >>> Region.from_guarantee(math.log(4)) | Region.from_guarantee(0, 0.5)

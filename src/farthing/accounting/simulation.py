@@ -68,7 +68,7 @@ class Simulation:
     Attributes:
         matrix: Row i is the distribution of the second's outcome, given outcome i of the first; None if there is none.
         witness: The test that shows that there is none; None if there is one.
-        error: How far, in total variation, the simulated distributions are from those asked for; 0 if exact.
+        error: How far, in total variation, the simulated distributions are from the second pair; 0 if exact.
 
     >>> found = simulate(([0.75, 0.25], [0.25, 0.75]), ([1], [1]))
     >>> found.possible, found.error == 0
@@ -106,13 +106,13 @@ def simulate(
     second: tuple[Iterable[Number], Iterable[Number]],
     tolerance: Number = Fraction(1, 10**12),
 ) -> Simulation:
-    """How answers of the first mechanism become answers of the second, whoever is in the table.
+    """The processing that makes answers of the second mechanism from those of the first, whoever is in the table.
 
     Args:
         first: The distributions (P, Q) of the first mechanism's answer for two neighbouring tables.
         second: Those of the second mechanism, with outcomes of its own.
-        tolerance: By how much, in total variation, the result may be off where rounding of the numbers typed in is all
-            that stands against it. Take 0 to insist on the numbers as they are.
+        tolerance: The largest error in total variation that is accepted, so that rounding of the given numbers does not
+            rule out a matrix. 0 insists on the exact numbers.
 
     Returns:
         The stochastic matrix, or the test that shows that there is none.
@@ -165,7 +165,7 @@ def randomized_response_simulation(
     delta: float = 0.0,
     tolerance: Number = Fraction(1, 10**12),
 ) -> Simulation:
-    """How the answers of randomized response become those of any (epsilon, delta)-DP mechanism.
+    """The processing that makes the answers of any (epsilon, delta)-DP mechanism from those of randomized response.
 
     Args:
         P: The probabilities of the mechanism's outcomes for one table.

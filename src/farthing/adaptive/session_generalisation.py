@@ -16,7 +16,7 @@ _EXACT = 2.0**-40  # of the confidence: a session has no smaller failure to divi
 
 @dataclass(frozen=True)
 class PopulationErrors:
-    """How far answers of a session may be from the shares in the population, as parts of one.
+    """How far answers of a session may be from the shares in the population; all errors are shares from 0 to 1.
 
     Attributes:
         route: Which theorem gives them: "descriptions" or "privacy".
@@ -49,10 +49,10 @@ def population_errors(plan: QuerySessionPlan, failure: float = 0.05) -> Populati
 
     Args:
         plan: The plan of the session; `rows` must be the exact number of rows.
-        failure: The probability that sampling may take, beside what the plan may fail.
+        failure: The probability with which the bound may fail because of sampling, in addition to that of the plan.
 
     Returns:
-        The smaller errors of two theorems.
+        The errors by the better of two theorems.
 
     Raises:
         InvalidValue: If `failure` is not above 0 and below 1.

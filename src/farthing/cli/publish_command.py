@@ -23,16 +23,18 @@ HELP = """\
 Write a release as a signed publication: tables (CSV and Parquet), the report, a methods paragraph, charts, the receipt,
 and metadata for archives (DDI-Codebook, Croissant, CITATION.cff, a record for the public registry).
 
-What people say of it (title, authors, contact, purpose, licence) stands in the file under [publication]; what is
-missing is said before anything is written. Nothing is spent and no row is read. The same release gives the same bytes.
+The details that only you know (title, authors, contact, purpose, licence) stand in the file under [publication]; if one
+is missing, nothing is written. Nothing is spent and no row is read. The same release gives the same bytes.
 
-It is signed with a key that belongs to the ledger. --show-key prints its public half: show it where readers trust you.
+The publication is signed with a key that belongs to the ledger. --show-key prints the public half of this key: show it
+where readers trust you.
 
-With --dataverse and --collection it is deposited in a Dataverse: the dataset is created, or gets a new version, the
-files are uploaded, and it is published only with --publish. The token is read from $DATAVERSE_API_TOKEN or
---token-file. If it stops half-way, the same command continues, and nothing is uploaded twice.
+With --dataverse and --collection the publication is deposited in a Dataverse. The dataset is created, or gets a new
+version, and the files are uploaded; the dataset stays a draft unless you add --publish. The token is read from
+$DATAVERSE_API_TOKEN or --token-file. If the deposit is interrupted, run the same command again: it continues, and
+nothing is uploaded twice.
 
-Exit code: 0 when it was written; 2 when it was refused, with the reason and what to do.
+Exit code: 0 if the publication was written; 2 if it was refused, with the reason and what to do.
 """
 
 
@@ -41,21 +43,30 @@ Exit code: 0 when it was written; 2 when it was refused, with the reason and wha
 @click.option("--out", "-o", metavar="PATH", help="A new folder, or a file.zip (default: FILE-publication.zip).")
 @click.option("--request-id", metavar="ID", help="Which release (default: the one that the file asks for).")
 @click.option(
-    "--previous", metavar="PATH", help="The bundle of the version before, whose receipts this one carries on."
+    "--previous", metavar="PATH", help="The bundle of the previous version; the new one includes its receipts."
 )
-@click.option("--show-key", is_flag=True, help="Print the public key of the ledger's publications, and stop.")
+@click.option(
+    "--show-key", is_flag=True, help="Print the public key that verifies this ledger's publications, and stop."
+)
 @click.option("--dataverse", metavar="URL", help="Deposit it in this Dataverse.")
 @click.option("--collection", metavar="ALIAS", help="The collection of the Dataverse.")
-@click.option("--token-file", metavar="FILE", help="A file with the API token that only you can read.")
-@click.option("--dataset", metavar="DOI", help="Give this dataset a new version (default: the one deposited before).")
+@click.option("--token-file", metavar="FILE", help="A file with the API token, which only you can read.")
 @click.option(
-    "--original", metavar="ID", type=click.IntRange(1), help="Attach the release beside this restricted file."
+    "--dataset", metavar="DOI", help="Add a new version to this dataset (default: to the one deposited before)."
+)
+@click.option(
+    "--original",
+    metavar="ID",
+    type=click.IntRange(1),
+    help="Attach the release to the restricted file with this number.",
 )
 @click.option("--ingest", is_flag=True, help="Let Dataverse read the CSV tables, and describe their variables.")
 @click.option(
     "--publish", "kind", type=click.Choice(["major", "minor"]), help="Publish the dataset (default: a draft)."
 )
-@click.option("--tool-manifest", metavar="URL", help="Print the manifest of an external tool at URL, and stop.")
+@click.option(
+    "--tool-manifest", metavar="URL", help="Print the manifest for farthing at URL as an external tool, and stop."
+)
 @study_options
 def publish_command(
     file: str,
@@ -69,7 +80,7 @@ def publish_command(
     tool_manifest: str | None,
     **how: Any,
 ) -> None:
-    """Find the release in the ledger, write its publication, say what was written; deposit it if told to."""
+    """Find the release in the ledger, write its publication, say what was written; deposit it if a server is named."""
     if tool_manifest is not None:
         from farthing.publication.dataverse_metadata import external_tool
 
@@ -78,7 +89,7 @@ def publish_command(
     place = _Place.checked(dataverse, collection, token_file, **how)
     asked = declared_study(file)
     if not asked.has_ledger:
-        raise InvalidValue("study", file, "was not released yet", f"run farthing release {file} first")
+        raise InvalidValue("study", file, "has not been released yet", f"run farthing release {file} first")
     study = asked.study()
     try:
         if show_key:
@@ -115,7 +126,7 @@ class _Place:
             given = {"collection": collection, "token-file": token_file, **how}
             for name, value in given.items():
                 if value:
-                    raise InvalidValue(name, value, "is about a deposit", "say where to: --dataverse URL")
+                    raise InvalidValue(name, value, "is an option for deposits", "name the server: --dataverse URL")
             return None
         if collection is None:
             raise InvalidValue("collection", None, "must be given", "name the collection: --collection ALIAS")
@@ -156,18 +167,18 @@ def released(asked: StudyFile, study: Study, request_id: str | None) -> Release:
     earlier = asked.plan(study).earlier
     if earlier is None:
         way_out = f"run farthing release {asked.path} first, or name one with --request-id"
-        raise InvalidValue("study", str(asked.path), "was not released yet", way_out)
+        raise InvalidValue("study", str(asked.path), "has not been released yet", way_out)
     return study.released(earlier.request_id)
 
 
 VERIFY_HELP = """\
-Verify a publication: its signature, every checksum, the receipts, that the stated epsilon follows from the stated
-mechanisms (computed again), that the tables agree with themselves, and that all texts say what the release says.
+Verify a publication: its signature, every checksum and the receipts; that the stated epsilon follows from the stated
+mechanisms (it is computed again); that the tables agree with each other; and that all texts say what the release says.
 
-It needs no ledger, no data and no network. BUNDLE is a zip file or a folder. Give the key that its publisher shows with
---key: without it you learn that nothing was changed since it was signed, and not who signed it.
+It needs no ledger, no data and no network. BUNDLE is a zip file or a folder. With --key, give the public key that the
+publisher shows: without it you learn that nothing was changed after signing, but not who signed.
 
-Exit code: 0 if it verifies; 1 if it does not, with every reason.
+Exit code: 0 if the publication verifies; 1 if it does not, with every reason.
 """
 
 

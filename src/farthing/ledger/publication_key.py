@@ -1,9 +1,10 @@
 """The key that signs what is published from a ledger, so that readers can check it without the ledger.
 
-Receipts and entries are signed with the ledger's key, which is secret on both sides. What is published is signed with
-Ed25519, so that anybody can check it who has the public half. The secret half is made of the ledger's key and its
+Receipts and entries are signed with the ledger's secret key, which also checks them. Publications are signed with
+Ed25519, so that anybody who has the public half can check them. The secret half is derived from the ledger's key and
 identity: there is no second secret to keep, to lose or to steal, a copy of the ledger's key is a copy of both, and the
-same release is signed with the same bytes again. It says nothing about the ledger's key (HMAC-SHA256 is one-way).
+same release always has the same signature. The public half reveals nothing about the ledger's key, because HMAC-SHA256
+is one-way.
 """
 
 from __future__ import annotations

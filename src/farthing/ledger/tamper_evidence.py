@@ -102,7 +102,7 @@ class Chain:
         return self._signature("table", _spelled((request_id, fingerprint)))
 
     def publication_seed(self) -> bytes:
-        """The 32 bytes that the key for publications is made of: see `publication_key`.
+        """The 32 bytes from which the key for publications is derived: see `publication_key`.
 
         >>> len(Chain(bytes(32), "a-ledger").publication_seed())
         32

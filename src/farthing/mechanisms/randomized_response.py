@@ -276,7 +276,7 @@ class RandomizedResponse(Mechanism):
         return rounded_up(hit * (1 - hit) / (int(reports) * (truth - lie) ** 2))
 
     def standard_deviations(self, proportion: float, reports: int) -> tuple[float, float]:
-        """How far `proportion`'s estimate is off: from the share among those who answered, and from the population's.
+        """Two errors of the estimate: about the people who answered, and about the population they were drawn from.
 
         Args:
             proportion: The share in the category, from 0 to 1.

@@ -1,7 +1,7 @@
-"""From a release to a publication: files that others can cite, read by machines, and verify without us.
+"""Publications of releases: files that others can cite, that programs can read, and that anybody can verify.
 
-Publication      what people say of it: title, authors, purpose, licence
-Author, Contact  the people in it
+Publication      the details that only people know: title, authors, purpose, licence
+Author, Contact  who made the release, and whom readers can ask
 """
 
 from farthing.publication.publication_form import Author, Contact, Publication

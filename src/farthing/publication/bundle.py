@@ -1,7 +1,8 @@
 """A publication as files: what it holds, its manifest, its signature, and the folder or zip file that it is written to.
 
-The bytes are a function of the release, of what people say of it, and of the versions of farthing and of what draws and
-writes for it: no clock is read, keys are sorted, and a zip file has the time of the release on every entry.
+The bytes depend only on the release, on the details in its `Publication`, and on the versions of farthing and of the
+packages that draw charts and write Parquet: no clock is read, keys are sorted, and every entry of a zip file has the
+time of the release.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def json_of(data: object) -> bytes:
 
 
 def sources_of(edition: Edition) -> Files:
-    """The files that all others are made of."""
+    """The files from which all others are derived."""
     files = {
         RELEASE: json_of(edition.release),
         PEOPLE: json_of(edition.publication.to_dict()),
@@ -130,7 +131,7 @@ def zip_of(files: Mapping[str, bytes], edition: Edition) -> bytes:
 
 
 def check_place(path: str | os.PathLike[str]) -> Path:
-    """Where a publication can be written: refused before anything is made, if it cannot.
+    """The path, if a publication can be written there; refused before any file is made if not.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -140,7 +141,7 @@ def check_place(path: str | os.PathLike[str]) -> Path:
     place = Path(path)
     if not place.parent.is_dir():
         raise InvalidValue(
-            "folder", str(path), "must lie in a directory that exists", "make it first, or choose another"
+            "folder", str(path), "must be in a directory that exists", "create the directory first, or choose another"
         )
     if place.suffix != ".zip" and place.exists() and not place.is_dir():
         raise InvalidValue("folder", str(path), "is a file", "name a folder, or a file that ends in .zip")
@@ -152,7 +153,7 @@ def write(files: Mapping[str, bytes], edition: Edition, path: str | os.PathLike[
 
     Args:
         files: The files by their paths.
-        edition: What they are made of.
+        edition: What they are derived from.
         path: Where to.
 
     Returns:
@@ -169,13 +170,13 @@ def write(files: Mapping[str, bytes], edition: Edition, path: str | os.PathLike[
             _write_folder(files, place)
     except OSError as problem:
         rule = f"cannot be written ({problem.strerror or type(problem).__name__})"
-        raise InvalidValue("folder", str(path), rule, "choose another; nothing is lost") from None
+        raise InvalidValue("folder", str(path), rule, "choose another path; nothing is lost") from None
     return place
 
 
 def _write_zip(content: bytes, place: Path) -> None:
     if place.exists() and place.read_bytes() != content:
-        raise InvalidValue("folder", str(place), "holds something else", "choose another, or remove it")
+        raise InvalidValue("folder", str(place), "holds something else", "choose another path, or remove it")
     draft = place.with_name(f"{place.name}.{os.getpid()}")
     draft.write_bytes(content)
     draft.replace(place)
@@ -186,7 +187,7 @@ def _write_folder(files: Mapping[str, bytes], place: Path) -> None:
         held = {str(one.relative_to(place).as_posix()) for one in place.rglob("*") if not one.is_dir()}
         if held == set(files) and all((place / path).read_bytes() == content for path, content in files.items()):
             return
-        raise InvalidValue("folder", str(place), "holds something else", "choose another, or empty it")
+        raise InvalidValue("folder", str(place), "holds something else", "choose another path, or empty it")
     draft = place.with_name(f"{place.name}.{os.getpid()}")
     try:
         for path, content in files.items():

@@ -26,14 +26,14 @@ _ADDED = frozenset({"MANIFEST.TXT"})  # by Dataverse, to what it packs for a dow
 
 
 class Unreadable(ValueError):
-    """It is no bundle, or one that nobody should open; the text says why."""
+    """It is not a bundle, or one that nobody should open; the text says why."""
 
 
 def read_bundle(path: str | os.PathLike[str]) -> dict[str, bytes]:
     """The files of a bundle by their paths.
 
     Raises:
-        Unreadable: If it is no bundle, or one that nobody should open.
+        Unreadable: If it is not a bundle, or one that nobody should open.
     """
     place = Path(path)
     try:
@@ -52,7 +52,7 @@ def _checked(name: str, held: dict[str, bytes]) -> str:
     if not _NAME.fullmatch(name):
         raise Unreadable(f"a file is called {name[:80]!r}, which no publication has")
     if name in held:
-        raise Unreadable(f"the file {name} is there twice")
+        raise Unreadable(f"the file {name} occurs twice")
     if len(held) >= MOST_FILES:
         raise Unreadable(f"there are more than {MOST_FILES:,} files")
     return name
@@ -68,7 +68,7 @@ def _folder(place: Path) -> dict[str, bytes]:
             file = Path(folder) / one
             name = _checked(file.relative_to(place).as_posix(), held)
             if not stat.S_ISREG(file.lstat().st_mode):
-                raise Unreadable(f"{name} is a link or no file")
+                raise Unreadable(f"{name} is a link, or not a regular file")
             if name in _ADDED:
                 continue
             with file.open("rb") as content:
@@ -79,7 +79,7 @@ def _folder(place: Path) -> dict[str, bytes]:
 
 def _rest(room: int, name: str, content: bytes) -> int:
     if len(content) > min(room, _MOST_ENTRY):
-        raise Unreadable(f"with {name} it is larger than a publication can be")
+        raise Unreadable(f"the bundle is larger than a publication can be, from {name} on")
     return room - len(content)
 
 
@@ -107,7 +107,7 @@ def _archive(place: Path) -> dict[str, bytes]:
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as problem:
         if isinstance(problem, Unreadable):
             raise
-        raise Unreadable("it is no zip file, or a damaged one") from None
+        raise Unreadable("it is not a zip file, or it is damaged") from None
     return held
 
 
@@ -118,7 +118,7 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, room: int) -> byt
         while piece := packed.read(_CHUNK):
             length += len(piece)
             if length > room:
-                raise Unreadable(f"with {entry.filename} it is larger than a publication can be")
+                raise Unreadable(f"the bundle is larger than a publication can be, from {entry.filename} on")
             pieces.append(piece)
     return b"".join(pieces)
 
@@ -136,7 +136,7 @@ def json_in(content: bytes) -> Any:
 
 
 def _refused(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number that JSON allows")
 
 
 def _float(text: str) -> float:
@@ -149,5 +149,5 @@ def _float(text: str) -> float:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return data

@@ -55,7 +55,9 @@ def read_token(file: str | os.PathLike[str] | None) -> str:
         text = os.environ.get(TOKEN_VARIABLE, "").strip()
         where = f"${TOKEN_VARIABLE}"
         if not text:
-            raise InvalidValue("token", None, "is needed to deposit", f"set {TOKEN_VARIABLE}, or name a --token-file")
+            raise InvalidValue(
+                "token", None, "is needed for a deposit", f"set {TOKEN_VARIABLE}, or name a --token-file"
+            )
     if not _TOKEN.fullmatch(text):
         raise InvalidValue("token", "...", f"in {where} does not look like a token of Dataverse")
     return text
@@ -202,7 +204,7 @@ class Dataverse:
                 for piece in answer.iter_bytes():
                     length += len(piece)
                     if length > _LARGEST_ANSWER:
-                        raise RequestRefused("too_large", "the answer of the server is larger than any should be.", {})
+                        raise RequestRefused("too_large", "the server's answer is larger than any should be.", {})
                     pieces.append(piece)
                 answer._content = b"".join(pieces)
                 return answer
@@ -232,13 +234,13 @@ class Dataverse:
 
 
 _ADVICE = {
-    301: " Give the address that it names.",
-    302: " Give the address that it names.",
+    301: " Give the address to which it redirects.",
+    302: " Give the address to which it redirects.",
     401: " The token is not one of this server, or has expired.",
     403: " The owner of the token may not do this: ask for the right to add datasets to the collection.",
-    404: " See whether the collection, dataset or file is called so.",
-    409: " Somebody else edits the dataset, or it was done before.",
-    413: " A file is larger than the server takes.",
+    404: " Check the name of the collection, dataset or file.",
+    409: " Somebody else is editing the dataset, or this was done before.",
+    413: " A file is larger than the server accepts.",
 }
 
 
@@ -260,7 +262,7 @@ def checked_address(url: str) -> str:
     except ValueError:
         raise InvalidValue("dataverse", url, "must be the address of a server") from None
     if parts.username or parts.password:
-        raise InvalidValue("dataverse", "...", "must hold no name and no password", "the token says who you are")
+        raise InvalidValue("dataverse", "...", "must hold no name or password", "the token says who you are")
     if not host or parts.query or parts.fragment or not (parts.scheme == "https" or (plain and loopback)):
         raise InvalidValue("dataverse", url, "must begin with https://, or be this machine")
     return url.rstrip("/")
@@ -291,6 +293,4 @@ def _listed(one: Mapping[str, Any]) -> str:
 
 
 def _strange(what: str) -> RequestRefused:
-    return RequestRefused(
-        "strange", f"the answer about {what} is not one of Dataverse; see whether the address is right."
-    )
+    return RequestRefused("strange", f"the answer about {what} is not what a Dataverse sends; check the address.")

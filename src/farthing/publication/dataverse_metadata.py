@@ -101,8 +101,8 @@ def _notes(edition: Edition) -> str:
         f"Differential privacy: {edition.guarantee}. Unit of privacy: {edition.release['unit']}.",
         composition_words(edition),
         f"Rationale: {edition.publication.rationale}",
-        "Intervals speak of the noise, not of sampling or of errors in the data.",
-        "The dataset verifies with `farthing verify`.",
+        "Intervals cover the noise only, not sampling or errors in the data.",
+        "A download of the whole dataset can be verified with `farthing verify`.",
         *(f"Warning: {text}" for text in edition.release["warnings"]),
     ]
     return " ".join(parts)
@@ -115,7 +115,7 @@ def variables_xml(edition: Edition, table: Any, codebook: bytes, file_id: int) -
         InvalidValue: If the codebook of the server is not one.
     """
     if b"<!DOCTYPE" in codebook or b"<!ENTITY" in codebook:
-        raise InvalidValue("codebook", "", "has a document type, which a codebook has not")
+        raise InvalidValue("codebook", "", "has a document type, which a codebook does not have")
     try:
         given = ElementTree.fromstring(codebook)
     except ElementTree.ParseError:
@@ -142,7 +142,7 @@ def external_tool(address: str) -> dict[str, Any]:
     parameters = ("siteUrl", "datasetPid", "fileId")
     return {
         "displayName": "farthing",
-        "description": "Release differentially private statistics of a restricted file, and attach them beside it.",
+        "description": "Release differentially private statistics of a restricted file, and attach them to it.",
         "toolName": "farthing",
         "scope": "file",
         "types": ["configure"],

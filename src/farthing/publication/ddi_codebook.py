@@ -107,7 +107,7 @@ def _method(study: ElementTree.Element, edition: Edition) -> None:
     _below(method, "notes", composition_words(edition), subject="composition")
     _below(method, "notes", edition.publication.rationale, subject="rationale")
     analysis = _below(method, "anlyInfo")
-    _below(analysis, "dataAppr", "Intervals speak of the noise, not of sampling or of errors in the data.")
+    _below(analysis, "dataAppr", "Intervals cover the noise only, not sampling or errors in the data.")
 
 
 def _file(book: ElementTree.Element, edition: Edition, table: Mapping[str, Any], place: int) -> None:

@@ -1,4 +1,4 @@
-"""Deposit a publication in a Dataverse: create, upload, describe, attach, and publish if told to. It can be continued.
+"""Deposit a publication in a Dataverse: create, upload, describe, attach, and publish on request. It can be continued.
 
 Before every change the server is asked what is there, so that nothing is done twice: a file is recognised by its folder
 and the digest in its description, a dataset by the digest of the manifest among its identifiers. What was reached is
@@ -42,7 +42,7 @@ class DepositPlan:
         collection: The alias of the collection.
         persistent_id: The dataset that gets a new version; by default the one that the notes have, or a new one.
         original: The number of a restricted file beside which the release is attached.
-        ingest: Whether the server shall read the CSV tables as tables; it then keeps them in a form of its own.
+        ingest: Whether the server reads the CSV tables as tables; it then stores them in a form of its own.
         publish: "major", "minor", or nothing: a draft.
     """
 
@@ -56,7 +56,7 @@ class DepositPlan:
         if not re.fullmatch(r"[A-Za-z0-9_:.-]{1,100}", self.collection):
             raise InvalidValue("collection", self.collection, "must be the alias of a collection")
         if self.persistent_id and not _PERSISTENT.fullmatch(self.persistent_id):
-            raise InvalidValue("dataset", self.persistent_id, "must be like doi:10.5072/FK2/ABCDEF")
+            raise InvalidValue("dataset", self.persistent_id, "must look like doi:10.5072/FK2/ABCDEF")
         if self.publish not in ("", "major", "minor"):
             raise InvalidValue("publish", self.publish, "must be major or minor")
         if self.original is not None and not self.original > 0:
@@ -106,7 +106,7 @@ class DepositNotes:
 
 @dataclass(frozen=True)
 class Deposited:
-    """What a deposit came to. Made by `deposit`.
+    """The result of a deposit. Made by `deposit`.
 
     Args:
         persistent_id: The dataset.
@@ -224,7 +224,7 @@ class _Depositor:
 
     def _edit(self, persistent_id: str) -> bool:
         self.server.edit(persistent_id, self.dataset)
-        self.say(f"new metadata for {persistent_id}")
+        self.say(f"updated the metadata of {persistent_id}")
         return True
 
     def _held(self, persistent_id: str) -> dict[Key, int]:
@@ -293,7 +293,7 @@ class _Depositor:
         self._await_ingest(persistent_id)
         codebook = self.server.codebook(file_id)
         if codebook is None:
-            self.say(f"{path} was not ingested, and has no variables to describe")
+            self.say(f"{path} was not ingested, so it has no variables to describe")
             return
         stem = path.rpartition("/")[2].rpartition(".")[0]
         (table,) = (one for one in self.edition.tables if one["file"] == stem)
@@ -310,7 +310,7 @@ class _Depositor:
 
         def act() -> bool:
             self.server.delete(file_id)
-            self.say(f"removed a file of an earlier version from {key[0] or 'the top'}")
+            self.say(f"removed a file of an earlier version from {key[0] or 'the top folder'}")
             return True
 
         self._ensured(lambda: None if key in self._held(persistent_id) else True, act)
@@ -332,7 +332,7 @@ class _Depositor:
             self._ensured(lambda: None, act)
 
     def _publish(self, persistent_id: str) -> bool:
-        """Publish the draft if told to; whether the dataset is published."""
+        """Publish the draft on request; whether the dataset is published."""
         if not self.plan.publish:
             return self._is_public(persistent_id) is not None
         self._await_ingest(persistent_id)

@@ -1,7 +1,7 @@
-"""One release with what people say of it: everything that the files of a publication are made of.
+"""An edition: one release with the details in its `Publication`, from which all files of a publication are derived.
 
 An edition is plain data that was paid for, or is public. Every text and table of a publication is a function of it, so
-that the same release gives the same bytes, and a reader can make them again and compare.
+the same release gives the same bytes, and a reader can write them again and compare.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEPT = (
 _OF_STATISTICS = ("counts", "mechanism", "rests_on")
 _NUMBERS = ("value", "raw", "standard_error", "lower", "upper", "lower_at_once", "upper_at_once")
 COLUMNS = ("statistic", "cell", "counts", *_NUMBERS, "confidence", "unit", "epsilon", "delta", "note")
-"""Of every published table, in this order."""
+"""The columns of every published table, in this order."""
 
 
 def version_of_software() -> str:
@@ -59,7 +59,7 @@ class ReleaseFacts(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the budget protects little, where it does."""
+        """Why the budget gives little protection, if so."""
 
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each cell of each statistic."""
@@ -71,7 +71,7 @@ class Edition:
 
     Args:
         release: What was released, as plain data: `release.json`.
-        publication: What people say of it.
+        publication: The details that only people know.
         receipt: The receipt of the charge.
         earlier: Receipts of earlier versions of the same publication, oldest first.
     """
@@ -145,8 +145,8 @@ class Edition:
     def caveats(self, table: Mapping[str, Any]) -> list[str]:
         """What must be said beside the numbers of a table."""
         notes = [
-            f"noise was added to protect {self.whom}; epsilon and delta are of the whole release",
-            "intervals speak of the noise, not of sampling or of errors in the data",
+            f"noise was added to protect {self.whom}; epsilon and delta are those of the whole release",
+            "intervals cover the noise only, not sampling or errors in the data",
         ]
         if self.release.get("about"):
             notes.append(str(self.release["about"]))
@@ -162,8 +162,8 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
 
     Args:
         release: What was released.
-        publication: What people say of it.
-        ledger: The ledger that it was charged to, which says what the charge was made of.
+        publication: The details that only people know.
+        ledger: The ledger to which it was charged, which holds the mechanisms of the charge.
 
     Returns:
         The edition.
@@ -197,9 +197,7 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
             }
         )
     if math.isinf(receipt.epsilon):
-        raise InvalidValue(
-            "epsilon", receipt.epsilon, "is without bound, and protects nobody", "publish another release"
-        )
+        raise InvalidValue("epsilon", receipt.epsilon, "is unbounded, and protects nobody", "publish another release")
     facts = {
         "format": FORMAT,
         "software": {"name": SOFTWARE, "version": version_of_software()},

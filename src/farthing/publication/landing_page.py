@@ -55,7 +55,7 @@ def landing_page(edition: Edition) -> str:
 <p>{_paragraphs(form.description)}</p>
 <ul class="numbers">{numbers}</ul>
 <p>Noise was added so that nothing here depends noticeably on {escape(edition.whom)}: {escape(edition.guarantee)}.
-Intervals speak of the noise, not of sampling or of errors in the data.</p>
+Intervals cover the noise only, not sampling or errors in the data.</p>
 {warned}
 </header>
 """
@@ -72,8 +72,8 @@ def _main(edition: Edition, tables: str) -> str:
 <h2>Tables</h2>
 <div class="scroll"><table><thead><tr><th>statistic</th><th>counts</th><th>numbers</th><th>files</th></tr></thead>
 <tbody>{tables}</tbody></table></div>
-<p>Every row carries its error, its unit and its notes. <a href="report.html">The report</a> shows all of it with
-charts; <a href="methods.md">the methods</a> are ready for a paper.</p>
+<p>Every row carries its error, the unit of privacy and its notes. <a href="report.html">The report</a> shows all of it
+with charts; <a href="methods.md">the methods</a> are ready for a paper.</p>
 <h2>What it is for</h2><p>{_paragraphs(form.purpose)}</p>
 <h2>Why this unit and this epsilon</h2><p>{_paragraphs(form.rationale)}</p>
 <h2>How to cite</h2><p>{escape(edition.citation)} <a href="CITATION.cff">CITATION.cff</a></p>

@@ -53,11 +53,11 @@ def composition_words(edition: Edition) -> str:
     """How the measurements were added up."""
     times = sum(count for _, count in events_in(Event.from_dict(dict(edition.release["mechanisms"]))))
     if times == 1:
-        return "One measurement was made, and nothing had to be composed."
+        return "One measurement was made, so nothing had to be composed."
     plain = edition.release.get("plain_sum")
-    beside = f"; adding up their prices would give epsilon {plain!r}" if plain is not None else ""
+    beside = f"; adding up their epsilons would give {plain!r}" if plain is not None else ""
     return (
-        f"The {times:,} measurements were composed as fixed in advance, with proven bounds on the exact privacy curves"
+        f"The {times:,} measurements, fixed in advance, were composed with proven bounds on the exact privacy curves"
         f"{beside}."
     )
 
@@ -69,7 +69,7 @@ def processing_words(edition: Edition) -> str:
     )
     words = "Estimates and intervals were computed from the noisy measurements alone, which costs no privacy."
     if moved:
-        words += " Values were moved to where the truth must lie; the column raw has them as the noise left them."
+        words += " Values were then adjusted to what the truth can be; the column raw has them before any adjustment."
     if edition.release.get("withheld"):
         words += f" {edition.release['withheld']}"
     return words
@@ -86,7 +86,7 @@ def _statistics(edition: Edition) -> str:
         )
         for one in edition.tables
     ]
-    head = ("statistic", "noise", "epsilon alone", "numbers", "counts, what predictions rest on, notes")
+    head = ("statistic", "noise", "epsilon alone", "numbers", "what is counted, what predictions rest on, notes")
     return _table(head, rows)
 
 
@@ -114,12 +114,12 @@ def methods_text(edition: Edition) -> str:
         f"We released {count:,} statistic{'s' if count != 1 else ''} under differential privacy.",
         f"The unit of privacy is {edition.whom} (neighbouring relation and unit: {release['unit']}).",
         f"The release satisfies differential privacy with {edition.guarantee}.",
-        f"The mechanisms were {mechanism_words(event)}, drawn exactly on whole numbers from the operating system's "
-        "generator.",
+        f"The mechanisms were {mechanism_words(event)}. Their noise was drawn exactly, on whole numbers, with the "
+        "operating system's random number generator.",
         composition_words(edition),
         f"The numbers count {', '.join(counted)}.",
-        f"Intervals hold with probability {100 * float(release['confidence']):g}% each and speak of the noise only, "
-        "not of sampling or of errors in the data.",
+        f"Each interval holds with probability {100 * float(release['confidence']):g}%, and covers the noise only, not "
+        "sampling or errors in the data.",
         processing_words(edition),
         f"The privacy budget was charged to an append-only ledger before the data were read (entry "
         f"{edition.receipt.sequence:,}, {edition.day}).",
@@ -131,8 +131,8 @@ def methods_text(edition: Edition) -> str:
     parts = [
         f"# {form.title}: methods",
         " ".join(paragraph),
-        f"## Why so\n\n{form.rationale}",
-        *(["## What else must be said\n\n" + "\n".join(notes)] if notes else []),
+        f"## Why this unit and this epsilon\n\n{form.rationale}",
+        *(["## Warnings, assumptions and notes\n\n" + "\n".join(notes)] if notes else []),
         f"## Statistics\n\n{_statistics(edition)}",
         f"## Mechanisms\n\n{_mechanisms(event)}",
         f"## How to cite\n\n{edition.citation}",

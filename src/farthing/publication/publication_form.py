@@ -1,4 +1,4 @@
-"""What people say of a publication, and no machine can: who made it, what it is about, what it is for, who may use it.
+"""The details of a publication that only people know: who made it, what it is about, what it is for, who may use it.
 
 [publication]                      # in a study.toml, below [study]
 title = "Health of made-up people, 2026"
@@ -15,7 +15,7 @@ keywords = ["survey"]
 sector = "Healthcare"
 url = "https://example.org/survey"
 related = ["https://doi.org/10.5072/FK2/EXAMPLE"]
-slug = "health-2026"               # the name of its record in the public registry; by default from the title
+slug = "health-2026"               # the name of its record in the public registry; by default derived from the title
 version = 1
 """
 
@@ -98,7 +98,7 @@ class Author:
 
     @property
     def parts(self) -> tuple[str, str] | None:
-        """Family and given name; None of an organisation."""
+        """Family name and given name; None for an organisation."""
         family, comma, given = self.name.partition(", ")
         return (family, given) if comma and family and given else None
 
@@ -126,7 +126,7 @@ class Contact:
 
 @dataclass(frozen=True)
 class Publication:
-    """What people say of a publication. `Release.publish` needs it, and says first what is missing.
+    """The details of a publication that only people know. `Release.publish` names what is missing, and writes nothing.
 
     Args:
         title: What it is called.
@@ -135,15 +135,15 @@ class Publication:
         rationale: Why this unit, this epsilon and these statistics.
         region: Which region the data describe.
         licence: The SPDX name of the licence: CC0-1.0, CC-BY-4.0, CC-BY-SA-4.0 or CC-BY-NC-4.0.
-        subject: The subjects, of the list that Dataverse has.
+        subject: The subjects, from the list of Dataverse.
         authors: Who made it.
         contact: Whom readers can ask.
         curators: Who publishes it; by default the affiliations of the authors, or their names.
-        keywords: Words that it is found by.
+        keywords: Words by which readers can find it.
         sector: Technology, Healthcare, Education, Government, Energy or Finance.
         url: Where it is described.
         related: Addresses of related datasets, such as the restricted original.
-        slug: The name of its record in the public registry; by default from the title.
+        slug: The name of its record in the public registry; by default derived from the title.
         version: Which version of the publication it is.
 
     >>> publication = Publication.of({"title": "Survey", "authors": [{"name": "Finch, Fiona"}]})
@@ -216,7 +216,7 @@ class Publication:
         known = tuple(each.name for each in fields(cls))
         for name, value in facts.items():
             if name not in known:
-                rule = f"there are: {', '.join(known)}"
+                rule = f"the fields are: {', '.join(known)}"
                 raise InvalidValue(f"publication.{name}", value, "is not a field of a publication", rule)
         given = dict(facts)
         for name in ("subject", "curators", "keywords", "related"):
@@ -235,7 +235,7 @@ class Publication:
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON-ready data, without those that say nothing.
+        """The fields as JSON-ready data, without empty ones.
 
         Returns:
             What `of` reads.
@@ -253,13 +253,13 @@ class Publication:
         return tuple(name for name in _EXAMPLES if not getattr(self, name))
 
     def checked(self) -> Publication:
-        """The same, if nothing is missing.
+        """This publication, if nothing is missing.
 
         Returns:
             Itself.
 
         Raises:
-            InvalidValue: If something is missing; the message has all of it.
+            InvalidValue: If something is missing; the message names all of it.
 
         >>> Publication(title="Survey").checked()
         Traceback (most recent call last):

@@ -20,23 +20,23 @@ _FORMULA = re.compile(r"[=+\-@\t\r]")
 _FIGURES = re.compile(r"[-+][\d.,:e+\- ]*( to [\d.,:e+\- ]*)?")
 
 MEANINGS = {
-    "statistic": "what was asked",
+    "statistic": "the name of the statistic",
     "cell": "the group or the bin; empty where there is one number",
     "counts": "what is counted: rows or people, and how much of each unit",
     "value": "the released number; empty where it was withheld",
-    "raw": "the unbiased number as the noise left it, where the value was moved to where the truth must lie",
-    "standard_error": "the standard error that the noise causes",
+    "raw": "the unbiased number before any adjustment; equal to the value where there was none",
+    "standard_error": "the standard error caused by the noise",
     "lower": "the lower end of the interval",
     "upper": "the upper end of the interval",
     "lower_at_once": "the lower end of an interval that holds for all numbers of the release together",
     "upper_at_once": "the upper end of an interval that holds for all numbers of the release together",
-    "confidence": "the probability with which the interval holds the number without noise",
+    "confidence": "the probability with which the interval contains the number without noise",
     "unit": "the unit of privacy: who is protected, and which tables are neighbours",
     "epsilon": "epsilon of the whole release",
     "delta": "delta of the whole release",
-    "note": "what must be said beside the number",
+    "note": "the caveats of the number",
 }
-"""Of each column, in words."""
+"""What each column means."""
 
 
 def is_text(column: str) -> bool:
@@ -101,4 +101,4 @@ def parquet_rows(content: bytes) -> list[dict[str, Any]]:
 
 
 MOST_ROWS = 5_000_000
-"""Of one table."""
+"""The most rows that one table may have."""

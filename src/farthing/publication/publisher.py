@@ -1,4 +1,4 @@
-"""Write the publication of a release: the one door from a release and a ledger to signed files."""
+"""Write the publication of a release: the one way from a release and a ledger to signed files."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def publish(
     report: Callable[[Any], str],
     previous: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Write a release as a signed publication. `Release.publish` is the door for people.
+    """Write a release as a signed publication. People call `Release.publish`.
 
     Args:
         release: What was released.
         path: A new folder, or a file that ends in .zip.
-        publication: What people say of it.
+        publication: The details that only people know.
         ledger: The curator's ledger that it was charged to.
         report: Makes the HTML page.
-        previous: The bundle of the version before, whose receipts this one carries on.
+        previous: The bundle of the previous version; the new one includes its receipts.
 
     Returns:
         The path.
@@ -116,5 +116,5 @@ def missing_ledger() -> InvalidValue:
         "ledger",
         None,
         "is needed to sign a publication, and this release came from a server",
-        "publish it there: farthing publish, or the page of the release",
+        "publish it on the server: with farthing publish, or on the page of the release",
     )

@@ -42,8 +42,8 @@ def registry_record(edition: Edition) -> dict[str, Any]:
             "privacy_unit_details": _neighbours(edition),
             "privacy_parameters": parameters,
             "privacy_parameters_details": (
-                f"Of this release alone. The account had spent epsilon {number_text(_total(edition), 6)} in plain sums "
-                "by then, this release included."
+                "For this release alone. Including it, the account had spent epsilon "
+                f"{number_text(_total(edition), 6)}, as a plain sum."
             ),
         },
         "deployment_model": {
@@ -57,7 +57,7 @@ def registry_record(edition: Edition) -> dict[str, Any]:
         "implementation": {
             "mechanisms": (
                 f"{mechanism_words(Event.from_dict(dict(release['mechanisms'])))}; {edition.software}. Sums run on "
-                "whole numbers, and noise is discrete, from the operating system's generator. "
+                "whole numbers, and noise is discrete, from the operating system's random number generator. "
                 f"{cells:,} numbers were released."
             ),
             "justification": form.rationale,
@@ -83,5 +83,5 @@ def _unprotected(edition: Edition) -> str:
 
 def _neighbours(edition: Edition) -> str:
     unit = str(edition.release["unit"])
-    how = "one is replaced by another" if ", replace" in unit else "one is added or removed"
-    return f"{unit}: two tables are neighbours if {how}, with everything that belongs to {edition.whom}."
+    how = "replaced by another" if ", replace" in unit else "added or removed"
+    return f"{unit}: two tables are neighbours if they differ in {edition.whom}, which is {how}."

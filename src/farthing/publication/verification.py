@@ -58,7 +58,7 @@ _HOSTILE = (
 
 @dataclass(frozen=True)
 class PublicationCheck:
-    """What verifying a publication came to. Made by `verify_publication`.
+    """The result of verifying a publication. Made by `verify_publication`.
 
     Args:
         findings: What is wrong, in sentences; nothing if it verifies.
@@ -93,8 +93,8 @@ def verify_publication(path: str | os.PathLike[str], key: str | None = None) -> 
 
     Args:
         path: Where it is.
-        key: The public key that its publisher shows, as 64 hexadecimal digits; by default the one that it carries,
-            which proves that it was not changed since, and not by whom it was made.
+        key: The public key that its publisher shows, as 64 hexadecimal digits; by default the one in the bundle, which
+            proves that nothing was changed after signing, but not who signed.
 
     Returns:
         What it came to.
@@ -148,7 +148,7 @@ def _signed(files: Mapping[str, bytes], key: str | None) -> str:
     """The key that the manifest was signed with."""
     for name in (MANIFEST, SIGNATURE):
         if name not in files:
-            raise Unreadable(f"there is no {name}: it is no publication of farthing")
+            raise Unreadable(f"there is no {name}: it is not a publication of farthing")
     try:
         signature = json_in(files[SIGNATURE])
         public, signed = signature["public_key"], signature["signature"]
@@ -159,7 +159,7 @@ def _signed(files: Mapping[str, bytes], key: str | None) -> str:
     if not (known and fits):
         raise Unreadable("signature.json is not a signature of farthing")
     if key is not None and key.strip().lower() != public:
-        raise Unreadable(f"it is signed with the key {public}, and not with the one that you gave")
+        raise Unreadable(f"it is signed with the key {public}, not with the one that you gave")
     if not is_signature(bytes.fromhex(public), bytes.fromhex(signed), files[MANIFEST]):
         raise Unreadable("the signature does not fit the manifest: one of them was changed")
     return str(public)
@@ -196,10 +196,10 @@ def edition_in(files: Mapping[str, bytes]) -> Edition:
     edition = Edition(release, Publication.of(json_in(files[PEOPLE])).checked(), receipt, receipts)
     for name, content in sources_of(edition).items():
         if files.get(name) != content:
-            raise ValueError(f"{name} is not spelled as farthing spells it")
+            raise ValueError(f"{name} is not written as farthing writes it")
     for table in edition.tables:
         if not _FILE.fullmatch(table["file"]):
-            raise ValueError("a table has the name of no table")
+            raise ValueError("a table has a file name that farthing does not use")
     return edition
 
 
@@ -217,7 +217,7 @@ def _manifest(edition: Edition, files: Mapping[str, bytes], facts: Facts) -> Ite
     wanted |= {f"charts/{one}.{kind}" for one in stems for kind in ("svg", "png")}
     alone = {REPORT, *sources_of(edition), *_TEXTS, MANIFEST, SIGNATURE}
     if len(set(stems)) != len(stems) or set(files) != wanted | alone:
-        yield "it names other files than the tables of the release have"
+        yield "the files that it names are not those of the tables of the release"
 
 
 _TEXTS = ("index.html", "methods.md", "ddi.xml", "croissant.jsonld", "CITATION.cff", "registry.yaml")
@@ -255,7 +255,7 @@ def _receipts(edition: Edition, files: Mapping[str, bytes], facts: Facts) -> Ite
 def _epsilon(edition: Edition, files: Mapping[str, bytes], facts: Facts) -> Iterator[str]:
     stated, delta = edition.epsilon, edition.delta
     if not (0 <= stated < math.inf and 0 <= delta < 1):
-        yield "epsilon or delta is no amount"
+        yield "epsilon or delta is not a valid number"
         return
     event = Event.from_dict(edition.release["mechanisms"])
     parts = list(events_in(event))
@@ -276,7 +276,7 @@ def _epsilon(edition: Edition, files: Mapping[str, bytes], facts: Facts) -> Iter
 def _tables(edition: Edition, files: Mapping[str, bytes], facts: Facts) -> Iterator[str]:
     numbers = 0
     if not 0 < edition.release["confidence"] < 1:
-        yield "the confidence is no probability"
+        yield "the confidence is not a probability"
     for table in edition.tables:
         name = table["statistic"]
         numbers += len(table["cells"])
@@ -329,7 +329,9 @@ def _texts(edition: Edition, files: Mapping[str, bytes], facts: Facts) -> Iterat
     if f"Software: {edition.software}.".encode() not in files["methods.md"]:
         yield "methods.md names another version of farthing"
     if made != here:
-        facts["texts"] = f"made by farthing {made}; this is {here}, which would word them otherwise: not compared"
+        facts["texts"] = (
+            f"not compared: farthing {made} wrote them, and this is farthing {here}, whose wording may differ"
+        )
         return
     for name, content in texts_of(edition).items():
         if files[name] != content and not name.startswith("tables/"):
@@ -348,9 +350,9 @@ _CHECKS: dict[str, Check] = {
 
 def _notes(edition: Edition, key: str | None) -> Iterator[str]:
     if key is None:
-        yield "compare the key with the one that the publisher shows, or give it with --key: anybody can sign"
+        yield "anybody can sign: compare the key with the one that the publisher shows, or give that one with --key"
     yield (
-        "that the ledger still holds the receipt can be checked by its curator: farthing ledger verify LEDGER "
+        "whether the ledger still holds the receipt, only its curator can check: farthing ledger verify LEDGER "
         "--receipt receipt.json"
     )
-    yield f"{REPORT} and the charts are as they were signed; that they show the same numbers was not checked"
+    yield f"{REPORT} and the charts are as they were signed; whether they show the same numbers was not checked"

@@ -341,7 +341,7 @@ class KeyCountPlan(Plan):
         request = self.request.then(*control)
         plan = key_count_plan(self.whole, self.asked, self.expected, self.epsilon, request.controls)
         if not isinstance(plan, KeyCountPlan):
-            rule = "is not unknown any more: it was found since the plan was made"
+            rule = "is no longer unknown: its values were found after the plan was made"
             raise InvalidValue("column", self.column, rule, "plan again")
         return replace(plan, from_file=self.from_file)
 

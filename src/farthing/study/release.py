@@ -270,15 +270,15 @@ class Release(Mapping[str, Answer]):
 
         Args:
             path: A new folder, or a file that ends in .zip.
-            publication: What people say of it, as a `Publication` or its fields: title, authors, contact, description,
-                purpose, rationale, region, licence and subject.
-            previous: The bundle of the version before, whose receipts this one carries on.
+            publication: The details that only you know, as a `Publication` or a dictionary of its fields: title,
+                authors, contact, description, purpose, rationale, region, licence and subject.
+            previous: The bundle of the previous version; the new one includes its receipts.
 
         Returns:
-            The path. The same release and the same words give the same bytes.
+            The path. The same release with the same details gives the same bytes.
 
         Raises:
-            InvalidValue: If something is missing, which is said before anything is written.
+            InvalidValue: If a detail is missing; nothing is written then.
             NotAllowed: If the ledger is not open as curator.
             MissingExtra: If the extra `publish` is not installed.
         """

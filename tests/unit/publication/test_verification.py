@@ -271,7 +271,7 @@ def test_links_and_doubles_and_strange_packing_are_refused(made: tuple[Edition, 
     with zipfile.ZipFile(place, "w") as out, pytest.warns(UserWarning, match="Duplicate name"):
         out.writestr("manifest.json", b"{}")
         out.writestr("manifest.json", b"[]")
-    assert "there twice" in verify_publication(place).findings[0]
+    assert "occurs twice" in verify_publication(place).findings[0]
     with zipfile.ZipFile(place, "w", zipfile.ZIP_BZIP2) as out:
         out.writestr("manifest.json", b"{}")
     assert "unusual way" in verify_publication(place).findings[0]
@@ -284,7 +284,7 @@ def test_links_and_doubles_and_strange_packing_are_refused(made: tuple[Edition, 
     assert "link" in verify_publication(folder).findings[0]
     (folder / "extra.csv").unlink()
     os.mkfifo(folder / "pipe.csv")
-    assert "no file" in verify_publication(folder).findings[0]
+    assert "not a regular file" in verify_publication(folder).findings[0]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(Unreadable):
         read_bundle(tmp_path / "none.zip")
     (tmp_path / "empty.zip").write_bytes(b"")
-    assert "no zip file" in verify_publication(tmp_path / "empty.zip").findings[0]
+    assert "not a zip file" in verify_publication(tmp_path / "empty.zip").findings[0]
 
 
 def test_zip_of_is_a_zip_file(made: tuple[Edition, Files]) -> None:

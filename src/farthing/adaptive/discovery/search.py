@@ -125,7 +125,7 @@ def units_word(dataset: Dataset) -> str:
 
 
 def refuse_beyond_table(dataset: Dataset, epsilon: float, needed: int, way_out: str) -> None:
-    """Refuse a price at which a search can find nothing, by public facts alone.
+    """Refuse a price at which a search can find nothing; only public facts decide.
 
     Args:
         dataset: The table that is searched.
@@ -140,10 +140,10 @@ def refuse_beyond_table(dataset: Dataset, epsilon: float, needed: int, way_out: 
     >>> few = ft.dataset(pyarrow.table({"who": [1, 1]}), unit="who", schema={"who": (0, 9)}, people=1)
     >>> refuse_beyond_table(few, 0.1, 370, "raise epsilon")
     Traceback (most recent call last):
-    farthing.errors.InvalidValue: epsilon=0.1: is too small: it takes 370 units (who) alike, and the table has 1; ...
+    farthing.errors.InvalidValue: epsilon=0.1: is too small: a search needs 370 units (who) alike, and ...
     """
     public = [number for number in (dataset.people, dataset.rows) if number is not None]
     if public and needed > min(public):
         there = f"{dataset.people:,}" if dataset.people is not None else f"{dataset.rows:,} rows"
-        rule = f"is too small: it takes {needed:,} {units_word(dataset)} alike, and the table has {there}"
+        rule = f"is too small: a search needs {needed:,} {units_word(dataset)} alike, and the table has {there}"
         raise InvalidValue("epsilon", epsilon, rule, way_out)

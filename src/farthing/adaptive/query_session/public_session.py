@@ -17,7 +17,7 @@ from farthing.privacy.events import checked_real
 
 
 class PublicSession:
-    """Answers counting questions about public shares from a guess, and looks at the shares only where it is far off.
+    """Answers counting questions about public shares from a guess, and uses the shares only where the guess is far off.
 
     The shares are not protected. For private rows there is `farthing.adaptive.QuerySession`.
 
@@ -61,7 +61,7 @@ class PublicSession:
 
     @property
     def most_corrections(self) -> int:
-        """No more answers than this are ever corrected."""
+        """The largest number of answers that can ever be corrected."""
         return math.floor(4 * math.log(len(self.guess)) / self.alpha**2)
 
     def ask(self, question: Any) -> float:

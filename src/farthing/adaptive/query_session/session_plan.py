@@ -330,7 +330,7 @@ def plan_guaranteed_session(
     sensitivity: int = 1,
     confidence: float = 0.95,
 ) -> QuerySessionPlan:
-    """The session of least alpha that cannot end before all its questions are answered, whatever is asked.
+    """The session with the smallest alpha that cannot end before all its questions are answered, whatever they are.
 
     Args:
         domain: The axes of the domain, or the number of its cells.
@@ -342,7 +342,7 @@ def plan_guaranteed_session(
         confidence: The probability that all answers are within alpha * rows.
 
     Returns:
-        The plan: `alpha` is the least to three digits, and `updates` are all that can be needed.
+        The plan: `alpha` is the smallest, rounded up to three digits, and `updates` covers all that can be needed.
 
     Raises:
         Infeasible: If no alpha below 1 can be guaranteed.
@@ -374,7 +374,8 @@ def plan_guaranteed_session(
     if not facts.enough_rounds():
         raise Infeasible(
             f"epsilon={facts.epsilon:.3g}: must be larger for {facts.rows:,} rows: no alpha below 1 can be guaranteed "
-            "for every question; raise epsilon, take fewer cells, or give alpha and let updates run out.",
+            "for every question; raise epsilon, take fewer cells, or choose alpha in plan_query_session, where updates "
+            "may run out.",
             blocking=("epsilon",),
             closest=None,
             epsilon=facts.epsilon,

@@ -2,7 +2,7 @@
 
 difference, differences             two counts that differ by one person
 reconstruct, reconstructions        a secret column from counts over random subsets (Dinur & Nissim 2003)
-TracingScheme, trace                questions that betray whoever's key was used to answer them (DNRRV 2009)
+TracingScheme, trace                questions whose answers reveal whose key was used to answer them (DNRRV 2009)
 most_guessed, chance_of_guessing    what epsilon permits anybody, on average and in one run
 """
 

@@ -1,9 +1,9 @@
 """Traitor tracing as a program: questions that cannot all be answered without betraying somebody.
 
 Every row is a key. A broadcast is a ciphertext that each key reads as 0 or 1, and the question is: which share of the
-rows reads 1? Whoever answers all such questions well has something like a pirate decoder, made from the rows; and
-broadcasts that only look alike to those without the keys find out from whose. A toy: broadcasts are as long as there
-are users, where real schemes are short; the argument is the same.
+rows reads 1? A program that answers all such questions well is like a pirate decoder made from the rows. Broadcasts
+that differ for one user only, and look alike to everybody without that user's key, find out whose keys it contains.
+This is a toy: a broadcast has one bit for each user, where real schemes are short; the argument is the same.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Broadcast:
 
 
 Answerer = Callable[[Broadcast], float]
-"""Something that answers every broadcast: a mechanism with the rows inside, a summary, a model."""
+"""Anything that answers every broadcast: a mechanism that holds the rows, a summary, a model."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Accusation:
     Attributes:
         user: Whose key the answers depend on most.
         jump: By how much the mean answer grows when only this user reads 1 instead of 0.
-        least_jump: Some user's jump is at least this: the rise from nobody to everybody, divided by the users.
+        least_jump: At least one user's jump is this large: the rise from nobody to everybody, divided by the users.
 
     >>> scheme = TracingScheme(4)
     >>> accusation = trace(scheme, lambda question: question.share_of(scheme.keys[:1]), repeats=1)
@@ -99,7 +99,7 @@ class Accusation:
 
 
 class TracingScheme:
-    """Keys for some users, and broadcasts that the first so many of them read as 1.
+    """Keys for users in an order, and broadcasts that the first few of them read as 1 and all others as 0.
 
     Args:
         users: How many users there are, at least 1.
@@ -127,7 +127,7 @@ class TracingScheme:
             The broadcast. Without the key of user i, nobody can tell `broadcast(i)` from `broadcast(i + 1)`.
 
         Raises:
-            InvalidValue: If there are not so many users.
+            InvalidValue: If there are fewer users than that.
         """
         if checked_count(ones, "ones") > len(self.keys):
             raise InvalidValue("ones", ones, f"must be at most the {len(self.keys)} users")
@@ -140,7 +140,7 @@ def trace(scheme: TracingScheme, answer: Answerer, repeats: int = 30) -> Accusat
 
     Args:
         scheme: The scheme of the keys.
-        answer: Answers broadcasts; nothing else is known of it.
+        answer: Answers broadcasts; nothing else is known about it.
         repeats: How many fresh broadcasts of each kind are asked.
 
     Returns:
@@ -157,7 +157,7 @@ def trace(scheme: TracingScheme, answer: Answerer, repeats: int = 30) -> Accusat
         would need 1 / n <= e^epsilon exp(-repeats t^2) + delta: with enough repeats, a delta of 1 / n.
     Source: Dwork, Naor, Reingold, Rothblum & Vadhan, STOC 2009, on traitor tracing and private summaries, after Chor,
         Fiat & Naor, CRYPTO 1994; Hoeffding's inequality for the difference of two means.
-    Assumes: pads (HMAC-SHA256) that cannot be told from random bits; answers fixed before the broadcasts are drawn.
+    Assumes: pads (HMAC-SHA256) that look like random bits; answers fixed before the broadcasts are drawn.
     Direction: the accused is the user of the largest mean jump over `repeats` broadcasts; more of them err less.
     Checked by: tests/unit/auditing/test_traitor_tracing.py
 

@@ -1,4 +1,4 @@
-"""Strategies as they were published, for those who reproduce a paper's table; those beside them have less error."""
+"""Strategies as published, to reproduce the tables of papers; the other strategies have smaller errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from farthing.matrix.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class EqualShareTree(TreeStrategy):
-    """A hierarchy whose levels all have the same share of the budget, as published; whatever the workload is.
+    """A hierarchy in which every level has the same share of the budget, whatever the workload, as published.
 
     Statement: as `TreeStrategy`, with epsilon / L for each of the L levels (mu squared / L for Gaussian noise).
     Source: Hay, Rastogi, Miklau & Suciu, arXiv:0904.0942v5, section 4 (with their least-squares consistency);
@@ -36,7 +36,7 @@ class EqualShareTree(TreeStrategy):
 
 
 def equal_hierarchical(cells: int, branching: int) -> EqualShareTree:
-    """The published hierarchy of one branching.
+    """The published hierarchy with this branching.
 
     >>> equal_hierarchical(1000, 10).sizes
     (1000, 100, 10, 1)
@@ -76,7 +76,7 @@ def queries_themselves(workload: Workload) -> MatrixStrategy:
     Statement: B = W: the sensitivity is the largest column norm of the workload, and every query has noise for all.
     Source: the Laplace mechanism on the queries (Dwork, McSherry, Nissim & Smith, TCC 2006), "Strategy 1" of lectures.
     Assumes: queries of whole coefficients, at most 2^24 entries.
-    Direction: equality. Departs from lectures in one thing: answers are made consistent by least squares.
+    Direction: equality. Unlike in lectures, answers are made consistent by least squares.
     Checked by: tests/theorems/test_published_strategies.py
 
     >>> from farthing.matrix.workloads import prefix

@@ -89,9 +89,9 @@ Maker = Callable[[Workload, Norm], Strategy]
 NAMES = ("identity", "hierarchical", "wavelet", "tree", "optimised", "marginals", "fourier")
 """The data-independent strategies; `hierarchical-16` fixes the branching of a hierarchy."""
 PUBLISHED = ("equal-hierarchical", "privelet", "queries")
-"""As papers have them: equal shares (branching 2, or 16 in `equal-hierarchical-16`), Privelet, every query alone."""
+"""As in papers: equal shares (branching 2, or 16 in `equal-hierarchical-16`), Privelet, noise on every query."""
 CHOOSING = ("auto", "dawa", "dawa-published")
-"""Not one strategy: `auto` chooses, `dawa` looks at the data for a price; `dawa-published`, for the paper's."""
+"""Not one strategy: `auto` chooses; `dawa` and `dawa-published` pay to look at the data, the latter as in the paper."""
 
 
 def checked_name(name: object) -> str:

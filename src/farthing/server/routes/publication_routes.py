@@ -24,7 +24,7 @@ _REFUSALS = refusals("not_found", "conflict", "budget_exceeded", "infeasible", "
     summary="How a publication will look",
 )
 def publication_preview(request_id: AnyId, body: PublicationForm, who: Who, state: TheState) -> PublicationPreview:
-    """What is missing in words of people, or the landing page; nothing is signed."""
+    """Which details are missing, or the landing page; nothing is signed."""
     return publication_service.preview(state, who, request_id, body)
 
 
@@ -34,7 +34,7 @@ def publication_preview(request_id: AnyId, body: PublicationForm, who: Who, stat
     responses={
         200: {
             "description": "a zip file that `farthing verify` checks",
-            "headers": described_headers({"Content-Disposition": "what the file is called"}),
+            "headers": described_headers({"Content-Disposition": "the name of the file"}),
             "content": {"application/zip": {}},
         },
         **_REFUSALS,
@@ -42,7 +42,7 @@ def publication_preview(request_id: AnyId, body: PublicationForm, who: Who, stat
     summary="A release as a signed publication",
 )
 def publication(request_id: AnyId, body: PublicationForm, who: Who, state: TheState) -> Response:
-    """The signed publication: tables, charts, report, methods and metadata. The same words give the same bytes."""
+    """The signed publication: tables, charts, report, methods and metadata. The same details give the same bytes."""
     content, name = publication_service.bundle(state, who, request_id, body)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/zip", headers=headers)

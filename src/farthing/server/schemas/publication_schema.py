@@ -1,4 +1,4 @@
-"""Publications: what people say of a release, and how its landing page will look."""
+"""Publications: the details that only people know, and how the landing page will look."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ContactForm(BaseModel):
 
 
 class PublicationForm(BaseModel):
-    """What people say of a publication; a preview says what is missing."""
+    """The details of a publication that only people know; a preview says what is missing."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -43,7 +43,7 @@ class PublicationForm(BaseModel):
     rationale: _Prose = ""
     region: _Line = ""
     licence: _Line = Field(default="", description="CC0-1.0, CC-BY-4.0, CC-BY-SA-4.0 or CC-BY-NC-4.0")
-    subject: _Lines = Field(default=[], description="of the subjects that Dataverse has")
+    subject: _Lines = Field(default=[], description="from the list of Dataverse")
     authors: Annotated[list[AuthorForm], Field(max_length=200)] = []
     contact: ContactForm | None = None
     curators: _Lines = []
@@ -55,7 +55,7 @@ class PublicationForm(BaseModel):
     version: Annotated[int, Field(ge=1, le=1_000_000)] = 1
 
     def plain(self) -> dict[str, Any]:
-        """The fields that say something, as plain data."""
+        """The fields that are filled in, as plain data."""
         return {name: value for name, value in self.model_dump().items() if value not in ("", [], None)}
 
 
@@ -63,5 +63,5 @@ class PublicationPreview(View):
     """How a publication will look."""
 
     missing: list[str] = Field(description="fields that must be filled in before it can be published")
-    landing_page: str | None = Field(description="its landing page as HTML, once nothing is missing")
-    public_key: str = Field(description="the key that signs it: show it where readers trust you")
+    landing_page: str | None = Field(description="the landing page as HTML, once nothing is missing")
+    public_key: str = Field(description="the public key that verifies it: show it where readers trust you")

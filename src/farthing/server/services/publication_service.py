@@ -38,5 +38,5 @@ def _release(state: State, who: Caller, request_id: str) -> Release:
     job = as_the_ledger_has_it(state, visible_release(state, who, request_id))
     refuse_unreleased(job)
     if job.state != RELEASED:
-        raise RequestRefused("conflict", "it is not released yet; wait until it is, and publish it then.")
+        raise RequestRefused("conflict", "the release is not finished yet; publish it when it is.")
     return stored_release(state.root, job.charged)

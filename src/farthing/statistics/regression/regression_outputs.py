@@ -74,8 +74,8 @@ class RegressionOutput(Output):
 
     @property
     def holds(self) -> str:
-        """Not in a mean over all releases: that counts the intervals without an end."""
-        return "on average (in about half of the releases)"
+        """Not on average over all releases: that average would include intervals without an end."""
+        return "in about half of the releases"
 
     @property
     def depends_on(self) -> str:

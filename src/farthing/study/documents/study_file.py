@@ -29,7 +29,7 @@ by = "sex"
 weight = 2.0
 within = 500                       # required error, at `confidence` (0.95 by default)
 
-[publication]                      # what people say of it, for farthing publish: farthing.publication
+[publication]                      # details for farthing publish: see farthing.publication
 title = "Income in the city, 2026"
 """
 
@@ -131,7 +131,7 @@ class StudyFile:
 
     @property
     def publication(self) -> Publication:
-        """What people say of the release when it is published; much may be missing."""
+        """The details of the release for its publication; much may be missing."""
         return Publication.of(table_of(self.facts, "publication") if "publication" in self.facts else {})
 
     @property

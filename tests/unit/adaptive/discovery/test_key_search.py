@@ -110,7 +110,7 @@ def test_bad_tables_are_refused_before_anything_is_paid() -> None:
         with pytest.raises(InvalidValue, match="must be discovered in the table itself"):
             search.check(table)
     few = visits(["flu"] * 5, rows=5)
-    with pytest.raises(InvalidValue, match="it takes 16 units \\(who\\) alike, and the table has 5 rows"):
+    with pytest.raises(InvalidValue, match="a search needs 16 units \\(who\\) alike, and the table has 5 rows"):
         key_search(few, "diagnosis", 1.0, 1e-6).check(few)
     rows = ft.dataset(pa.table({"diagnosis": ["flu"]}), schema={"diagnosis": FOLDED})
     with pytest.raises(InvalidValue, match="must be 1 where the unit is one row"):

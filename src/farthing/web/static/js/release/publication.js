@@ -1,4 +1,4 @@
-// "Publish" on a release: the form for what only people know, a look at the landing page, the signed files.
+// "Publish" on a release: the form for the details that only people know, a look at the landing page, the signed files.
 import { html, useState } from "../../vendor/preact.js";
 import { file, post } from "../api.js";
 import { Button, CopyButton } from "../components/button.js";
@@ -85,7 +85,7 @@ export function Publish({ id }) {
         <${TextArea} rows="2" ...${field("purpose", "What they are for.")} />
         <${TextArea} rows="2" ...${field("rationale")} />
         <${TextField} ...${field("region", "Which region the data describe.")} />
-        <${TextArea} rows="2" ...${field("authors", "One a line; persons as Family, Given.")} />
+        <${TextArea} rows="2" ...${field("authors", "One per line; a person as Family, Given.")} />
         <${TextField} label="Contact" value=${form.name} onValue=${change("name")} />
         <${TextField} label="E-mail of the contact" hint="It will be public." value=${form.email} onValue=${change("email")} />
         <${SelectField} label="Subject" options=${SUBJECTS} value=${form.subject} onValue=${change("subject")} />
@@ -118,7 +118,7 @@ function Seen({ seen }) {
       <${CopyButton} small text=${seen.public_key} label="Copy the key" /></p>`;
 }
 
-/** What the server takes: without fields that say nothing. */
+/** What the server takes: without empty fields. */
 function body({ name, email, authors, subject, ...texts }) {
   const named = authors.split("\n").map((one) => one.trim());
   const contact = name.trim() && email.trim() ? { name: name.trim(), email: email.trim() } : null;
