@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from farthing.adaptive.discovery import KeySearch, key_search
+from farthing.adaptive.discovery.key_search import kept_of_each, value_of
 from farthing.data import Categories
 from farthing.data.unknown_columns import known
 from farthing.errors import BudgetExceeded, Infeasible, InvalidValue
@@ -98,8 +99,8 @@ class FoundStatistic(PlannedStatistic):
         """How often a value appears, and how far off its count is."""
         assert self.search is not None
         units, error = self.search.counts.promise()
-        words = f"a value that {units:,} or more {self.search.units} share appears 95 times in 100"
-        return f"{words}, with a count within ±{number_text(error)}"
+        words = value_of(units, self.search.units, self.search.max_keys)
+        return f"{words} appears 95 times in 100, with a count within ±{number_text(error)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,8 @@ class KeyCountPlan(Plan):
     ...     release = plan.release()
     ...     print(release["count of people by drug"].labels, study.dataset.schema["drug"].values, list(release))
     ...     study.close()
-    a value that 34 or more units (who) share appears 95 times in 100, with a count within ±7
+    a value that 34 or more units (who) have as the one value kept of each, chosen at random, appears 95 times in 100,
+    with a count within ±7
     ('a', 'b', 'c') ('a', 'b', 'c') ['count of people by drug', 'mean of age']
     """
 
@@ -211,12 +213,12 @@ class KeyCountPlan(Plan):
             The text.
         """
         one, search = self.named(self._count.name), self._search
-        noise = search.counts.noise
+        noise, kept = search.counts.noise, kept_of_each(search.units, search.max_keys)
         spread = f"{one.mechanism} noise of standard error {number_text(noise.standard_error)}"
         cost = f"Cost: epsilon {number_text(search.epsilon, 6)} at delta {search.delta:g}, for all of it"
         lines = [
             "What is measured:",
-            f"  how many {search.units} have each value of {search.name}, with {spread}",
+            f"  how many {search.units} have each value of {search.name} {kept}".rstrip() + f", with {spread}",
             "What is computed from it:",
             f"  {one.name}: the values whose noisy count reaches {noise.threshold:,}, with these counts;",
             f"    {one.sentence}",

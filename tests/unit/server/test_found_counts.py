@@ -68,7 +68,7 @@ def test_it_is_planned_released_once_and_read_with_what_was_paid(served: Served)
     plans = [ada.post(f"/api/v1/plans/price?proof={proof}", json=draft).json() for proof in ("true", "false")]
     for plan in plans:
         (one,) = plan["statistics"]
-        assert "or more units (who) share appears 95 times in 100, with a count within" in one["sentence"]
+        assert "kept of each, chosen at random, appears 95 times in 100, with a count within" in one["sentence"]
         assert plan["assumed"] == plan["assumptions"] == []
         assert (plan["finds"], plan["cost"]["upper"], one["labels"], one["cells"]) == ("drug", 40.0, [], 1)
         assert plan["released"] is None and 0 < plan["delta"] <= 1e-6 / 64

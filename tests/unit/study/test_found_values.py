@@ -80,7 +80,7 @@ def test_no_delta_and_no_budget_are_refused_before_anything_is_spent(tmp_path: P
 def test_how_many_values_a_unit_counts_for_can_be_said(tmp_path: Path) -> None:
     own = study(tmp_path)
     plan = own.discover("diagnosis", epsilon=1.0, max_keys=3)
-    assert "each unit counts for at most 3 of its values, chosen at random" in " ".join(str(plan).split())
+    assert "have among the 3 values kept of each, chosen at random, appears 95 times" in " ".join(str(plan).split())
     own.close()
 
 
@@ -114,7 +114,7 @@ def test_a_release_says_that_values_and_ranges_were_found(tmp_path: Path) -> Non
     assert values in release["count by diagnosis"].note and spans not in release["count by diagnosis"].note
     assert values in release["mean of age where diagnosis = 'flu'"].note
     assert spans in release["mean of age where diagnosis = 'flu'"].note
-    assert "or more rows share was found 95 times in 100" in release["count by diagnosis"].note
+    assert "or more rows share is found 95 times in 100" in release["count by diagnosis"].note
     shown = " ".join(str(release).split())
     page = release.report(str(tmp_path / "report.html")).read_text()
     notes = [record["note"] for record in release.records() if record["statistic"] == "count by diagnosis"]

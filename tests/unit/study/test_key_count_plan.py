@@ -98,7 +98,10 @@ def test_rows_are_counted_in_one_step_where_the_unit_is_a_row(tmp_path: Path) ->
 def test_predictions_are_those_of_the_noise_in_words_and_numbers(tmp_path: Path) -> None:
     own = study(tmp_path, epsilon=1.0)
     plan = own.plan(COUNT)
-    sentence = "a value that 17 or more units (who) share appears 95 times in 100, with a count within ±4"
+    sentence = (
+        "a value that 17 or more units (who) have as the one value kept of each, chosen at random, appears 95 times "
+    )
+    sentence += "in 100, with a count within ±4"
     assert plan[NAME].sentence == sentence and plan[NAME].error() == 4
     assert plan[NAME].shown_error == "± 4 (values with 17 or more)"
     assert sentence in plan.explain() and "reaches 15" in plan.explain()

@@ -62,9 +62,9 @@ class KeySearch:
     ...     visits, unit="who", max_rows=3, schema={"diagnosis": ft.unknown("text", trim=True, lower=True)}
     ... )
     >>> print(key_search(visits, "diagnosis", epsilon=1.0, delta=1e-6).prediction)
-    the values of diagnosis that enough units (who) share: a value that 47 or more share appears 95 times in 100; a
-    value that only one has appears with probability 1e-06 at most; each unit counts for at most 3 of its values, chosen
-    at random; in free text, where hardly any two cells are the same, nothing is found
+    the values of diagnosis that enough units (who) share: a value that 47 or more units (who) have among the 3 values
+    kept of each, chosen at random, appears 95 times in 100; a value that only one has appears with probability 1e-06 at
+    most; in free text, where hardly any two cells are the same, nothing is found
     """
 
     name: str
@@ -105,13 +105,11 @@ class KeySearch:
     @property
     def prediction(self) -> str:
         """How many units a value needs to appear."""
-        text = f"the values of {self.name} that enough {self.units} share: a value that {self.needed:,} or more share "
-        text += "appears 95 times in 100"
+        text = f"the values of {self.name} that enough {self.units} share: "
+        text += f"{value_of(self.needed, self.units, self.max_keys)} appears 95 times in 100"
         if isinstance(self.selection, WeightedKeySelection) and self.max_keys > 1:
             text += f" ({self.selection.needed(0.95, keys=1):,} are enough if they have no other value)"
         text += f"; a value that only one has appears with probability {self.delta:g} at most"
-        if self.max_keys > 1:
-            text += f"; each unit counts for at most {self.max_keys:,} of its values, chosen at random"
         return f"{text}; in free text, where hardly any two cells are the same, nothing is found"
 
     @cached_property
@@ -224,23 +222,65 @@ def key_finding(facts: Mapping[str, Any]) -> Finding:
         The finding.
 
     >>> facts = {"name": "town", "kind": "text", "values": ["A", "B"], "left_out": 0, "trim": False, "lower": False}
-    >>> print(key_finding({**facts, "found": True, "needed": 16, "units": "rows", "delta": 1e-6}))
+    >>> facts |= {"found": True, "needed": 16, "units": "rows", "max_keys": 1, "delta": 1e-6}
+    >>> print(key_finding(facts))
     town: 2 values found (A, B); other values count as missing; as a rule they have fewer than 16 rows
     """
     name, values = facts["name"], facts["values"]
-    rest = f"other values count as missing; as a rule they have fewer than {facts['needed']:,} {facts['units']}"
+    needed, units = f"{facts['needed']:,} {facts['units']}", str(facts["units"])
+    kept = kept_of_each(units, facts["max_keys"])
+    rest = "other values count as missing; as a rule "
+    rest += f"fewer than {needed} have them {kept}" if kept else f"they have fewer than {needed}"
     if not values:
-        none = f"{name}: no value found; none is shared by many more than {facts['needed']:,} {facts['units']}"
+        none = f"{name}: no value found; as a rule fewer than {needed} "
+        none += f"have the same one {kept}" if kept else "share one"
         return Finding(name, facts["kind"], False, none, None, facts)
     named = ", ".join(map(str, values[:_NAMED])) + (", ..." if len(values) > _NAMED else "")
     many = "1 value" if len(values) == 1 else f"{len(values):,} values"
     more = f"; {facts['left_out']:,} more cannot be used" if facts["left_out"] else ""
     domain = Categories(values, trim=facts["trim"], lower=facts["lower"])
-    note = (
-        f"the values of {name} were found in the data: others count as missing; a value that {facts['needed']:,} or "
-        f"more {facts['units']} share was found 95 times in 100"
-    )
+    likely = value_of(facts["needed"], units, facts["max_keys"])
+    note = f"the values of {name} were found in the data: others count as missing; {likely} is found 95 times in 100"
     return Finding(name, facts["kind"], True, f"{name}: {many} found ({named}); {rest}{more}", domain, facts, note)
+
+
+def kept_of_each(units: str, max_keys: int) -> str:
+    """That only some values of each unit count, where it may have more; empty where the unit is one row.
+
+    Args:
+        units: What units are called.
+        max_keys: How many values of one unit count at most.
+
+    Returns:
+        Words that follow "have".
+
+    >>> kept_of_each("units (who)", 4), kept_of_each("units (who)", 1), kept_of_each("rows", 1)
+    ('among the 4 values kept of each, chosen at random', 'as the one value kept of each, chosen at random', '')
+    """
+    if units == "rows":
+        return ""
+    kept = "as the one value" if max_keys == 1 else f"among the {max_keys:,} values"
+    return f"{kept} kept of each, chosen at random"
+
+
+def value_of(needed: int, units: str, max_keys: int) -> str:
+    """A value with enough units to be found, as the subject of a sentence.
+
+    Args:
+        needed: How many units it takes.
+        units: What units are called.
+        max_keys: How many values of one unit count at most.
+
+    Returns:
+        The words.
+
+    >>> value_of(211, "units (who)", 4)
+    'a value that 211 or more units (who) have among the 4 values kept of each, chosen at random,'
+    >>> value_of(16, "rows", 1)
+    'a value that 16 or more rows share'
+    """
+    kept = kept_of_each(units, max_keys)
+    return f"a value that {needed:,} or more {units} " + (f"have {kept}," if kept else "share")
 
 
 def _written(keys: Sequence[Any]) -> dict[str, Any]:

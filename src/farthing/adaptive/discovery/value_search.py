@@ -72,7 +72,7 @@ class ValueSearch:
         times = f"{100 * self.counts.confidence:g} times in 100"
         return (
             f"a range of {self.name} whose ends are on {_SCALES[self.unknown.kind]}: {times} a step of it with "
-            f"{self.counts.sure:,} {self.units} or more is inside; 99 times in 100 no end is more than one step too far"
+            f"{_units(self.counts.sure, self.units)} is inside; 99 times in 100 no end is more than one step too far"
         )
 
     @property
@@ -153,7 +153,7 @@ def value_finding(facts: Mapping[str, Any]) -> Finding:
     age: 0 to 100 (95 times in 100 a step of the scale with 90 rows or more is inside; values outside are clipped)
     """
     name, kind = str(facts["name"]), str(facts["kind"])
-    units, times = f"{facts['sure']:,} {facts['units']} or more", f"{100 * facts['confidence']:g} times in 100"
+    units, times = _units(facts["sure"], facts["units"]), f"{100 * facts['confidence']:g} times in 100"
     if not facts["found"]:
         text = (
             f"{name}: no range was found; there may be too few values: {times} a step of the scale with {units} is seen"
@@ -166,6 +166,11 @@ def value_finding(facts: Mapping[str, Any]) -> Finding:
         f"the range of {name} was found in the data, not declared: {times} a step of the scale with {units} is inside"
     )
     return Finding(name, kind, True, text, domain, facts, note)
+
+
+def _units(sure: int, units: str) -> str:
+    """How many units a step needs: one with several rows counts with one of them."""
+    return f"{sure:,} {units} or more" + ("" if units == "rows" else " (one value of each, chosen at random)")
 
 
 def _domain(facts: Mapping[str, Any]) -> Domain:

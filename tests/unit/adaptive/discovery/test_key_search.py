@@ -45,6 +45,20 @@ def test_values_that_many_share_are_found_and_folded_and_others_are_not() -> Non
     assert str(finding).startswith("diagnosis: 2 values found (cold, flu)")
 
 
+def test_what_was_found_says_that_only_some_values_of_each_unit_count() -> None:
+    """A unit with many values keeps few of them, so a value of many units may be kept by too few to be found."""
+    cells = ["flu", "cold"] * 60
+    table = visits(cells, max_rows=9)
+    finding = found(key_search(table, "diagnosis", 20.0, 1e-12), table)
+    assert finding.facts["max_keys"] == 4
+    kept, needed = "have {}among the 4 values kept of each, chosen at random", finding.facts["needed"]
+    assert f"a value that {needed} or more units (who) {kept.format('')}, is found 95 times in 100" in finding.note
+    assert f"as a rule fewer than {needed} units (who) {kept.format('them ')}" in str(finding)
+    rare = visits([f"note {number}" for number in range(500)], max_rows=9)
+    nothing = found(key_search(rare, "diagnosis", 20.0, 1e-12), rare)
+    assert str(nothing).endswith(f"as a rule fewer than {needed} units (who) {kept.format('the same one ')}")
+
+
 def test_codes_are_found_as_whole_numbers() -> None:
     table = visits([7] * 60 + [-3] * 60 + [5], ft.unknown("text"))
     finding = found(key_search(table, "diagnosis", 20.0, 1e-12), table)
