@@ -357,7 +357,7 @@ def test_no_route_spends_for_an_analyst_without_an_approval(served: Served) -> N
             assert response.status_code in (403, 404, 409, 422), (path, body, response.text)
     for method, path in PERMISSIONS:
         if PERMISSIONS[method, path].scope == "manage":
-            called = path.format(name=DATASET, user="yan", label="x", id=1)
+            called = path.format(name=DATASET, user="yan", label="x", id=1, request_id="ada:first")
             assert yan.request(method, called, json={}).status_code == 403, path
     assert spent(served) == before
     assert served.state.root.budget(DATASET, "yan").count == 0

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from publications import FORM
 from system.server.fuzzing import drafts
 from system.server.fuzzing.known import Known
 from system.server.fuzzing.people import Way
@@ -262,6 +263,10 @@ def _download(mind: Mind) -> Wish:
     return Wish({"request_id": mind.release()}, {"format": kind})
 
 
+def _publication(mind: Mind) -> Wish:
+    return Wish({"request_id": mind.release()}, body=FORM)
+
+
 def _entries(mind: Mind) -> Wish:
     query = {"limit": mind.draw.choice((1, 7, 1000)), "since": mind.draw.choice((0, 3, 50))}
     more = mind.draw.choice(({}, {"dataset": "people"}, {"newest": "true"}))
@@ -371,6 +376,8 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/releases/{{request_id}}/events"): lambda mind: Wish({"request_id": mind.release()}),
     ("GET", f"{V}/releases/{{request_id}}/table"): lambda mind: Wish({"request_id": mind.release()}),
     ("GET", f"{V}/releases/{{request_id}}/download"): _download,
+    ("POST", f"{V}/releases/{{request_id}}/publication/preview"): _publication,
+    ("POST", f"{V}/releases/{{request_id}}/publication"): _publication,
     ("POST", f"{V}/sessions/price"): lambda mind: Wish(body=drafts.session(mind.draw)),
     ("GET", f"{V}/sessions"): _nothing,
     ("POST", f"{V}/sessions"): _session,
