@@ -1,32 +1,35 @@
-"""A mean of values whose range nobody knows: find the range, then the mean, within one epsilon.
+"""A mean of values whose range nobody knows: find the range, then the mean, within one epsilon, beside PyDP.
 
-    python -m benchmarks.bounds [releases]
+    python -m benchmarks.bounds [releases] [PYTHON]
 
-Beside farthing's search stands the rule that Google's differential privacy libraries, PyDP and PipelineDP have
-(approximate bounds: powers of two, the outermost cells that an empty one passes with probability 1e-9 in all, half of
-epsilon), written out again here: PyDP itself is in `peers.toml` where it installs. OpenDP and tmlt.analytics ask for
-bounds. Both get the same epsilon, neighbours that add or remove a row, and the same noisy mean afterwards: sum over
-count, with values moved by the middle of the range.
+farthing plans `ft.mean` of a column declared `ft.unknown("number")`, finds its range for a twentieth of epsilon, and
+releases the mean for the rest. PyDP's `BoundedMean` without bounds finds them by Google's approximate bounds, for half
+of epsilon. Neighbours add or remove one row, and delta is 0. OpenDP and tmlt.analytics ask for bounds. `PYTHON` is an
+interpreter that has python-dp; by default its environment is made as `peers.toml` says.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from farthing.adaptive.discovery import UnitCounts
-from farthing.adaptive.discovery.search_cells import cells_of
-from farthing.data.schema import Unknown
+import farthing as ft
+from benchmarks.peer_environments import prepared
+from farthing.errors import FarthingError
 
 Values = NDArray[np.float64]
-Bounds = tuple[float, float]
+Means = list[float | None]
 
-CELLS = cells_of(Unknown("number").widest())
-SHARE = 0.05
+EPSILON = 1.0
 TABLES: dict[str, Callable[[np.random.Generator], Values]] = {
     "ages 18 to 94": lambda draw: draw.integers(18, 95, 10_000).astype(float),
     "incomes, log-normal": lambda draw: np.exp(draw.normal(10.5, 0.8, 10_000)),
@@ -37,56 +40,62 @@ TABLES: dict[str, Callable[[np.random.Generator], Values]] = {
 }
 
 
-def farthing_bounds(values: Values, epsilon: float) -> Bounds | None:
-    """The search of `farthing.adaptive.discovery`, on an array."""
-    counts = UnitCounts(CELLS, epsilon)
-    places = np.searchsorted(np.array(CELLS.edges[1:-1]), values, side="right")
-    ends = counts.range_of(counts.mechanism.release(np.bincount(places, minlength=len(CELLS))))
-    return None if ends is None else (CELLS.lows[ends[0]], CELLS.highs[ends[1]])
+def farthing_means(values: Values, releases: int) -> Means:
+    """Both stages of a plan, each time in a new ledger; None where no range was found."""
+    means: Means = []
+    table = pa.table({"x": values})
+    for _ in range(releases):
+        with tempfile.TemporaryDirectory() as folder:
+            rows = ft.dataset(table, schema={"x": ft.unknown("number")}, name="values")
+            study = ft.Study(rows, epsilon=EPSILON, ledger=f"{folder}/study.db", account="values")
+            try:
+                release = study.plan(ft.mean("x"), expected={"rows": len(values)}).discover().release()
+                means.append(float(release["mean of x"].values))
+            except FarthingError:
+                means.append(None)
+            study.close()
+    return means
 
 
-def google_bounds(values: Values, epsilon: float, draw: np.random.Generator) -> Bounds | None:
-    """Approximate bounds: cells between powers of two, of both signs; success probability 1 - 1e-9."""
-    edges = np.array([0.0, *(2.0**power for power in range(-60, 54))])
-    sides = [
-        np.bincount(np.searchsorted(edges[1:], side), minlength=len(edges))[: len(edges) - 1]
-        for side in (values[values >= 0], -values[values < 0])
-    ]
-    both = np.concatenate([sides[1][::-1], sides[0]]) + draw.laplace(0, 1 / epsilon, 2 * (len(edges) - 1))
-    threshold = -math.log(2 - 2 * (1 - 1e-9) ** (1 / (len(both) - 1))) / epsilon
-    seen = np.flatnonzero(both > threshold)
-    if not len(seen):
-        return None
-    ends = np.concatenate([-edges[1:][::-1], [0.0], edges[1:]])
-    return float(ends[seen[0]]), float(ends[seen[-1] + 1])
+def peer_means(python: str, tables: dict[str, Values], releases: int) -> dict[str, Means]:
+    """What PyDP says, in its own environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        for place, values in enumerate(tables.values()):
+            np.save(f"{folder}/{place}.npy", values)
+        script = Path(__file__).with_name("bounds_peer.py")
+        said = subprocess.run([python, script, folder, str(releases), str(EPSILON)], check=True, capture_output=True)
+    return dict(zip(tables, json.loads(said.stdout), strict=True))
 
 
-def noisy_mean(values: Values, bounds: Bounds, epsilon: float, draw: np.random.Generator) -> float:
-    """A sum of values around the middle of their range, over a count; half of epsilon each."""
-    middle, reach = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
-    total = np.clip(values, *bounds).sum() - middle * len(values) + draw.laplace(0, 2 * reach / epsilon)
-    return float(middle + total / max(1.0, len(values) + draw.laplace(0, 2 / epsilon)))
-
-
-def rows(releases: int = 100, epsilon: float = 1.0) -> list[str]:
+def rows(releases: int, python: str) -> list[str]:
     """A line for each table: the root mean squared error of both, and how often nothing was found."""
-    lines = [f"{'table':<28}{'farthing':>12}{'Google rule':>14}{'ratio':>8}   nothing found"]
     draw = np.random.default_rng(7)
-    for name, made in TABLES.items():
-        values = made(draw)
-        truth, none = float(values.mean()), [0, 0]
-        errors: tuple[list[float], list[float]] = ([], [])
-        for _ in range(releases):
-            ours, theirs = farthing_bounds(values, SHARE * epsilon), google_bounds(values, epsilon / 2, draw)
-            for place, (bounds, rest) in enumerate(((ours, (1 - SHARE) * epsilon), (theirs, epsilon / 2))):
-                if bounds is None:
-                    none[place] += 1
-                else:
-                    errors[place].append(noisy_mean(values, bounds, rest, draw) - truth)
-        own, other = (math.sqrt(np.mean(np.square(each))) if each else math.nan for each in errors)
-        lines.append(f"{name:<28}{own:>12.4g}{other:>14.4g}{own / other:>8.2f}   {none[0]} and {none[1]}")
+    tables = {name: made(draw) for name, made in TABLES.items()}
+    peers = peer_means(python, tables, releases)
+    lines = [f"{'table':<28}{'farthing':>12}{'PyDP':>12}{'ratio':>8}   nothing found"]
+    for name, values in tables.items():
+        both = farthing_means(values, releases), peers[name]
+        truth = float(values.mean())
+        own, other = (
+            math.sqrt(np.mean([(mean - truth) ** 2 for mean in each if mean is not None] or [math.nan]))
+            for each in both
+        )
+        none = " and ".join(str(each.count(None)) for each in both)
+        lines.append(f"{name:<28}{own:>12.4g}{other:>12.4g}{own / other:>8.2f}   {none}")
     return lines
 
 
+def main() -> None:
+    releases = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    if len(sys.argv) > 2:
+        python = sys.argv[2]
+    else:
+        (environment,) = prepared(print, only="pydp")
+        if environment.failure:
+            raise SystemExit(environment.failure)
+        python = environment.python
+    print("\n".join(rows(releases, python)))
+
+
 if __name__ == "__main__":
-    print("\n".join(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
+    main()

@@ -55,9 +55,9 @@ def wanted(pins: Path = PINS) -> list[Environment]:
     return [Environment(name, tuple(one["contenders"]), tuple(one["packages"])) for name, one in document.items()]
 
 
-def prepared(say: Callable[[str], None], pins: Path = PINS) -> list[Environment]:
-    """All environments, made where they are not there yet; one that could not be made says why."""
-    return [_made(environment, say) for environment in wanted(pins)]
+def prepared(say: Callable[[str], None], pins: Path = PINS, only: str = "") -> list[Environment]:
+    """All environments, or one, made where they are not there yet; one that could not be made says why."""
+    return [_made(environment, say) for environment in wanted(pins) if only in ("", environment.name)]
 
 
 def _made(environment: Environment, say: Callable[[str], None]) -> Environment:
