@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 import farthing as ft
 from benchmarks.peer_environments import prepared
 from farthing.errors import FarthingError
+from farthing.study.staged_plan import StagedPlan
 
 Values = NDArray[np.float64]
 Means = list[float | None]
@@ -49,7 +50,9 @@ def farthing_means(values: Values, releases: int) -> Means:
             rows = ft.dataset(table, schema={"x": ft.unknown("number")}, name="values")
             study = ft.Study(rows, epsilon=EPSILON, ledger=f"{folder}/study.db", account="values")
             try:
-                release = study.plan(ft.mean("x"), expected={"rows": len(values)}).discover().release()
+                plan = study.plan(ft.mean("x"), expected={"rows": len(values)})
+                assert isinstance(plan, StagedPlan)
+                release = plan.discover().release()
                 means.append(float(release["mean of x"].values))
             except FarthingError:
                 means.append(None)
