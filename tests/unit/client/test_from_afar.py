@@ -133,3 +133,16 @@ def test_different_values_are_counted_from_afar(served: Served, connect: Connect
     release = plan.release()
     assert float(release[planned.name].values) == 2.0
     assert "different values (at most 2 of each who)" in str(release)
+
+
+def test_rows_are_not_declared_as_those_of_others_from_afar(served: Served, connect: Connect) -> None:
+    """An account that was opened by hand has no unit of its own, but counts each row as one person's."""
+    (served.settings.data / "payments.csv").write_text("sender,receiver,amount\n" + "1,2,30\n" * 9, encoding="utf-8")
+    served.state.root.register("purse", 1.0)
+    ada = connect("ada", *SCOPES)
+    schema = {"amount": (0, 100)}
+    sent = ada.register("sent", "payments.csv", schema=schema, unit="sender", max_rows=1, account="purse")
+    sent.plan(ft.count(), epsilon=0.25).release()
+    with pytest.raises(InvalidValue, match=r"must be 'by sender': the account 'purse' counts the rows of .* so, and"):
+        ada.register("got", "payments.csv", schema=schema, unit="receiver", max_rows=1, account="purse")
+    assert served.state.root.budget("purse").count == 1
