@@ -95,3 +95,34 @@ def test_a_count_by_a_text_that_nobody_listed_finds_its_values_in_one_step(new_p
     go(page, site, "#/dataset/regions", "About regions")
     expect(page.get_by_text("from common knowledge, or found in the rows for a part of the budget")).to_be_visible()
     expect(page.get_by_role("row", name="region")).to_contain_text("(found)")
+
+
+def test_a_plan_with_a_range_that_nobody_knows_is_shown_in_two_stages_before_anything_is_spent(
+    new_page: NewPage, site: Site
+) -> None:
+    columns = {**DECLARATION["columns"], "income": {"unknown": "number"}}
+    site.declare({**DECLARATION, "name": "incomes", "columns": columns, "epsilon": 20.0, "delta": 1e-6})
+    page = new_page("ada")
+    go(page, site, "#/plan/incomes", "Plan for incomes")
+    page.get_by_label("What do you want to know?").select_option("mean")
+    page.get_by_label("Which column?").select_option("income")
+    expect(page.get_by_text("numbers whose range nobody knows yet")).to_be_visible()
+    page.get_by_role("button", name="Add to the plan").press("Enter")
+    stages = page.locator("#stages")
+    expect(stages.get_by_text("It costs ε\u202f1:")).to_be_visible()  # 5% of what is left
+    expect(stages.get_by_text("a range of income whose ends")).to_be_visible()
+    expect(stages.get_by_text("The second stage then has ε\u202f19")).to_be_visible()
+    head = [stages.get_by_role("columnheader").nth(place).inner_text() for place in range(3)]
+    assert head == ["Statistic", "income: 0 to 100", "income: 0 to 1,000,000"]
+    narrow, wide = (stages.get_by_role("cell").nth(place).inner_text() for place in range(2))
+    assert 0 < 1_000 * float(narrow.strip("±")) < float(wide.strip("±").replace(",", "")) < 1_000_000
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    assert site.state.root.budget("incomes").count == 0
+    stages.get_by_role("button", name="Find it (costs ε\u202f1)").press("Enter")
+    page.get_by_role("button", name="Find it and spend").press("Enter")
+    expect(page.locator("#findings li")).to_have_count(1, timeout=60_000)
+    expect(stages).to_have_count(0)
+    assert site.state.root.budget("incomes").count == 1
+    page.get_by_role("button", name="Add to the plan").press("Enter")  # what was typed is still there
+    expect(page.get_by_role("heading", name="mean of income")).to_be_visible()

@@ -11,7 +11,7 @@ import { may } from "../login_session.js";
 import { confirm, forget, requestFor } from "../release/request_ids.js";
 import { useAction } from "../server_data.js";
 
-const ROWS = "rows per unit";
+export const ROWS = "rows per unit";
 const NAMES = { [ROWS]: "rows of one person" };
 
 /** The card; nothing where everything was declared. `onFound` is called when something was. */
@@ -24,7 +24,8 @@ export function UnknownFacts({ data, me, onFound }) {
       ${
         open.length > 0 &&
         html`<p>These were declared as not known. They can be found privately, for a small part of the budget, and are then used by every plan. Nothing is spent until you confirm.</p>
-        <${Search} key=${open.join("\n")} data=${data} me=${me} open=${open} onFound=${onFound} />`
+        <${Search} key=${open.join("\n")} data=${data} me=${me} onFound=${onFound}
+          asked=${{ columns: open.filter((name) => name !== ROWS), rows_per_unit: open.includes(ROWS) }} />`
       }
       <${Findings} findings=${unknown.map((one) => one.finding).filter(Boolean)} />
     </div>
@@ -41,9 +42,9 @@ function Findings({ findings }) {
   </ul>`;
 }
 
-function Search({ data, me, open, onFound }) {
+/** What a search would cost and find, and the button that runs it; `asked` are `columns`, `rows_per_unit`, `epsilon`. */
+export function Search({ data, me, asked, onFound }) {
   const path = `/datasets/${encodeURIComponent(data.name)}/discoveries`;
-  const asked = { columns: open.filter((name) => name !== ROWS), rows_per_unit: open.includes(ROWS) };
   const [{ plan, error }, setPriced] = useState({ plan: null, error: null });
   const [asking, setAsking] = useState(false);
   useEffect(() => {

@@ -25,7 +25,7 @@ export function usePlanning(initial, price) {
     else {
       replanner.current?.forget();
       setAnswer(null);
-      setRefusal(null);
+      if (cause?.kind !== "undo") setRefusal(null); // why the only statistic was taken back stays in sight
     }
   }, []);
 

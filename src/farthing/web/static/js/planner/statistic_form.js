@@ -17,7 +17,7 @@ import {
   mayHaveCells,
   needsBands,
   needsCells,
-  withOpenText,
+  withUnknown,
 } from "./statistic_kinds.js";
 
 /**
@@ -29,7 +29,7 @@ export function StatisticForm({ schema, unknown = [], unit = [], form, onForm, e
   const where = useRef(null);
   const set = (changes) => onForm((before) => ({ ...before, ...changes }));
   const kind = kindOf(form.kind);
-  const columns = withOpenText(schema, unknown);
+  const columns = withUnknown(schema, unknown);
   const { entry, problem } = entryOf(form, columns);
   const submit = (event) => {
     event.preventDefault();
@@ -257,5 +257,6 @@ export function columnWords(column) {
   if (column.kind === "flags") return "true or false";
   if (column.kind === "open") return "text whose values nobody listed: all different ones are counted";
   const what = column.kind === "dates" ? "dates" : column.kind === "integers" ? "whole numbers" : "numbers";
+  if (column.unknown) return `${what} whose range nobody knows yet`;
   return `${what} from ${Number.isFinite(column.lower) ? column.lower.toLocaleString("en") : column.lower} to ${Number.isFinite(column.upper) ? column.upper.toLocaleString("en") : column.upper}`;
 }

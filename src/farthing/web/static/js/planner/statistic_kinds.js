@@ -7,10 +7,14 @@ const MOST_OWN_CELLS = 1000; // whole numbers and days up to so many are cells o
 /** The kind of a column of text whose values nobody listed or found. */
 const OPEN = "open";
 
-/** The columns of a table with those of text whose values nobody knows yet. */
-export const withOpenText = (schema, unknown) => [
+const UNKNOWN = { text: OPEN, number: "reals", "whole number": "integers", date: "dates" };
+
+/** The columns of a table with those whose values or range nobody knows yet, which are `unknown`. */
+export const withUnknown = (schema, unknown) => [
   ...schema,
-  ...unknown.filter((one) => one.kind === "text" && one.finding === null).map(({ name }) => ({ name, kind: OPEN })),
+  ...unknown
+    .filter((one) => UNKNOWN[one.kind] && one.finding === null)
+    .map(({ name, kind }) => ({ name, kind: UNKNOWN[kind], unknown: true })),
 ];
 
 export const KINDS = [
@@ -32,7 +36,7 @@ export const KINDS = [
   {
     kind: "top",
     words: "The most frequent values of a column",
-    column: ["categories"],
+    column: ["categories", OPEN],
     most: true,
     help: "For example the ten most frequent diagnoses, each with its number of rows.",
   },
@@ -124,7 +128,8 @@ export const isBanded = (column) => Boolean(column) && ORDERED.includes(column.k
 
 /** Whether the planner needs to be told how many bands there are. */
 export const needsBands = (column) =>
-  isBanded(column) && (column.kind === "reals" || Number(column.upper) - Number(column.lower) >= MOST_OWN_CELLS);
+  isBanded(column) &&
+  (column.unknown || column.kind === "reals" || Number(column.upper) - Number(column.lower) >= MOST_OWN_CELLS);
 
 const MANY = 30; // values of which each as a band of its own would be more than a reader wants
 

@@ -38,6 +38,7 @@ import { Refusal } from "../planner/refusal.js";
 import { Risk } from "../planner/risk.js";
 import { AssumedRows } from "../planner/row_count.js";
 import { Drafts, SaveDraft } from "../planner/saved_drafts.js";
+import { Stages } from "../planner/stages.js";
 import { StatisticForm } from "../planner/statistic_form.js";
 import { emptyForm } from "../planner/statistic_kinds.js";
 import { StatisticRow } from "../planner/statistic_row.js";
@@ -113,6 +114,11 @@ function Planner({ about, reload, saved: loaded, me, title }) {
     setSaved(null);
     planning.replace(emptyDraft(about.name));
   };
+  const found = async () => {
+    await reload();
+    planning.setRefusal(null);
+    planning.again();
+  };
   const actions = useActions(planning);
   const view = answer?.view ?? null;
   const asking = mustAsk(about) || Boolean(draft.onRequest);
@@ -136,10 +142,7 @@ function Planner({ about, reload, saved: loaded, me, title }) {
     <${Page} title=${title} lead=${LEAD}>
       <div class="planner">
         <div class="planner-main stack">
-          <${UnknownFacts} data=${about} me=${me} onFound=${async () => {
-            await reload();
-            planning.again();
-          }} />
+          <${UnknownFacts} data=${about} me=${me} onFound=${found} />
           ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
@@ -155,6 +158,7 @@ function Planner({ about, reload, saved: loaded, me, title }) {
             <//>`
           }
           ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
+          <${Stages} refusal=${refusal} about=${about} me=${me} onFound=${found} />
           <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
           <${Parts} data=${about} me=${me} reload=${reload} />
         </div>
