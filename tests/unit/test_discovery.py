@@ -231,6 +231,34 @@ def test_the_share_left_out_by_hand() -> None:
     assert (wide.lower, wide.upper) == (pytest.approx(1 / 11), pytest.approx(2 / 12))
 
 
+def test_the_share_of_all_rows_counts_the_units_that_are_too_few_to_be_seen(tmp_path: Path) -> None:
+    """200 units of 2 rows and one of 5,000: max_rows=1 leaves out half of the rows of those that are seen, 96% of all.
+
+    No noise moves the share by 0.01: that takes 50 units, 25 scales of the noise.
+    """
+    tally = RowTally([0, 200], scale=1e-9)
+    assert tally.left_out(1).of_all is None
+    seen = tally.left_out(1, rows=5_400)
+    assert seen.share == pytest.approx(1 / 2) and seen.of_all == pytest.approx((1 - 200 / 5_400,) * 2)
+    noisy = RowTally([0, 200], scale=2.0).left_out(1, rows=5_400).of_all
+    assert noisy is not None and noisy[0] == pytest.approx(1 - 200 / 5_400) and noisy[0] < noisy[1] < 0.97
+    wide = RowTally([0] * 10 + [7], scale=1e-9).left_out(20, rows=84)  # 7 units of 11 or 12 rows
+    assert wide.of_all == pytest.approx((1 - 7 * 11.5 / 84, 1 - 7 * 11 / 84))
+    assert RowTally([0, 200], scale=2.0).left_out(5, rows=1).of_all == (0.0, 0.0)  # what is declared cannot be
+
+    who = [n // 2 for n in range(400)] + [200] * 5_000
+    panel = ft.dataset(pa.table({"who": who}), schema={"who": (0, 200)}, unit="who", max_rows=1, rows=5_400)
+    study = ft.Study(panel, epsilon=10.0, ledger=tmp_path / "study.db", account="panel")
+    (found,) = study.discover(rows_per_unit=True, epsilon=1.0).release().values()
+    left_out = study.dataset.left_out
+    assert left_out is not None and left_out.of_all is not None
+    assert left_out.of_all[0] == pytest.approx(1 - 200 / 5_400, abs=0.01)
+    assert study.left == 9.0
+    for text in (found.sentence, str(study.plan(ft.count()).about)):
+        assert "with them, about 9" in text and "% of all 5,400 rows are left out, and at most 9" in text
+    study.close()
+
+
 def test_a_bound_balances_what_it_leaves_out_and_noise() -> None:
     """1,000 units of 1 row and one of 10: at epsilon 1 nine rows cost less than noise for ten."""
     counts = [1_000, *[0] * 8, 1]

@@ -59,6 +59,11 @@ class PublicFace:
         return self._base.rows if fixed else None
 
     @property
+    def table_rows(self) -> int | None:
+        """The number of rows of the table itself, before any step, where that is public."""
+        return None if self._base.facts else self._base.rows
+
+    @property
     def people(self) -> int | None:
         """The number of units where it is public and all of them are here."""
         changed = any((step.drops and not isinstance(step, PerUnit)) or isinstance(step, Union) for step in self._steps)

@@ -232,6 +232,8 @@ class LeftOut:
         max_rows: The bound that it is about.
         confidence: How often the interval holds the share.
         most: Only units with at most so many rows are in the estimate: of others there are too few to be seen.
+        rows: The number of rows of the whole table, where that is public.
+        of_all: The share of all rows that is left out, those of units that are not seen included, and its high end.
 
     >>> print(LeftOut(0.12, 0.081, 0.16, 20, most=500))
     about 12% (8.1 to 16%) of the rows of units with at most 500 rows are left out by max_rows=20
@@ -243,6 +245,8 @@ class LeftOut:
     max_rows: int
     confidence: float = 0.95
     most: int | None = None
+    rows: int | None = None
+    of_all: tuple[float, float] | None = None
 
     @property
     def unseen(self) -> str:
@@ -251,9 +255,20 @@ class LeftOut:
         >>> print(LeftOut(0.024, 0.018, 0.031, 20, most=500).unseen)
         units with more than 500 rows are too few to be seen and not in this figure: 20 rows of each are kept, and they
         may have most of the table; a larger max_rows keeps more of them, and of="people" looks at all of their rows
+        >>> print(LeftOut(0.024, 0.018, 0.031, 20, most=500, rows=336_776, of_all=(0.823, 0.832)).unseen)
+        units with more than 500 rows are too few to be seen and not in this figure; with them, about 82% of all
+        336,776 rows are left out, and at most 84% (95% sure): a larger max_rows keeps more of them, and of="people"
+        looks at all of their rows
         """
         if self.most is None:
             return ""
+        if self.rows is not None and self.of_all is not None:
+            share, most = _percent(self.of_all[0]), math.ceil(100 * self.of_all[1] * (1 - 1e-12))
+            return (
+                f"units with more than {self.most:,} rows are too few to be seen and not in this figure; with them, "
+                f"about {share}% of all {self.rows:,} rows are left out, and at most {most}% ({self.confidence:.0%} "
+                'sure): a larger max_rows keeps more of them, and of="people" looks at all of their rows'
+            )
         kept = f"{self.max_rows:,} row{'s' * (self.max_rows != 1)} of each are kept"
         return (
             f"units with more than {self.most:,} rows are too few to be seen and not in this figure: {kept}, and they "
@@ -262,9 +277,13 @@ class LeftOut:
         )
 
     def __str__(self) -> str:
-        share, lower, upper = (f"{100 * part:.2g}" for part in (self.share, self.lower, self.upper))
+        share, lower, upper = map(_percent, (self.share, self.lower, self.upper))
         whose = "" if self.most is None else f" of units with at most {self.most:,} rows"
         return f"about {share}% ({lower} to {upper}%) of the rows{whose} are left out by max_rows={self.max_rows:,}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}" if share < 0.995 else "100"
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def with_findings(study: StudyAccount, dataset: Dataset, only: Container[str] | 
     paid = paid_finding(study, ROWS) if dataset.unit else None
     if paid is None or not paid.finding.is_usable or not dataset.bounds_rows:
         return known(dataset, domains) if domains else dataset
-    bound, left_out = bound_of(paid.finding, None if dataset.is_auto else dataset.bound)
+    bound, left_out = bound_of(paid.finding, None if dataset.is_auto else dataset.bound, dataset.table_rows)
     return known(dataset, domains, bound, left_out)
 
 

@@ -45,6 +45,7 @@ class RowSearch:
         max_rows: The bound that was declared; None where one is to be chosen.
         rest: The epsilon that is there for what is asked afterwards: a bound is chosen for it.
         units: What units are called.
+        rows: The number of rows of the whole table, where that is public; no noise depends on it.
 
     >>> import pyarrow, farthing as ft
     >>> flights = pyarrow.table({"plane": ["a", "a", "b"], "late": [1, 2, 3]})
@@ -58,6 +59,7 @@ class RowSearch:
     max_rows: int | None
     rest: float
     units: str
+    rows: int | None = None
 
     @property
     def name(self) -> str:
@@ -126,9 +128,10 @@ class RowSearch:
         noisy = [int(count) for count in answers[ROWS][: ends[1] + 1 + _BESIDE]]
         tally = RowTally(noisy, self.counts.scale, self.counts.l1)
         chosen = tally.best(self.rest, ends[1] + 1)
-        part = tally.left_out(self.max_rows or chosen, is_chosen=self.max_rows is None)
+        part = tally.left_out(self.max_rows or chosen, is_chosen=self.max_rows is None, rows=self.rows)
         facts |= {"most": tally.highs[-1], "counts": noisy, "scale": self.counts.scale}
-        facts |= {"max_rows": chosen, "left_out": asdict(part)}
+        said = {name: value for name, value in asdict(part).items() if value is not None}
+        facts |= {"max_rows": chosen, "left_out": said}
         return {"finding": facts}
 
 
@@ -160,7 +163,7 @@ class RowTally:
         """The greatest number of rows in each cell."""
         return row_cells(MOST_ROWS_A_UNIT).highs[: len(self.counts)]
 
-    def left_out(self, max_rows: int, *, is_chosen: bool = False) -> LeftOut:
+    def left_out(self, max_rows: int, *, is_chosen: bool = False, rows: int | None = None) -> LeftOut:
         """The share of the rows that a bound leaves out.
 
         The interval has two parts: noise, and that a cell does not say where in it its units lie.
@@ -168,6 +171,7 @@ class RowTally:
         Args:
             max_rows: The bound.
             is_chosen: Whether these counts have chosen it: then the interval must hold for all that could have been.
+            rows: The number of rows of the whole table, where that is public.
 
         Returns:
             The estimate with its interval.
@@ -188,7 +192,20 @@ class RowTally:
         spread = (_TAIL_OF_ALL if is_chosen else _TAIL) * math.sqrt(2) * self.scale * float(np.linalg.norm(weights))
         lower, upper = share(lows, highs) - spread, share(highs, lows) + spread
         ends = max(0.0, min(lower, estimate)), min(1.0, max(upper, estimate))
-        return LeftOut(estimate, *ends, max_rows, most=self.highs[-1])
+        of_all = None if rows is None else self._left_out_of(rows, max_rows, is_chosen=is_chosen)
+        return LeftOut(estimate, *ends, max_rows, most=self.highs[-1], rows=rows, of_all=of_all)
+
+    def _left_out_of(self, rows: int, max_rows: int, *, is_chosen: bool) -> tuple[float, float]:
+        """The share of all rows of a table that a bound leaves out, and the most that it may be.
+
+        Units with more rows than any cell that is counted here are in the number of rows. What is kept of them is not
+        counted, so that the second number holds however many they are; the first one is the higher for it, too.
+        """
+        counts = np.asarray(self.counts, dtype=float)
+        kept, least = (np.minimum((np.asarray(self.lows) + ends) / 2, max_rows) for ends in (self.highs, self.lows))
+        spread = (_TAIL_OF_ALL if is_chosen else _TAIL) * math.sqrt(2) * self.scale * float(np.linalg.norm(least))
+        share, most = 1 - float(counts @ kept) / rows, 1 - (float(counts @ least) - spread) / rows
+        return min(1.0, max(0.0, share)), min(1.0, max(0.0, share, most))
 
     def best(self, epsilon: float, seen: int | None = None) -> int:
         """The bound with the least squared error of a count of all rows at this epsilon: rows left out, and noise.
@@ -238,7 +255,7 @@ def row_search(dataset: Dataset, epsilon: float, rest: float, confidence: float 
     declared = None if dataset.is_auto or not dataset.bounds_rows else dataset.bound
     if not (isinstance(rest, int | float) and rest > 0):
         raise InvalidValue("rest", rest, "must be an epsilon > 0")
-    return RowSearch(counts, declared, float(rest), units_word(dataset))
+    return RowSearch(counts, declared, float(rest), units_word(dataset), dataset.table_rows)
 
 
 def row_finding(facts: Mapping[str, Any]) -> Finding:
@@ -261,8 +278,10 @@ def row_finding(facts: Mapping[str, Any]) -> Finding:
     return Finding(ROWS, "rows", True, text, None, facts)
 
 
-def bound_of(finding: Finding, declared: int | None) -> tuple[int, LeftOut]:
+def bound_of(finding: Finding, declared: int | None, rows: int | None = None) -> tuple[int, LeftOut]:
     """The bound that a table keeps, the declared one or that of a finding, and the share of rows that it leaves out.
+
+    `rows` is the number of rows of the whole table, where that is public.
 
     >>> facts = {"counts": [400, 300, 200, 100], "scale": 1.0, "max_rows": 4}
     >>> print(*bound_of(Finding("rows per unit", "rows", True, "", None, facts), 2))
@@ -270,4 +289,4 @@ def bound_of(finding: Finding, declared: int | None) -> tuple[int, LeftOut]:
     """
     tally = RowTally(finding.facts["counts"], float(finding.facts["scale"]))
     bound = int(finding.facts["max_rows"]) if declared is None else declared
-    return bound, tally.left_out(bound, is_chosen=declared is None)
+    return bound, tally.left_out(bound, is_chosen=declared is None, rows=rows)
