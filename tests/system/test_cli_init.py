@@ -82,6 +82,14 @@ def test_parquet_gives_types_and_not_the_statistics_in_its_footer(tmp_path: Path
     }  # fmt: skip
     with pytest.raises(InvalidValue, match=r"schema\.person_id=.*must be filled in; write \{ range"):
         read_declaration(tmp_path / "study.toml")
+    hints = dict(re.findall(r"^(\w+) = \{.*# .*; or (\{ unknown = .* \})$", written, re.MULTILINE))
+    unknown = {"bmi": "number", "age": "whole number", "day": "date", "sex": "text"}
+    for name, kind in unknown.items():
+        assert hints[name] == f'{{ unknown = "{kind}" }}'
+    lines = (f"{name} = {hints[name]}" for name in unknown)
+    (tmp_path / "study.toml").write_text("\n".join(['[dataset]\nsource = "people.parquet"\n[schema]', *lines]))
+    declared = read_declaration(tmp_path / "study.toml").unknown
+    assert {name: one.kind for name, one in declared.items()} == unknown
 
 
 @pytest.mark.slow

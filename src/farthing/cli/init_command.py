@@ -183,6 +183,8 @@ _SCHEMA = (
     "# A range clips what lies outside; a value outside its categories is missing. Remove what is not needed.",
     "# [0, 110] is for whole numbers, and rounds down what has a fraction; [0.0, 110.0] for numbers with decimals,",
     "# [2000-01-01, 2025-12-31] for dates; flags are true or false, yes or no, 1 or 0.",
+    '# Where nobody knows the range or the values, write { unknown = "number" }, "whole number", "date" or "text":',
+    "# `farthing discover` finds them for a small part of the budget.",
 )
 _STEPS = (
     "",
@@ -345,16 +347,22 @@ def _line(name: str, kind: str | None) -> str:
 
     key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     entry, hint = {
-        "whole numbers": ("{ range = [] }", "whole numbers: lowest and highest, such as [0, 110]"),
-        "real numbers": ("{ range = [] }", "real numbers: lowest and highest, such as [10.0, 60.0]"),
-        "dates": ("{ range = [] }", "dates: first and last, such as [2000-01-01, 2025-12-31]"),
+        "whole numbers": (
+            "{ range = [] }",
+            'whole numbers: lowest and highest, such as [0, 110]; or { unknown = "whole number" }',
+        ),
+        "real numbers": (
+            "{ range = [] }",
+            'real numbers: lowest and highest, such as [10.0, 60.0]; or { unknown = "number" }',
+        ),
+        "dates": ("{ range = [] }", 'dates: first and last, such as [2000-01-01, 2025-12-31]; or { unknown = "date" }'),
         ZONED: (
             "{ }",
             "times with a time zone, which no statistic can use: convert it to dates or to timestamps without a "
             "zone, or remove this line",
         ),
         "flags": ("{ flags = true }", "true or false"),
-        "categories": ("{ categories = [] }", 'text: every category, such as ["F", "M"]'),
+        "categories": ("{ categories = [] }", 'text: every category, such as ["F", "M"]; or { unknown = "text" }'),
         "other": ("{ }", "of a type that no statistic can use: convert it, or remove this line"),
         None: ("{ }", 'range = [0, 110], or categories = ["F", "M"], or flags = true'),
     }[kind]
