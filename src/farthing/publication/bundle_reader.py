@@ -7,13 +7,17 @@ twice and no depth without end; XML, HTML and pictures are compared as bytes and
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import re
 import stat
+import struct
 import zipfile
 import zlib
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,8 @@ MOST_FILES = 20_000
 MOST_BYTES = 1_000_000_000
 _MOST_ENTRY = 400_000_000
 _CHUNK = 1 << 20
+_MOST_READ = 8_000_000  # at once: the list of files of an archive, of which each costs hundreds of bytes of memory
+_DEEPEST = 100
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,150}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,150}){0,3}")
 _ADDED = frozenset({"MANIFEST.TXT"})  # by Dataverse, to what it packs for a download
 
@@ -87,14 +93,15 @@ def _archive(place: Path) -> dict[str, bytes]:
     held: dict[str, bytes] = {}
     room = MOST_BYTES
     try:
-        with zipfile.ZipFile(place) as archive:
+        with _Bounded(place) as file, zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
             if len(entries) > MOST_FILES:
                 raise Unreadable(f"there are more than {MOST_FILES:,} files")
+            _apart(entries)
             for entry in entries:
+                name = _checked(entry.filename.removesuffix("/"), held)
                 if entry.is_dir():
                     continue
-                name = _checked(entry.filename, held)
                 kind = stat.S_IFMT(entry.external_attr >> 16)
                 if kind not in (0, stat.S_IFREG) or entry.flag_bits & 0x1:
                     raise Unreadable(f"{name} is a link or encrypted")
@@ -104,11 +111,30 @@ def _archive(place: Path) -> dict[str, bytes]:
                     continue
                 held[name] = _content(archive, entry, min(room, _MOST_ENTRY))
                 room = _rest(room, name, held[name])
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as problem:
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError) as problem:
         if isinstance(problem, Unreadable):
             raise
         raise Unreadable("it is not a zip file, or it is damaged") from None
     return held
+
+
+class _Bounded(io.FileIO):
+    """A file of which nobody reads much at once, whatever it says of itself."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        most = _MOST_READ + 1 if size is None or size < 0 else min(size, _MOST_READ + 1)
+        content = super().read(most)
+        if len(content) > _MOST_READ:
+            raise Unreadable(f"its list of files is longer than {MOST_FILES:,} files need")
+        return content
+
+
+def _apart(entries: Sequence[zipfile.ZipInfo]) -> None:
+    """No two entries share bytes: a small file could hold the same content thousands of times."""
+    placed = sorted(entries, key=lambda one: one.header_offset)
+    for one, after in pairwise(placed):
+        if one.header_offset + 30 + one.compress_size > after.header_offset:
+            raise Unreadable(f"{after.filename[:80]!r} begins within another file")
 
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, room: int) -> bytes:
@@ -130,9 +156,20 @@ def json_in(content: bytes) -> Any:
         ValueError: If it is not JSON, or has a number or a key that JSON should not have.
     """
     try:
-        return json.loads(content.decode("utf-8"), parse_constant=_refused, parse_float=_float, object_pairs_hook=_once)
+        data = json.loads(content.decode("utf-8"), parse_constant=_refused, parse_float=_float, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    level, depth = [data], 0
+    while level:
+        level = [part for one in level if isinstance(one, dict | list) for part in _parts(one)]
+        depth += 1
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deeply")
+    return data
+
+
+def _parts(one: dict[str, Any] | list[Any]) -> Any:
+    return one.values() if isinstance(one, dict) else one
 
 
 def _refused(text: str) -> Any:

@@ -28,8 +28,9 @@ _KEPT = (
     "dataset", "unit", "period", "lifetime", "about", "rows", "assumptions", "notes", "withheld", "confidence",
 )  # fmt: skip
 _OF_STATISTICS = ("counts", "mechanism", "rests_on")
-_NUMBERS = ("value", "raw", "standard_error", "lower", "upper", "lower_at_once", "upper_at_once")
-COLUMNS = ("statistic", "cell", "counts", *_NUMBERS, "confidence", "unit", "epsilon", "delta", "note")
+NUMBERS = ("value", "raw", "standard_error", "lower", "upper", "lower_at_once", "upper_at_once")
+"""What a cell of a table can have, beside its name."""
+COLUMNS = ("statistic", "cell", "counts", *NUMBERS, "confidence", "unit", "epsilon", "delta", "note")
 """The columns of every published table, in this order."""
 
 
@@ -178,7 +179,7 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
     about = {one["name"]: one for one in plan["statistics"]}
     cells: dict[str, list[dict[str, Any]]] = {}
     for record in release.records():
-        numbers = {name: _number(record[name]) for name in _NUMBERS if name in record}
+        numbers = {name: _number(record[name]) for name in NUMBERS if name in record}
         cells.setdefault(record["statistic"], []).append({"cell": record["cell"], **numbers})
     tables = []
     for place, (name, answer) in enumerate(release.answers.items(), 1):

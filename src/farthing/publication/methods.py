@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from farthing.accounting import compose
 from farthing.privacy import Event
@@ -44,9 +45,10 @@ def mechanism_words(event: Event) -> str:
     )
 
 
+@lru_cache(maxsize=4)
 def recomputed_epsilon(event: Event, delta: float) -> float:
     """What the accountant says that the mechanisms cost together, at most."""
-    return compose([event]).epsilon_at(delta).upper
+    return compose([event]).epsilon_upper(delta)
 
 
 def composition_words(edition: Edition) -> str:

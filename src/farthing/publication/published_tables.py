@@ -16,7 +16,7 @@ from typing import Any
 from farthing.publication.edition import COLUMNS, Edition
 
 _TEXTS = frozenset({"statistic", "cell", "counts", "unit", "note"})
-_FORMULA = re.compile(r"[=+\-@\t\r]")
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _FIGURES = re.compile(r"[-+][\d.,:e+\- ]*( to [\d.,:e+\- ]*)?")
 
 MEANINGS = {
@@ -81,8 +81,12 @@ def parquet_of(edition: Edition, table: Mapping[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def parquet_rows(content: bytes) -> list[dict[str, Any]]:
-    """The rows of a Parquet file from a stranger: refused if it has other columns.
+def parquet_rows(content: bytes, count: int) -> list[dict[str, Any]]:
+    """The rows of a Parquet file from a stranger: refused if it has other columns, or more rows than `count`.
+
+    A file of few bytes can stand for many: with long runs of one value, packed, or with one long text that a
+    dictionary repeats. So the number of rows is known beforehand, nothing may be packed, and texts are compared where
+    they stand in the dictionary.
 
     Raises:
         ValueError: If it is not such a file.
@@ -91,14 +95,36 @@ def parquet_rows(content: bytes) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
-        if tuple(file.schema_arrow.names) != COLUMNS or file.metadata.num_rows > MOST_ROWS:
-            raise ValueError("it has other columns, or too many rows")
-        rows: list[dict[str, Any]] = file.read().to_pylist()
+        about = pq.read_metadata(io.BytesIO(content))
+        schema = about.schema
+        kinds = {name: ("BYTE_ARRAY" if is_text(name) else "DOUBLE", 1, 0) for name in COLUMNS}
+        held = [schema.column(place) for place in range(min(len(schema), len(COLUMNS) + 1))]
+        plain = {one.path: (one.physical_type, one.max_definition_level, one.max_repetition_level) for one in held}
+        if plain != kinds or len(held) != len(COLUMNS) or about.num_rows != count or about.num_row_groups > count + 1:
+            raise ValueError("it has other columns, or another number of rows")
+        groups = [about.row_group(place) for place in range(about.num_row_groups)]
+        if sum(one.num_rows for one in groups) != count or any(one.num_rows < 0 for one in groups):
+            raise ValueError("it has another number of rows")
+        for group in groups:
+            for place in range(len(COLUMNS)):
+                chunk = group.column(place)
+                if chunk.compression != "UNCOMPRESSED" or chunk.num_values != group.num_rows:
+                    raise ValueError("it is packed, or its columns are of different lengths")
+        texts = [name for name in COLUMNS if is_text(name)]
+        table = pq.ParquetFile(io.BytesIO(content), read_dictionary=texts).read(use_threads=False)
+        columns = [_values(table.column(name)) for name in COLUMNS]
     except (pa.ArrowException, OSError, MemoryError) as problem:
         raise ValueError(f"it cannot be read ({type(problem).__name__})") from None
-    return rows
+    return [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-MOST_ROWS = 5_000_000
-"""The most rows that one table may have."""
+def _values(column: Any) -> list[Any]:
+    """The values of a column; a text that a dictionary has once is there once."""
+    values: list[Any] = []
+    for chunk in column.chunks:
+        if hasattr(chunk, "dictionary"):
+            texts = chunk.dictionary.to_pylist()
+            values += [None if place is None else texts[place] for place in chunk.indices.to_pylist()]
+        else:
+            values += chunk.to_pylist()
+    return values
