@@ -64,12 +64,12 @@ def read_token(file: str | os.PathLike[str] | None) -> str:
 
 
 class Dataverse:
-    """A connection to one server.
+    """A connection to one server, which is not trusted: every answer is bounded in size, time and form.
 
     Args:
         url: Its address.
         token: The API token.
-        timeout: How long one answer may take, in seconds.
+        timeout: How long the server may say nothing, and how long one answer may take once it has begun, in seconds.
         sleep: Waits between attempts.
     """
 
@@ -82,13 +82,20 @@ class Dataverse:
             raise MissingExtra("deposits", "httpx", "publish") from None
         self.url = checked_address(url)
         self._token, self._sleep = token, sleep
-        self._errors = (httpx.TransportError, httpx.DecodingError)
-        self._client = httpx.Client(
-            base_url=self.url,
-            headers={"X-Dataverse-key": token, "Accept": "application/json, */*;q=0.5"},
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 20.0)),
-            follow_redirects=False,
-        )
+        self._errors, self._timeout = httpx.TransportError, timeout
+        try:
+            self._client = httpx.Client(
+                base_url=self.url,
+                headers={
+                    "X-Dataverse-key": token,
+                    "Accept": "application/json, */*;q=0.5",
+                    "Accept-Encoding": "identity",  # what is packed could be of any length
+                },
+                timeout=httpx.Timeout(timeout, connect=min(timeout, 20.0)),
+                follow_redirects=False,
+            )
+        except httpx.InvalidURL:
+            raise InvalidValue("dataverse", url, "must be the address of a server") from None
 
     def __repr__(self) -> str:
         return f"Dataverse({self.url!r})"
@@ -105,13 +112,16 @@ class Dataverse:
     def contents(self, collection: str) -> list[str]:
         """The persistent identifiers of the datasets in a collection, drafts included."""
         listed = self._read(f"/api/dataverses/{quote(collection, safe='')}/contents")
-        return [_listed(one) for one in listed if isinstance(one, dict) and one.get("type") == "dataset"]
+        if not isinstance(listed, list):
+            raise strange("the list of a collection")
+        named = [_listed(one) for one in listed if isinstance(one, dict) and one.get("type") == "dataset"]
+        return [one for one in named if _is_name(one)]
 
     def version(self, persistent_id: str) -> dict[str, Any]:
         """The latest version of a dataset, a draft if there is one: metadata, state and files."""
         version = self._read("/api/datasets/:persistentId/versions/:latest", persistentId=persistent_id)
         if not isinstance(version, dict):
-            raise _strange("the version of a dataset")
+            raise strange("the version of a dataset")
         return version
 
     def edit(self, persistent_id: str, dataset: Mapping[str, Any]) -> None:
@@ -125,8 +135,8 @@ class Dataverse:
         data = self._changed("POST", "/api/datasets/:persistentId/add", {"persistentId": persistent_id}, files=parts)
         try:
             return int(data["files"][0]["dataFile"]["id"])
-        except (KeyError, TypeError, IndexError, ValueError):
-            raise _strange("an added file") from None
+        except (KeyError, TypeError, IndexError, ValueError, OverflowError):
+            raise strange("an added file") from None
 
     def delete(self, file_id: int) -> None:
         """Take a file out of the draft."""
@@ -200,9 +210,11 @@ class Dataverse:
     def _sent(self, method: str, path: str, query: Mapping[str, str] | None = None, **body: Any) -> httpx.Response:
         try:
             with self._client.stream(method, path, params=query, **body) as answer:
-                pieces, length = [], 0
-                for piece in answer.iter_bytes():
+                pieces, length, begun = [], 0, time.monotonic()
+                for piece in answer.iter_raw():
                     length += len(piece)
+                    if time.monotonic() - begun > self._timeout:
+                        raise Interrupted("slow", f"{self.url} does not come to the end of its answer.", {})
                     if length > _LARGEST_ANSWER:
                         raise RequestRefused("too_large", "the server's answer is larger than any should be.", {})
                     pieces.append(piece)
@@ -216,7 +228,7 @@ class Dataverse:
             return answer
         try:
             said = str(json.loads(answer.content)["message"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             said = "no reason was given"
         said = "".join(one for one in said.replace(self._token, "...") if one.isprintable())[:300]
         status = answer.status_code
@@ -229,8 +241,8 @@ class Dataverse:
             if document["status"] != "OK":
                 raise ValueError
             return document.get("data")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise _strange("a call") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise strange("a call") from None
 
 
 _ADVICE = {
@@ -282,9 +294,14 @@ def _delay(answer: httpx.Response, attempt: int) -> float:
 
 def _persistent(data: Any) -> str:
     persistent = data.get("persistentId") if isinstance(data, dict) else None
-    if not (isinstance(persistent, str) and 3 < len(persistent) < 200 and persistent.isprintable()):
-        raise _strange("a new dataset")
+    if not (isinstance(persistent, str) and _is_name(persistent)):
+        raise strange("a new dataset")
     return persistent
+
+
+def _is_name(text: str) -> bool:
+    """Whether it can be the persistent identifier of a dataset."""
+    return 3 < len(text) < 200 and text.isprintable()
 
 
 def _listed(one: Mapping[str, Any]) -> str:
@@ -292,5 +309,6 @@ def _listed(one: Mapping[str, Any]) -> str:
     return f"{one.get('protocol')}:{one.get('authority')}{separator}{one.get('identifier')}"
 
 
-def _strange(what: str) -> RequestRefused:
+def strange(what: str) -> RequestRefused:
+    """What is said of an answer that Dataverse would not give."""
     return RequestRefused("strange", f"the answer about {what} is not what a Dataverse sends; check the address.")

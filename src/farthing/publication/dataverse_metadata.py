@@ -114,11 +114,12 @@ def variables_xml(edition: Edition, table: Any, codebook: bytes, file_id: int) -
     Raises:
         InvalidValue: If the codebook of the server is not one.
     """
-    if b"<!DOCTYPE" in codebook or b"<!ENTITY" in codebook:
-        raise InvalidValue("codebook", "", "has a document type, which a codebook does not have")
     try:
-        given = ElementTree.fromstring(codebook)
-    except ElementTree.ParseError:
+        text = codebook.decode("utf-8")
+        if "<!DOCTYPE" in text or "<!ENTITY" in text:
+            raise InvalidValue("codebook", "", "has a document type, which a codebook does not have")
+        given = ElementTree.fromstring(text)  # a text: whatever encoding the document names, it is what was looked at
+    except (ElementTree.ParseError, UnicodeDecodeError):
         raise InvalidValue("codebook", "", "of the server is not XML") from None
     described = ElementTree.Element("dataDscr")
     for one in given.iter():
@@ -131,8 +132,8 @@ def variables_xml(edition: Edition, table: Any, codebook: bytes, file_id: int) -
         ElementTree.SubElement(variable, "universe").text = f"counts {table['counts']}; {edition.whom} is protected"
         if name == "value":
             ElementTree.SubElement(variable, "notes").text = "; ".join(edition.caveats(table))
-    text: bytes = ElementTree.tostring(described, encoding="utf-8", xml_declaration=True)
-    return text
+    written: bytes = ElementTree.tostring(described, encoding="utf-8", xml_declaration=True)
+    return written
 
 
 def external_tool(address: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.publication.bundle import MANIFEST, RELEASE, TYPES, Files
-from farthing.publication.dataverse import Dataverse, Interrupted
+from farthing.publication.dataverse import Dataverse, Interrupted, strange
 from farthing.publication.dataverse_metadata import dataset_of, marker_of, variables_xml
 from farthing.publication.edition import Edition
 
@@ -90,7 +90,9 @@ class DepositNotes:
             return cls(server)
         try:
             notes = cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, OSError):
+            if not all(isinstance(one, str) for one in asdict(notes).values()):
+                raise TypeError
+        except (ValueError, TypeError, OSError, RecursionError):
             raise InvalidValue("notes", str(path), "are not those of a deposit", "move the file away") from None
         if notes.server != server:
             rule = f"are of a deposit at {notes.server}"
@@ -230,10 +232,13 @@ class _Depositor:
     def _held(self, persistent_id: str) -> dict[Key, int]:
         """The files of the dataset that farthing uploaded."""
         held = {}
-        for one in self.server.version(persistent_id).get("files", []):
-            digest = _MARK.search(str(one.get("description", "")))
-            if digest is not None:
-                held[(str(one.get("directoryLabel") or ""), digest[1])] = int(one["dataFile"]["id"])
+        try:
+            for one in self.server.version(persistent_id).get("files", []):
+                digest = _MARK.search(str(one.get("description", "")))
+                if digest is not None:
+                    held[(str(one.get("directoryLabel") or ""), digest[1])] = int(one["dataFile"]["id"])
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            raise strange("the files of a dataset") from None
         return held
 
     @cached_property
