@@ -185,6 +185,7 @@ class Publication:
         _choice("sector", self.sector, SECTORS)
         for one in self.subject:
             _choice("subject", one, SUBJECTS)
+        _line("url", self.url, optional=True)
         for one in (self.url, *self.related):
             if one and not (isinstance(one, str) and _URL.fullmatch(one)):
                 raise InvalidValue("publication.url", one, "must be an address that begins with https://")

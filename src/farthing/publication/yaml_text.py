@@ -32,7 +32,7 @@ def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
                     first, *rest = _mapping(one, f"{indent}    ")
                     lines += [f"{indent}  - {first.lstrip()}", *rest]
                 else:
-                    lines.append(f"{indent}  - {json.dumps(one)}")
+                    lines.append(f"{indent}  - {_scalar(one)}")
         else:
             lines.append(f"{indent}{name}: {_scalar(value)}")
     return lines
@@ -40,7 +40,8 @@ def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
 
 def _scalar(value: Any) -> str:
     # YAML 1.1 reads 1e-09 as a text: a number needs a point before its exponent.
-    text = json.dumps(value, allow_nan=False)
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     if isinstance(value, float) and "e" in text and "." not in text:
         return text.replace("e", ".0e")
-    return text
+    # JSON writes a character beyond 16 bits as two, which YAML takes for two.
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in text)

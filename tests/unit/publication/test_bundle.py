@@ -195,8 +195,9 @@ def test_a_pure_release_says_so(tmp_path: Path) -> None:
 
 def test_a_label_that_a_spreadsheet_would_run_is_shown_as_text(made: tuple[Edition, Files]) -> None:
     edition = made[0]
-    table = {**edition.tables[0], "cells": [{**edition.tables[0]["cells"][0], "cell": "=SUM(A1)"}]}
-    assert b",'=SUM(A1)," in csv_of(edition, table)
+    for label in ("=SUM(A1)", "@SUM(A1)", "\uff1dSUM(A1)", "+SUM(A1)"):
+        table = {**edition.tables[0], "cells": [{**edition.tables[0]["cells"][0], "cell": label}]}
+        assert f",'{label},".encode() in csv_of(edition, table)
 
 
 def test_control_characters_do_not_break_the_codebook(made: tuple[Edition, Files]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from farthing.errors import InvalidValue
 from farthing.publication import Author, Publication
 from farthing.publication.publication_form import SUBJECTS
+from farthing.publication.yaml_text import yaml_of
 from publications import FORM, SCHEMAS
 
 
@@ -33,6 +35,13 @@ def test_it_survives_its_own_words() -> None:
         ({"contact": {"name": "Finch"}}, "lacks a field"),
         ({"contact": {"name": "Finch", "email": "nobody"}}, "data@example.org"),
         ({"url": "javascript:alert(1)"}, "begins with https"),
+        ({"url": "https://example.org/\x00"}, "one line"),
+        ({"url": "https://example.org/\ud800"}, "one line"),
+        ({"title": "a\ud800"}, "one line"),
+        ({"title": "a\u202eb"}, "one line"),
+        ({"title": "x" * 501}, "at most 500"),
+        ({"description": "\ud800"}, "must be text"),
+        ({"description": "x" * 10_001}, "at most 10000"),
         ({"related": ["ftp://a"]}, "begins with https"),
         ({"slug": "Two Words"}, "small letters"),
         ({"version": 0}, "at least 1"),
@@ -44,6 +53,29 @@ def test_it_survives_its_own_words() -> None:
 def test_what_breaks_a_rule_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidValue, match=said):
         Publication.of({**FORM, **change})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\U0001f426 & \u00e9",
+        "no",
+        "a: b # c",
+        "- x",
+        'a "b" \\',
+        "\x7f\x85\u2028\ufeff",
+        "</script>",
+        "=1+1",
+        "{{a}}\n%b",
+    ],
+)
+def test_yaml_says_what_was_said(text: str) -> None:
+    """Whatever YAML would take for a number, a list, a comment or two characters."""
+    assert yaml.safe_load(yaml_of({"title": text, "authors": [text], "parts": [{"name": text}]})) == {
+        "title": text,
+        "authors": [text],
+        "parts": [{"name": text}],
+    }
 
 
 def test_who_publishes() -> None:
