@@ -76,6 +76,19 @@ def test_from_a_study_to_a_verified_bundle(study: Path) -> None:
         assert ledger.budget("people").count == 1  # nothing was spent
 
 
+def test_the_curator_finds_the_published_receipt_in_the_ledger(study: Path) -> None:
+    """It names neither the request nor the analyst, and is still of one entry, as it was written."""
+    run("release", study, "--yes")
+    folder, place = study.parent / "folder", study.parent / "study.db"
+    assert run("publish", study, "--out", folder).exit_code == 0
+    receipt = json.loads((folder / "receipt.json").read_text())
+    assert receipt["request_id"] == receipt["analyst"] == ""
+    assert run("ledger", "verify", place, "--receipt", folder / "receipt.json").exit_code == 0
+    for change in ({"epsilon": 0.25}, {"request_id": "other"}, {"analyst": "eve"}, {"mac": "0" * 64}, {"charges": 7}):
+        (study.parent / "forged.json").write_text(json.dumps({**receipt, **change}))
+        assert run("ledger", "verify", place, "--receipt", study.parent / "forged.json").exit_code != 0, change
+
+
 def test_what_is_missing_is_said_and_nothing_is_written(study: Path) -> None:
     run("release", study, "--yes")
     study.write_text(STUDY + '[publication]\ntitle = "People"\n', encoding="utf-8")

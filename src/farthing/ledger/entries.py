@@ -403,10 +403,25 @@ class Receipt:
             entry: The entry.
 
         Returns:
-            True if every field is that of the entry; one without other accounts may be from an older version.
+            True if every field is that of the entry; one without other accounts may be from an older version, and one
+            without names from a publication.
         """
         receipt = Receipt.of(ledger, entry)
-        return receipt is not None and self in (receipt, replace(receipt, others=()))
+        return receipt is not None and self in (receipt, replace(receipt, others=()), receipt.without_names())
+
+    def without_names(self) -> Receipt:
+        """The receipt for everybody: without the names of the request and of the analyst, which say who asked.
+
+        The entry is still the one with this number and this head of the chain, and the ledger contains it or not.
+
+        Returns:
+            A receipt that `is_of` takes as well.
+
+        >>> receipt = Receipt("l", "census", "ada", "ada:7", "released", 4, "ab", 0.1, 0.0, 2, 300_000_000, 0, 0)
+        >>> receipt.without_names().accounts, receipt.without_names().request_id
+        (('census',), '')
+        """
+        return replace(self, request_id="", analyst="")
 
     @property
     def accounts(self) -> tuple[str, ...]:

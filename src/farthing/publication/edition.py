@@ -203,6 +203,7 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
         "format": FORMAT,
         "software": {"name": SOFTWARE, "version": version_of_software()},
         **{name: _plain(plan[name]) for name in _KEPT if name in plan},
+        **({"withheld": _without_name(str(plan["withheld"]))} if plan.get("withheld") else {}),
         "unit": str(plan.get("unit", "row, add-remove")),
         "released": receipt.when.isoformat(),
         "epsilon": receipt.epsilon,
@@ -212,7 +213,16 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
         "warnings": list(release.warnings),
         "tables": tables,
     }
-    return Edition(facts, publication.checked(), receipt)
+    return Edition(facts, publication.checked(), receipt.without_names())
+
+
+def _without_name(words: str) -> str:
+    """What may be withheld, without the name of the analyst whose policy says so.
+
+    >>> _without_name("cells may be withheld, as the policy of ada says: a number is shown only if")
+    'cells may be withheld, as a policy of the curator says: a number is shown only if'
+    """
+    return re.sub(r"as the policy of .+ says: a number", "as a policy of the curator says: a number", words)
 
 
 def _slug(name: str) -> str:

@@ -92,10 +92,10 @@ def _earlier(path: str | os.PathLike[str], edition: Edition, key: PublicationKey
 
 
 class _Public:
-    """A release without the code of its study, which may name paths, addresses and passwords."""
+    """A release without the code of its study, which may name paths and passwords, and without who asked for it."""
 
     def __init__(self, release: ReleaseFacts, edition: Edition) -> None:
-        self.answers, self.receipt, self.request_id = release.answers, release.receipt, release.request_id
+        self.answers, self.receipt = release.answers, edition.receipt
         self.plan = {name: part for name, part in release.plan.items() if name in _ON_THE_PAGE}
         self.plan["title"] = edition.publication.title
         self.warnings = release.warnings

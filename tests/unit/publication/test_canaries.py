@@ -66,7 +66,15 @@ def test_no_path_row_key_or_comment_is_published(tmp_path: Path) -> None:
     bundle = release.publish(tmp_path / "bundle.zip", FORM)
     key = (home / f"{canary['ledger']}.db.key").read_text().strip()
     study.close()
-    secret = [*canary.values(), str(tmp_path), key, bytes.fromhex(key).decode("latin-1"), "another-account", "/tmp/"]
+    secret = [
+        *canary.values(),
+        release.request_id,
+        str(tmp_path),
+        key,
+        bytes.fromhex(key).decode("latin-1"),
+        "another-account",
+        "/tmp/",
+    ]
     files = read_bundle(bundle)
     files["the archive itself"] = bundle.read_bytes()
     with zipfile.ZipFile(bundle) as archive:
