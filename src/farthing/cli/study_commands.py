@@ -27,6 +27,7 @@ from farthing.cli.terminal import (
     COUNT,
     confirm_spending,
     declared_study,
+    refuse_unreadable,
     remind_to_check,
     say_if_changed,
     say_if_same_people,
@@ -272,8 +273,11 @@ def release_command(
             refuse_unwritable(name, path)
     first = CountFirst(decimal_number(share, "share"), count_first)
     order = _Order(request_id, fresh, first, asked.title if title is None else title, as_json)
+    if not asked.has_ledger:  # so that none is made either
+        refuse_unreadable(asked.dataset)
     study, agreed = study_to_spend(asked, yes), yes
     if asked.split is not None:
+        refuse_unreadable(study.dataset)
         say_if_same_people(study, unasked=yes and not asked.names_account)
         single = {"report": report, "receipt": receipt, "request-id": request_id, "count-first": count_first or None}
         given = parts_to_release(asked, asked.split, study, agreed=yes, fresh=fresh, as_json=as_json, single=single)
@@ -339,6 +343,8 @@ def _released(asked: StudyFile, study: Study, order: _Order, agreed: bool) -> Re
     spends = plan.earlier is None or request_id is not None or fresh
     if spends and plan.earlier is not None:
         study.allowance(plan.cost.upper, plan=True)  # refused before anybody is asked
+    if spends:
+        refuse_unreadable(study.dataset)
     countable = spends and plan.earlier is None and plan.assumed_rows is not None and can_be_counted(study)
     if spends:
         say_if_same_people(study, unasked=agreed and not asked.names_account)

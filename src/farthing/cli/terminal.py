@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
+    from farthing.data import Dataset
     from farthing.ledger import Receipt
     from farthing.study import Study
     from farthing.study.documents.study_file import StudyFile
@@ -158,6 +159,15 @@ def say_if_changed(study: Study, receipt: Receipt, fresh: str) -> None:
     note = changed_note(study, receipt, fresh)
     if note:
         click.echo(f"Note: {note}\n", err=True)
+
+
+def refuse_unreadable(dataset: Dataset) -> None:
+    """Refuse broken text files before anything is said of an account or asked; nothing is in the ledger then."""
+    try:
+        dataset.prepare()
+    except FarthingError:
+        click.echo("Nothing was charged.", err=True)
+        raise
 
 
 def say_if_same_people(study: Study, *, unasked: bool) -> None:

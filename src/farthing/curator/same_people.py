@@ -8,6 +8,7 @@ account and would open a second one for the same people.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import dataclass
 from functools import reduce
@@ -133,7 +134,15 @@ def are_known(ledger: Ledger, dataset: Dataset, account: str) -> bool:
 def warn_of_same_people(overlaps: list[Overlap], is_news: bool) -> None:
     """Warn the steward of the first overlap, where a table is news to the ledger."""
     if is_news and overlaps:
-        warnings.warn(overlaps[0].advice, SamePeople, stacklevel=4)
+        warn_caller(overlaps[0].advice, SamePeople)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn with the line from which farthing was called, however deep in it this is."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "farthing":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def is_small(dataset: Dataset) -> bool:

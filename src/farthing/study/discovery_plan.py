@@ -89,9 +89,7 @@ class DiscoveryPlan:
             paid[search.name] = find(self.study, search, fresh=self.fresh, progress=progress)
             if paid[search.name].repeated:
                 again = f"discover({search.name!r}, fresh=True)"
-                warn_if_changed(
-                    study_of_search(self.study, search.name), paid[search.name].receipt, again, stacklevel=3
-                )
+                warn_if_changed(study_of_search(self.study, search.name), paid[search.name].receipt, again)
         self.study.learn()
         return {search.name: paid[search.name].finding for search in self.searches}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from farthing.curator import Answered
+from farthing.curator.same_people import warn_caller
 from farthing.data import Dataset
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
@@ -398,11 +398,11 @@ def _notes_on(statistic: Statistic, dataset: Dataset, notes: Mapping[str, str]) 
     return {name: note for name, note in notes.items() if read is None or name in read}
 
 
-def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str, stacklevel: int = 4) -> None:
+def warn_if_changed(study: StudyAccount, receipt: Receipt, fresh: str) -> None:
     """Say that stored answers are about rows that are others by now; `fresh` is how to ask for new ones."""
     if study.table_changed(receipt.request_id):
         words = changed_sentence(receipt, fresh, study.version(receipt.request_id))
-        warnings.warn(words, TableChanged, stacklevel=stacklevel)
+        warn_caller(words, TableChanged)
 
 
 def changed_note(study: StudyAccount, receipt: Receipt, fresh: str) -> str:

@@ -346,7 +346,7 @@ class Study(StudySessions):
         price = price_of_counting(self, share)
         row_count = count_rows(self, price, fresh=fresh, progress=progress)
         if row_count.repeated and row_count.receipt is not None:
-            warn_if_changed(self, row_count.receipt, "count_rows(fresh=True)", stacklevel=3)
+            warn_if_changed(self, row_count.receipt, "count_rows(fresh=True)")
         return row_count.answered
 
     def fit(

@@ -593,7 +593,7 @@ class StudySessions(StudyAccount, Protocol):
         earlier = earlier_synthesis(self, request_id or synthesis_name(self, options), options)
         if earlier is not None:
             synthetic = earlier.table(rows)
-            warn_if_changed(self, synthetic.receipt, "synthesise(request_id=...) with a new id", stacklevel=3)
+            warn_if_changed(self, synthetic.receipt, "synthesise(request_id=...) with a new id")
             return synthetic
         return synthesis_offer(self, options, rows).release(request_id, progress)
 

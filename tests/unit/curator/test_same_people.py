@@ -53,6 +53,7 @@ def test_a_copy_or_the_next_month_that_opens_an_account_is_pointed_out(
     ) as said:
         released(written(patients / name, ids), patients)
     assert len(said) == 1 and "not private" in str(said[0].message)
+    assert said[0].filename == __file__  # the line that called farthing, not one inside it
     study = ft.Study(written(patients / f"again-{name}", ids), epsilon=1.0, ledger=patients / "study.db")
     first = next(each for each in study.same_people() if each.account == "patients")
     assert abs(first.share.value - share) < 0.03

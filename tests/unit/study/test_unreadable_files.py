@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import farthing as ft
+from farthing.cli import main
 from farthing.errors import InvalidData
 
 BROKEN = 'sex,age\nF,30\nM,"40\nF,50\n'
@@ -34,3 +36,18 @@ def test_no_account_is_opened_for_a_file_that_cannot_be_read(tmp_path: Path, spe
         SPENT_BY[spent_by](study)
     assert study.ledger.datasets() == [] and not study.is_registered
     study.close()
+
+
+@pytest.mark.draws(false_alarm=0, miss=0)  # refused before any noise
+def test_a_command_says_that_nothing_was_charged_and_opens_nothing(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text(BROKEN, encoding="utf-8")
+    file = tmp_path / "study.toml"
+    file.write_text(
+        '[dataset]\nsource = "visits.csv"\n[schema]\nage = { range = [0, 110] }\n[study]\nepsilon = 1.0\n'
+        'ledger = "study.db"\n[[statistics]]\nkind = "count"\n',
+        encoding="utf-8",
+    )
+    refused = CliRunner().invoke(main, ["release", str(file), "--yes"])
+    assert refused.exit_code == 2 and "a quote is not closed" in refused.output
+    assert "Nothing was charged." in refused.output and "opens the account" not in refused.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["study.toml", "visits.csv"]
