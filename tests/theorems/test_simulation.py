@@ -155,3 +155,17 @@ def test_what_cannot_be_read_is_refused() -> None:
             simulate(good, good, tolerance=bad)
     with pytest.raises(InvalidValue, match="look at the witness"):
         simulate(good, ([1, 0], [0, 1])).array()
+
+
+@pytest.mark.parametrize("given", [Region([(0.25, 0.25)]), [0.5, 0.5], 5, None])
+def test_what_is_no_pair_of_distributions_is_refused_with_a_way_out(given: object) -> None:
+    with pytest.raises(InvalidValue, match=r"must be two lists of probabilities.*(region.distributions\(\)|such as)"):
+        simulate(given, ([0.5, 0.5], [0.5, 0.5]))  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match=r"^second="):
+        simulate(([0.5, 0.5], [0.5, 0.5]), given)  # type: ignore[arg-type]
+
+
+def test_the_answer_is_a_sentence() -> None:
+    region = Region([(0.25, 0.25)])
+    assert str(simulate(region.distributions(), ([0.6, 0.4], [0.4, 0.6]))).startswith("The second can be made from")
+    assert "cannot be made" in str(simulate(([0.6, 0.4], [0.4, 0.6]), region.distributions()))

@@ -73,6 +73,8 @@ class Simulation:
     >>> found = simulate(([0.75, 0.25], [0.25, 0.75]), ([1], [1]))
     >>> found.possible, found.error == 0
     (True, True)
+    >>> print(found)
+    The second can be made from answers of the first, exactly (2 outcomes of the first, 1 of the second).
     """
 
     matrix: tuple[Distribution, ...] | None
@@ -83,6 +85,13 @@ class Simulation:
     def possible(self) -> bool:
         """Whether there is a matrix."""
         return self.matrix is not None
+
+    def __str__(self) -> str:
+        if self.matrix is None:
+            return f"The second cannot be made from answers of the first. {self.witness}"
+        size = f"{len(self.matrix):,} outcomes of the first, {len(self.matrix[0]):,} of the second"
+        close = "exactly" if self.error == 0 else f"up to {number_text(float(self.error), 3)} in total variation"
+        return f"The second can be made from answers of the first, {close} ({size})."
 
     def array(self) -> Array:
         """The matrix in doubles.
@@ -142,8 +151,8 @@ def simulate(
     of the first misses at least 0.625.
     """
     source, target = (
-        checked_pair(*first, names=("first[0]", "first[1]")),
-        checked_pair(*second, names=("second[0]", "second[1]")),
+        _two_distributions(first, "first"),
+        _two_distributions(second, "second"),
     )
     most = checked_number(tolerance, "tolerance")
     if not 0 <= most < 1:
@@ -156,6 +165,19 @@ def simulate(
     if error > most:
         return Simulation(None, _witness(region, target))
     return Simulation(_verified(_transport(source, (near[0], near[1])), source, (near[0], near[1])), None, error)
+
+
+def _two_distributions(given: object, name: str) -> Pair:
+    """What somebody passed as the distributions of one mechanism."""
+    way_out = (
+        "a region's are region.distributions()" if isinstance(given, Region) else "such as ([0.7, 0.3], [0.3, 0.7])"
+    )
+    try:
+        P, Q = (list(side) for side in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        rule = "must be two lists of probabilities, one for each of two neighbouring tables"
+        raise InvalidValue(name, given, rule, way_out) from None
+    return checked_pair(P, Q, names=(f"{name}[0]", f"{name}[1]"))
 
 
 def randomized_response_simulation(
