@@ -11,9 +11,11 @@ import ipaddress
 import json
 import os
 import re
+import ssl
 import stat
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -93,6 +95,7 @@ class Dataverse:
                 },
                 timeout=httpx.Timeout(timeout, connect=min(timeout, 20.0)),
                 follow_redirects=False,
+                verify=_certificates(),
             )
         except httpx.InvalidURL:
             raise InvalidValue("dataverse", url, "must be the address of a server") from None
@@ -254,6 +257,14 @@ _ADVICE = {
     409: " Somebody else is editing the dataset, or this was done before.",
     413: " A file is larger than the server accepts.",
 }
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates that are trusted: read once in a process."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 def checked_address(url: str) -> str:
