@@ -164,7 +164,7 @@ function Groups({ form, set, schema, unknown, kind }) {
     <details class="more" open=${form.by.length > 0}>
       <summary>For each group separately (optional)</summary>
       <${Several} legend="One answer for each value of" columns=${groups} chosen=${form.by} onChange=${(by) => set({ by })} />
-      <p class="hint">Groups share no rows, so ten groups cost no more privacy than one; but each group has fewer rows.</p>
+      ${form.people ? null : html`<p class="hint">Groups share no rows, so ten groups cost no more privacy than one; but each group has fewer rows.</p>`}
       ${open.length ? html`<p class="hint">Nobody listed the values of ${open.map((one) => one.name).join(", ")}. A count of people by one of them finds the values that enough people share and counts them at once.</p>` : null}
     </details>`;
 }

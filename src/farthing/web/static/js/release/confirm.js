@@ -28,7 +28,7 @@ export function ConfirmRelease({ view, draft, budget, policy, me, onClose }) {
     go(link("release", request.id));
   };
   const left = policy ? Math.max(0, policy.left - view.cost.upper) : reachable(view.bar, budget).free;
-  const empty = view.notes?.length ?? 0;
+  const noise = (view.notes ?? []).filter((note) => note.includes(" is mostly noise"));
   const grant = budget.analyst ? `your grant in ${view.dataset} (${budget.analyst})` : `the budget of ${view.dataset}`;
   const purse = policy ? `your policy in ${view.dataset}, unless a curator has approved this plan` : grant;
   const last = `nothing: this is the last release the ${policy ? `policy allows in this ${policy.per}` : "budget allows"}`;
@@ -59,7 +59,7 @@ export function ConfirmRelease({ view, draft, budget, policy, me, onClose }) {
       </dl>
       <${Warnings} lines=${view.warnings} />
       ${view.withheld ? html`<p id="confirm-withheld">${view.withheld[0].toUpperCase()}${view.withheld.slice(1)}.</p>` : null}
-      ${empty ? html`<p class="statistic-note">${plural(empty, "statistic")} of this plan would be mostly noise.</p>` : null}
+      ${noise.map((note) => html`<p class="statistic-note" key=${note}>${note}</p>`)}
       <p><strong>This cannot be undone.</strong> What is published cannot be withdrawn, and what is spent does not come back, even if the
         work stops half way. The answers are stored: reading them again is free.</p>
     <//>`;
