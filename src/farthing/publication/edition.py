@@ -204,6 +204,11 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
         "software": {"name": SOFTWARE, "version": version_of_software()},
         **{name: _plain(plan[name]) for name in _KEPT if name in plan},
         **({"withheld": _without_name(str(plan["withheld"]))} if plan.get("withheld") else {}),
+        **(
+            {"assumptions": [without_advice(str(text)) for text in plan["assumptions"]]}
+            if "assumptions" in plan
+            else {}
+        ),
         "unit": str(plan.get("unit", "row, add-remove")),
         "released": receipt.when.isoformat(),
         "epsilon": receipt.epsilon,
@@ -223,6 +228,18 @@ def _without_name(words: str) -> str:
     'cells may be withheld, as a policy of the curator says: a number is shown only if'
     """
     return re.sub(r"as the policy of .+ says: a number", "as a policy of the curator says: a number", words)
+
+
+_ADVICE = re.compile(r"; (pass expected=\{|write \S.* = .* under \[expected\]$).*")
+
+
+def without_advice(text: str) -> str:
+    """An assumption without the words in which the author of a plan would say otherwise.
+
+    >>> [without_advice(text) for text in ("a; pass expected={'rows': ...}", "b; write c = ... under [expected]", "c")]
+    ['a', 'b', 'c']
+    """
+    return _ADVICE.sub("", text)
 
 
 def _slug(name: str) -> str:

@@ -98,6 +98,7 @@ class _Public:
         self.answers, self.receipt = release.answers, edition.receipt
         self.plan = {name: part for name, part in release.plan.items() if name in _ON_THE_PAGE}
         self.plan["title"] = edition.publication.title
+        self.plan |= {name: edition.release[name] for name in ("assumptions",) if name in self.plan}
         self.warnings = release.warnings
         self.records = release.records
         self.cost = float(release.plan["cost"]["upper"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from farthing.errors import InvalidValue
+from farthing.publication.edition import without_advice
 from farthing.statistics.answer_records import plain
 from farthing.study.attacker_odds import odds_sentence
 from farthing.study.release import predicted
@@ -69,9 +69,6 @@ def submitted_offer(
     )
 
 
-_HINT = re.compile(r"; (pass expected=\{|write \S.* = .* under \[expected\]$).*")
-
-
 def plain_assumptions(document: Mapping[str, Any]) -> list[str]:
     """What the errors of a request rest on, without the words in which its analyst would say otherwise.
 
@@ -79,7 +76,7 @@ def plain_assumptions(document: Mapping[str, Any]) -> list[str]:
     >>> plain_assumptions({"plan": {"assumptions": texts}})
     ['a', 'b']
     """
-    return [_HINT.sub("", str(text)) for text in document.get("plan", {}).get("assumptions", ())]
+    return [without_advice(str(text)) for text in document.get("plan", {}).get("assumptions", ())]
 
 
 def as_approved(study: Account, name: str) -> Account:
