@@ -331,7 +331,12 @@ def answers_from(
     for output, notes in zip(outputs, findings or [{}] * len(outputs), strict=True):
         asked, answer = output.statistic, output.answer(measured, noises)
         answer = with_note(with_bounds(answer, asked, schema, output.limits(measured), notes), *notes.values())
-        answers.append(ranked(answer, asked.most, independent=output.independent) if asked.kind == "top" else answer)
+        if asked.kind == "top":
+            known = len(answer.labels)
+            answer = ranked(answer, asked.most, independent=output.independent)
+            if known < asked.most and asked.column in notes:
+                answer = with_note(answer, f"only {known:,} values were found: others may be more frequent than these")
+        answers.append(answer)
     return answers
 
 

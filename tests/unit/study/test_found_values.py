@@ -123,6 +123,17 @@ def test_a_release_says_that_values_and_ranges_were_found(tmp_path: Path) -> Non
     own.close()
 
 
+def test_a_top_of_few_found_values_says_that_others_may_be_more_frequent(tmp_path: Path) -> None:
+    table = pa.table({"diagnosis": ["flu", "cold"] * 2_000})
+    people = ft.dataset(table, schema={"diagnosis": ft.unknown("text")}, name="people")
+    own = ft.Study(people, epsilon=90.0, delta=1e-6, ledger=tmp_path / "study.db")
+    own.discover("diagnosis", epsilon=40.0).release()
+    release = own.plan(ft.top("diagnosis", 5), ft.top("diagnosis", 2)).release()
+    words = "only 2 values were found: others may be more frequent than these"
+    assert words in release["top 5 of diagnosis"].note and words not in release["top 2 of diagnosis"].note
+    own.close()
+
+
 def test_a_count_that_finds_its_values_says_so(tmp_path: Path) -> None:
     own = study(tmp_path)
     answer = own.plan(ft.count(by="diagnosis", of="people", max_cells=1)).release()["count of people by diagnosis"]
