@@ -426,9 +426,9 @@ def opened_base(
     for name in (*declared, *declared.unknown):
         _refuse_absent(f"schema[{name!r}]", name, opened_source)
     for name in units:
-        _refuse_absent("unit", name, opened_source)
+        _refuse_absent("unit", name, opened_source, declared)
     for name in keys:
-        _refuse_absent("keys", name, opened_source)
+        _refuse_absent("keys", name, opened_source, declared)
     padded, lists = _checked_types(
         opened_source, declared, {**dict.fromkeys(units, "unit"), **dict.fromkeys(keys, "keys")}
     )
@@ -508,7 +508,8 @@ def checked_max_rows(max_rows: int | str | None, units: tuple[str, ...]) -> int:
     return bound
 
 
-def _refuse_absent(argument: str, name: str, source: Source) -> None:
+def _refuse_absent(argument: str, name: str, source: Source, there: Collection[str] = ()) -> None:
+    """Refuse a column that the source lacks; `there` are declared ones that it has, so its first line is a header."""
     kinds = source.columns
     if name not in kinds:
         import difflib
@@ -516,7 +517,9 @@ def _refuse_absent(argument: str, name: str, source: Source) -> None:
         close = difflib.get_close_matches(name, kinds, n=1)
         # The first line of a text file that has no header is a person's row: it is not shown.
         known = f"there are: {', '.join(list(kinds)[:20])}"
-        rest = "its first line must hold the names of the columns" if source.text_file else known
+        beside = ", ".join(list(there)[:20])
+        header = f"its header has {beside}" if beside else "its first line must hold the names of the columns"
+        rest = header if source.text_file else known
         hint = f"did you mean {close[0]!r}" if close else rest
         raise InvalidValue(argument, name, "is not a column of the source", hint)
 

@@ -133,3 +133,9 @@ def test_columns_that_nobody_declared_decide_nothing(kind: str) -> None:
     }
     people = ft.dataset(frames[kind](), unit="id", max_rows=1, schema={"a": (0, 10)})
     assert people.exact({"sum": Sum("a")})["sum"] == 7
+
+
+def test_a_wrong_unit_of_a_file_whose_header_is_fine_does_not_blame_the_header(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("patient,age\n1,30\n", encoding="utf-8")
+    with pytest.raises(InvalidValue, match=r"^unit='someone': is not a column of the source; its header has age\."):
+        ft.dataset(tmp_path / "visits.csv", unit="someone", max_rows=1, schema={"age": (0, 110)})
