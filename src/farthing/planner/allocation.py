@@ -261,8 +261,8 @@ def _thorough(problem: Problem, start: Allocation | None, usage: Usage | None) -
     except Unmet as refused:
         if start is not None and _does(start, problem, usage):
             return replace(start, problem=problem, quick=False)
-        lacks, lacks_in_full = (_lacking(requirements, asked) for asked in (usage, None))
-        raise Offers(problem, requirements, refused, lacks, lacks_in_full).refusal() from None
+        lacks = [_lacking(requirements, usage), _lacking(requirements, None), _lacking(requirements, usage, anew=True)]
+        raise Offers(problem, requirements, refused, *lacks).refusal() from None
     except Unreachable as refused:
         raise unreachable(requirements, refused, _lacking(requirements, usage)) from None
 
@@ -335,11 +335,12 @@ def _narrowed(problem: Problem, made: Allocation, exceeded: Mapping[str, float])
     return replace(problem, held=held)
 
 
-def _lacking(first: Requirements, usage: Usage | None) -> Lacks:
+def _lacking(first: Requirements, usage: Usage | None, *, anew: bool = False) -> Lacks:
     """What problems of the same design cost beside what they may use: more than all of it where they have no plan.
 
     What meets the same requirements most cheaply was found when they were refused at `first`, and is not looked for
-    again; other requirements begin near it.
+    again; other requirements begin near it. With `anew`, nothing is known before: as for somebody who asks for it next,
+    whose search may end elsewhere.
     """
     model, unadmitted = first.model, list[Problem]()
 
@@ -348,8 +349,8 @@ def _lacking(first: Requirements, usage: Usage | None) -> Lacks:
             return math.inf
         own = model.for_clock(problem.held) if problem.on_clock else model
         search = search_of(problem, own)
-        same = own is model and search.delta == first.search.delta and _alike(problem, first.problem)
-        requirements = replace(first, problem=problem, model=own, search=search, memory=first.memory if same else {})
+        same = not anew and own is model and search.delta == first.search.delta and _alike(problem, first.problem)
+        requirements = Requirements(problem, own, search, first.memory if same else {}, {} if anew else first.seen)
         try:
             lack = requirements.lack() if problem.requirements else 1.0
             if lack > 1:

@@ -26,6 +26,7 @@ _MORE = (
     1.5,
     2.0,
 )
+_MORE_ANEW = (1.0, 1.01, 1.05, 1.2, 1.5)  # times an offer, until it is accepted from the beginning
 _HALVINGS = 2  # of a long step from what is refused to what is accepted
 _LONG = 1.05
 _DESCENTS = 2  # from what is accepted at once
@@ -44,6 +45,8 @@ class Offers:
     """With what the ledger still admits."""
     lacks_in_full: Lacks
     """As if nothing had been spent from the ledger."""
+    lacks_anew: Lacks
+    """With what the ledger still admits, from the beginning: what whoever follows an offer will meet."""
 
     def refusal(self) -> Infeasible:
         """The refusal in words, with each offer as the number that it says."""
@@ -96,12 +99,14 @@ class Offers:
                 continue
             requirement = self.problem.requirements[name]
 
-            def lacks(error: float, name: str = name, requirement: Requirement = requirement) -> float:
+            def with_error(error: float, name: str = name, requirement: Requirement = requirement) -> Problem:
                 requirements = {**self.problem.requirements, name: replace(requirement, within=error)}
-                return self.lacks(replace(self.problem, requirements=requirements))
+                return replace(self.problem, requirements=requirements)
 
             more = math.nextafter(requirement.within, math.inf)
-            error = _accepted(max(closest, more), lacks, more)
+            # Both functions of this turn are called in it alone.
+            error = _accepted(max(closest, more), lambda error: self.lacks(with_error(error)), more)
+            error = _accepted_anew(error, lambda error: self.lacks_anew(with_error(error)))
             if error is not None:
                 errors[name] = error
         return errors
@@ -184,6 +189,14 @@ def unreachable(requirements: Requirements, refused: Unreachable, lacks: Lacks |
         offers={} if closest is None else {name: closest},
         holds={} if closest is None or not often else {name: often.strip()},
     )
+
+
+def _accepted_anew(offer: float | None, lacks: Callable[[float], float]) -> float | None:
+    """The offer, or a little more, that is also accepted by a search that knows nothing of the refusal."""
+    if offer is None:
+        return None
+    numbers = (float(ceiling(offer * more, 4)) for more in _MORE_ANEW)
+    return next((number for number in numbers if lacks(number) <= 1), None)
 
 
 def _how_often(problem: Problem, name: str) -> str:

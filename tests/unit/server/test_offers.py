@@ -54,6 +54,20 @@ def test_beside_two_locks_every_offer_of_the_planner_is_accepted(curator: TestCl
 
 
 @pytest.mark.slow
+def test_an_offer_is_accepted_from_whoever_asks_anew(curator: TestClient) -> None:
+    """The search of an offer began near the refusal, and found a plan that a search from the beginning did not."""
+    statistics: list[dict[str, Any]] = [
+        {"kind": "mean", "column": "age", "by": ["sex"], "within": 36.7},
+        {"kind": "sum", "column": "income", "within": 522_000.0},
+        {"kind": "quantile", "column": "income", "probability": 0.9},
+    ]
+    draft = {"dataset": DATASET, "statistics": statistics, "expected": EXPECTED, "epsilon": 2.0}
+    fields, _ = _fields(curator.post(PLANS, json=draft))
+    statistics[1]["within"] = fields["offers"]["sum of income"]
+    assert curator.post(PLANS, json=draft).status_code == 200
+
+
+@pytest.mark.slow
 def test_an_alpha_that_is_offered_is_kept(curator: TestClient) -> None:
     """It was rounded to the nearest of three digits, and half of the time refused."""
     for queries, epsilon, rows in (
