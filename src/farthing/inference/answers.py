@@ -401,8 +401,7 @@ class Answer:
         >>> from farthing.inference import ErrorDistribution, Term
         >>> answer = Answer.around("count", 510, ErrorDistribution([Term("laplace", 2.0)]))
         >>> print(answer.counting("rows (at most 5 of each person)"))
-        510 ± 6 (95%)
-        counts: rows (at most 5 of each person)
+        510 ± 6 (95%); counts rows (at most 5 of each person)
         """
         return replace(self, counts=counts)
 
@@ -438,7 +437,7 @@ class Answer:
         return str(self)
 
     def __str__(self) -> str:
-        level = f"({100 * self.confidence:.6g}%)"
+        level = f"({100 * self.confidence:.6g}%)" + (f"; counts {self.counts}" if self.counts else "")
         columns = map(np.atleast_1d, (self.values, self.lower, self.upper))
         rows = [with_interval(*map(float, cell)) for cell in zip(*columns, strict=True)]
         if not self.labels:
@@ -457,8 +456,7 @@ class Answer:
 
     @property
     def _noted(self) -> list[str]:
-        counts = [f"counts: {self.counts}"] if self.counts else []
-        return [*counts, *([f"note: {self.note}"] if self.note else [])]
+        return [f"note: {self.note}"] if self.note else []
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, ready for JSON; what is not finite becomes None."""
@@ -471,6 +469,7 @@ class Answer:
             "lower": _plain(self.lower),
             "upper": _plain(self.upper),
             "confidence": self.confidence,
+            **({"counts": self.counts} if self.counts else {}),
             "note": self.note,
         }
 

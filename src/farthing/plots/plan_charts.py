@@ -101,8 +101,10 @@ def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
             y=alt.Y("cell:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),
             tooltip=["cell:N", "value:Q", "lower:Q", "upper:Q"],
         )
+        counts = {str(row["counts"]) for row in rows if row.get("counts", "rows") != "rows"}
+        title = [name, *(f"counts {words}" for words in counts)] if counts else name
         lines = base.mark_rule(color=BLUE, strokeWidth=2).encode(
-            x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=False)), x2="upper:Q"
+            x=alt.X("lower:Q", title=title, scale=alt.Scale(zero=False)), x2="upper:Q"
         )
         panels.append(alt.layer(lines, base.mark_point(filled=True, color=BLUE, size=50).encode(x="value:Q")))
     return finished(

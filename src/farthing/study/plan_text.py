@@ -468,18 +468,19 @@ def release_table(
     about: str | None = None,
     counts: Mapping[str, str] | None = None,
 ) -> str:
-    """statistic | cell | answer; of a statistic with very many cells the first few.
+    """statistic | cell | answer | counts; of a statistic with very many cells the first few.
 
-    `counts` says what the numbers of each statistic count; it is left out where all of them count rows.
+    `counts` says what the numbers of each statistic count, in the line of each number; it is left out where all of them
+    count all rows.
     """
     levels = {answer.confidence for answer in answers}
     level = f" ({100 * levels.pop():g}%)" if len(levels) == 1 else ""
-    rows: list[tuple[str, ...]] = [("statistic", "counts", "cell", f"answer{level}")]
+    rows: list[tuple[str, ...]] = [("statistic", "cell", f"answer{level}", "counts")]
     for answer in answers:
-        first = (counts or {}).get(answer.name, ROWS)
-        rows += [(name, first if name else "", *rest) for name, *rest in _answer_rows(answer)]
-    if all(row[1] in ("", ROWS) for row in rows[1:]):
-        rows = [(row[0], *row[2:]) for row in rows]
+        counted = (counts or {}).get(answer.name, ROWS)
+        rows += [(*row, counted if row[2] else "") for row in _answer_rows(answer)]
+    if all(row[3] in ("", ROWS) for row in rows[1:]):
+        rows = [row[:3] for row in rows]
     lines = aligned(rows)
     notes: dict[str, list[str]] = {}
     for answer in answers:

@@ -232,7 +232,10 @@ def test_an_answer_by_itself_says_what_its_cap_counts(tmp_path: Path) -> None:
         rows = study.count_rows()
     capped = "rows (at most 5 of each tailnum)"
     for answer in (release["count"], release["count by origin"], release["count by origin"]["JFK"], rows):
-        assert str(answer).endswith(f"\ncounts: {capped}") and str(answer.at(0.5)).endswith(capped)
+        assert f"(95%); counts {capped}" in str(answer) and f"(50%); counts {capped}" in str(answer.at(0.5))
+        assert answer.to_dict()["counts"] == capped
+    lines = str(release).splitlines()
+    assert [line.endswith(capped) for line in lines[2:6]] == [True] * 4, "the cap stands beside every interval"
     assert [one["counts"] for one in release.to_dict()["answers"]] == [capped, capped]
 
 

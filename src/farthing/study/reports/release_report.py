@@ -297,21 +297,23 @@ def _numbers(release: ReleaseFacts) -> str:
 def _statistic(answer: Answer, counts: str) -> str:
     rows = list(records_of(answer))
     level = f"{100 * answer.confidence:g}%"
-    head = f"<h3>{escape(answer.name)}</h3>"
-    head += f'<p class="soft">counts {escape(counts)}</p>' if counts != ROWS else ""
+    head, counted = f"<h3>{escape(answer.name)}</h3>", "" if counts == ROWS else escape(counts)
     note = f'<p class="soft">Note: {escape(answer.note)}.</p>' if answer.note else ""
     if not answer.labels:
-        return f"{head}<p><b>{_interval_text(rows[0])}</b> <span class='soft'>({level})</span></p>{note}"
+        said = f"({level}); counts {counted}" if counted else f"({level})"
+        return f"{head}<p><b>{_interval_text(rows[0])}</b> <span class='soft'>{said}</span></p>{note}"
+    head += f'<p class="soft">counts {counted}</p>' if counted else ""
     chart = _chart(answer, [(row["cell"], row["value"], row["lower"], row["upper"]) for row in rows])
+    own, head_of_own = (f"<td>{counted}</td>", "<th>counts</th>") if counted else ("", "")
     body = "".join(
-        f"<tr><td>{escape(row['cell'])}</td><td>{_interval_text(row)}</td><td>{number_text(row['standard_error'])}</td></tr>"
+        f"<tr><td>{escape(row['cell'])}</td><td>{_interval_text(row)}</td>{own}<td>{number_text(row['standard_error'])}</td></tr>"
         for row in rows[:_MOST_ROWS]
     )
     more = f'<p class="soft">... and {len(rows) - _MOST_ROWS:,} more cells.</p>' if len(rows) > _MOST_ROWS else ""
     unfolded = " open" if len(rows) <= 12 else ""
     return (
         f"{head}{chart}<details{unfolded}><summary>{len(rows):,} numbers</summary><div class='scroll'>"
-        f"<table><thead><tr><th>cell</th><th>value ({level})</th><th>standard error</th></tr></thead>"
+        f"<table><thead><tr><th>cell</th><th>value ({level})</th>{head_of_own}<th>standard error</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>{more}</details>{_askable(answer)}{note}"
     )
 

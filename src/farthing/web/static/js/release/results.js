@@ -41,7 +41,7 @@ function Answer({ answer, together }) {
           ? html`
         <div class="answer-cells">
           <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers${cells.length > SEEN ? "; scroll to see them all" : ""}`}
-            columns=${together ? [...COLUMNS, AT_ONCE] : COLUMNS} rows=${cells.slice(0, LISTED)} />
+            columns=${columnsOf(answer, together)} rows=${cells.slice(0, LISTED)} />
         </div>`
           : null
       }
@@ -72,6 +72,12 @@ const atOnce = (cell) =>
     ? "any"
     : `${amount(cell.lower_at_once, cell.error)}\u00a0to\u00a0${amount(cell.upper_at_once, cell.error)}`;
 const AT_ONCE = { key: "upper_at_once", title: "All at once", right: true, cell: atOnce };
+
+/** What is counted stands in the line of each interval, where it is not every row. */
+const columnsOf = (answer, together) => {
+  const counts = { key: "counts", title: "Counts", cell: () => html`<span class="small">${answer.counts}</span>` };
+  return [...COLUMNS, ...(together ? [AT_ONCE] : []), ...(isPartial(answer) ? [counts] : [])];
+};
 
 const inWords = (cell) =>
   `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
