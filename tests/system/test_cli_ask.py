@@ -193,3 +193,16 @@ def test_columns_can_be_cut(study: Path) -> None:
     result = run(study, *words, "--yes", "--json", "bmi < 30")
     assert result.exit_code == 0, result.output
     assert abs(lines(result)[0]["value"] - ROWS / 2) <= 0.3 * ROWS
+
+
+def test_a_guaranteed_session_is_planned_and_resumed_on_the_command_line(study: Path) -> None:
+    words = ("--alpha", "guaranteed", "--queries", "10", "--columns", "sex,age", "--rows", str(ROWS))
+    shown = run(study, *words, "--plan")
+    assert shown.exit_code == 0 and "no questions use up the updates before 10 are answered" in shown.output
+    assert "caution" not in shown.output
+    costs = []
+    for _ in range(2):
+        asked = run(study, *words, "--yes", "age < 20", "sex = 'F'")
+        assert asked.exit_code == 0, asked.output
+        costs.append(spent(study)[1])
+    assert costs[0] == costs[1] <= 1

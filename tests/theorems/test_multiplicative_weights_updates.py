@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from farthing.adaptive.query_session import Axis, QuerySession
 from farthing.adaptive.query_session.multiplicative_weights import (
     UNIFORM_PART,
     gain_of_step,
@@ -17,6 +19,7 @@ from farthing.adaptive.query_session.multiplicative_weights import (
     updates_needed,
 )
 from farthing.adaptive.query_session.session_plan import plan_guaranteed_session, plan_query_session
+from farthing.adaptive.session_journal import MemoryJournal
 from farthing.errors import Infeasible
 
 
@@ -137,12 +140,24 @@ def test_updates_needed_is_sharper_and_still_holds_against_an_analyst_who_knows_
 
 @pytest.mark.slow
 def test_plan_guaranteed_session_has_the_least_alpha_with_enough_updates() -> None:
-    plan = plan_guaranteed_session(64, 1.0, 0.0, queries=500, rows=5_000_000)
-    assert plan.updates >= plan.updates_needed and plan.start == "none" and plan.error == int(plan.alpha * plan.rows)
-    again = plan_query_session(64, 1.0, 0.0, plan.alpha, 500, 5_000_000, updates=plan.updates, start="none")
-    assert again == plan
-    smaller = plan_query_session(64, 1.0, 0.0, plan.alpha * 0.97, 500, 5_000_000, start="none")
+    plan = plan_guaranteed_session(64, 1.0, 0.0, queries=100_000, rows=5_000_000)
+    assert 100_000 > plan.updates >= plan.updates_needed and plan.start == "none"
+    assert plan.error == int(plan.alpha * plan.rows) and plan.caution is None
+    again = plan_query_session(64, 1.0, 0.0, plan.alpha, 100_000, 5_000_000, updates=plan.updates, start="none")
+    assert replace(again, guaranteed=True) == plan
+    smaller = plan_query_session(64, 1.0, 0.0, plan.alpha * 0.97, 100_000, 5_000_000, start="none")
     assert smaller.updates < smaller.updates_needed
-    assert plan_guaranteed_session(64, 1.0, 0.0, queries=500, rows=50_000_000).alpha < plan.alpha
+    assert plan_guaranteed_session(64, 1.0, 0.0, queries=100_000, rows=50_000_000).alpha < plan.alpha
     with pytest.raises(Infeasible, match="no alpha below 1"):
         plan_guaranteed_session(2**16, 0.01, 0.0, queries=500, rows=100)
+
+
+@pytest.mark.draws(false_alarm=0, miss=0)  # a question uses up at most one update, whatever is drawn
+def test_a_guaranteed_session_of_few_questions_has_an_update_for_each() -> None:
+    plan = plan_guaranteed_session(64, 1.0, 0.0, queries=12, rows=2_000)
+    assert plan.updates == 12 < plan.updates_needed and plan.caution is None
+    assert "before 12 are answered, in one sitting, if there are at most" in str(plan)
+    rows = [2_000, *[0] * 63]
+    session = QuerySession(plan, [Axis("x", range(64))], lambda: rows, MemoryJournal())
+    for cells in range(12):  # the even start is wrong about each of them, and no answer helps with the next
+        assert session.ask({"x": (0, cells + 1)}).error is not None

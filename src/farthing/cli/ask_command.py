@@ -38,10 +38,14 @@ the session.
 \b
 Examples:
   farthing ask study.toml --alpha 0.01 --queries 10000 --plan
+  farthing ask study.toml --alpha guaranteed --queries 200 --plan
   farthing ask study.toml --alpha 0.01 --queries 10000 --columns sex,age "sex = 'M' and age < 30" "age >= 65"
   farthing ask study.toml --alpha 0.01 --columns age,income --bins income=25 < questions.txt
   farthing ask study.toml --alpha 0.01 --columns age,income --bins income=25 --answers
   generator | farthing ask study.toml --alpha 0.01 --yes --json
+
+With --alpha guaranteed, ALPHA is the smallest at which no conditions can use up the updates before K are answered, in
+one call. That takes many rows, or few questions.
 
 If no condition is given, conditions are read line by line, from a pipe or at a prompt; empty lines and lines that begin
 with # are skipped. A condition that cannot be answered is refused, and the next one is read.
@@ -65,7 +69,7 @@ _AT_THE_END = (
 @click.command("ask", help=HELP, short_help="Ask counting questions, as many as you like, for one price.")
 @click.argument("file", default="study.toml")
 @click.argument("conditions", nargs=-1)
-@click.option("--alpha", metavar="A", required=True, help="The error, as a part of the rows: 0.01 for 1%.")
+@click.option("--alpha", metavar="A", required=True, help="The error, as a part of the rows: 0.01; or guaranteed.")
 @click.option(
     "--queries",
     metavar="K",
@@ -125,12 +129,13 @@ def ask_command(
     yes: bool,
 ) -> None:
     """Read the arguments, show the plan, confirm, open, ask."""
+    from farthing.adaptive.query_session.session_plan import GUARANTEED
     from farthing.study.sessions.query_sessions import QuerySessionOptions
 
     study_file = declared_study(file, statistics=False)
     guess = study_file.expected.get("rows") if rows is None else whole_number(rows, "rows")
     asked = QuerySessionOptions(
-        decimal_number(alpha, "alpha"),
+        GUARANTEED if alpha == GUARANTEED else decimal_number(alpha, "alpha"),
         whole_number(queries, "queries"),
         None if columns is None else [name.strip() for name in columns.split(",")],
         read_bins(bins),

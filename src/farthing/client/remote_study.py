@@ -8,7 +8,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from farthing.adaptive.query_session import Answer
 from farthing.client.http_connection import WAIT, Connection, awaited, part, refusal_of
@@ -55,6 +55,7 @@ class RemoteQuerySessionPlan:
     cells: int
     confidence: float
     promise: str
+    guarantee: str | None
     caution: str | None
     notes: tuple[str, ...] = ()
 
@@ -65,7 +66,7 @@ class RemoteQuerySessionPlan:
     def __str__(self) -> str:
         several = "1 answer" if self.updates == 1 else f"{self.updates:,} answers"
         cost = f"It costs epsilon {number_text(self.epsilon)}, once; {several} may be a surprise, all others are free."
-        return "\n".join([self.promise, cost, *filter(None, [self.caution]), *self.notes])
+        return "\n".join([self.promise, cost, *filter(None, [self.guarantee, self.caution]), *self.notes])
 
 
 class RemoteQuerySession:
@@ -258,7 +259,7 @@ class RemoteStudy:
 
     def query_session_plan(
         self,
-        alpha: float,
+        alpha: float | Literal["guaranteed"],
         queries: int,
         *,
         columns: Sequence[str] | str | None = None,
@@ -274,7 +275,7 @@ class RemoteStudy:
 
     def query_session(
         self,
-        alpha: float,
+        alpha: float | Literal["guaranteed"],
         queries: int,
         *,
         columns: Sequence[str] | str | None = None,
@@ -296,7 +297,7 @@ class RemoteStudy:
     def submit_query_session(
         self,
         purpose: str,
-        alpha: float,
+        alpha: float | Literal["guaranteed"],
         queries: int,
         *,
         epsilon: float,
@@ -447,7 +448,7 @@ class RemoteStudy:
 
     def _session(
         self,
-        alpha: float,
+        alpha: float | Literal["guaranteed"],
         queries: int,
         columns: Sequence[str] | str | None,
         bins: Mapping[str, int | Sequence[Any]] | None,

@@ -32,7 +32,7 @@ class StudySessions(StudyAccount, Protocol):
 
     def query_session_plan(
         self,
-        alpha: float,
+        alpha: query_sessions.Alpha,
         queries: int,
         *,
         columns: Sequence[str] | str | None = None,
@@ -50,7 +50,8 @@ class StudySessions(StudyAccount, Protocol):
         Of a session that exists, it is what was paid for: `query_session` resumes it, and has `updates_left`.
 
         Args:
-            alpha: The error as a part of the rows, promised for all questions together.
+            alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
+                at which no questions can use up the updates early.
             queries: How many questions the promise covers.
             columns: What questions are about, by default all of the schema.
             bins: Cuts columns of numbers or dates into cells.
@@ -87,7 +88,7 @@ class StudySessions(StudyAccount, Protocol):
 
     def query_session(
         self,
-        alpha: float,
+        alpha: query_sessions.Alpha,
         queries: int,
         *,
         columns: Sequence[str] | str | None = None,
@@ -108,7 +109,8 @@ class StudySessions(StudyAccount, Protocol):
         arguments, or the same `request_id`, resume the session.
 
         Args:
-            alpha: The error as a part of the rows, promised for all questions together.
+            alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
+                at which no questions can use up the updates early.
             queries: How many questions the promise covers; they may depend on earlier answers.
             columns: What questions are about, by default all of the schema.
             bins: Cuts columns of numbers or dates into cells.
@@ -149,7 +151,7 @@ class StudySessions(StudyAccount, Protocol):
     def submit_query_session(
         self,
         purpose: str,
-        alpha: float,
+        alpha: query_sessions.Alpha,
         queries: int,
         *,
         epsilon: float,
@@ -164,7 +166,8 @@ class StudySessions(StudyAccount, Protocol):
 
         Args:
             purpose: What the answers are for; the curator reads it.
-            alpha: The error as a part of the rows, promised for all questions together.
+            alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
+                at which no questions can use up the updates early.
             queries: How many questions the promise covers.
             epsilon: What the session may cost.
             columns: What questions are about, by default all of the schema.

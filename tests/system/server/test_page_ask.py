@@ -193,3 +193,16 @@ def test_an_account_with_a_budget_for_each_month_is_opened_and_continued(new_pag
     assert site.state.root.budget("by month, 2024-02").total.epsilon == 0.1
     go(page, site, "#/plan/months 2024-02", "Plan for months 2024-02")
     expect(page.get_by_text(whole_year)).to_be_visible()
+
+
+def test_a_session_that_answers_every_question_says_what_that_rests_on(new_page: NewPage, site: Site) -> None:
+    page = new_page("bob")
+    go(page, site, "#/ask/people")
+    page.get_by_label(re.compile("About how many rows")).fill("100000")
+    page.get_by_label("How many questions?").select_option("100")
+    page.get_by_label(re.compile("Answer every question, whatever I ask")).check()
+    expect(page.get_by_text("No questions use up the updates before 100 are answered, in one sitting")).to_be_visible()
+    expect(page.locator("input[name=alpha]")).to_have_count(0)
+    expect(page.get_by_role("button", name="Open the session")).to_be_enabled()
+    settled(page)
+    assert fits(page) and faults_of_all_looks(page) == {}

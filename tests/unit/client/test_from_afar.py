@@ -61,7 +61,10 @@ def test_questions_are_asked_from_afar(connect: Connect) -> None:
 @pytest.mark.slow
 def test_the_same_words_take_up_the_same_session(connect: Connect) -> None:
     study = connect("ada", *SCOPES).study(DATASET)
+    sure = study.query_session_plan("guaranteed", 3, columns="sex", rows=600, epsilon=1.0)
+    assert sure.updates == 3 and sure.guarantee is not None and sure.guarantee in str(sure)
     quoted = study.query_session_plan(0.95, 15, columns="sex", rows=60, epsilon=1.0)
+    assert quoted.guarantee is None
     first = study.query_session(0.95, 15, columns="sex", rows=60, epsilon=1.0)
     spent = study.budget.spent_upper
     again = study.query_session(0.95, 15, columns="sex", rows=60, epsilon=1.0)

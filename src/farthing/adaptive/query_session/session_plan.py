@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from farthing.accounting import calibrate
 from farthing.adaptive.query_session.initial_measurements import Opening, composed
@@ -78,6 +78,9 @@ def split_budget(epsilon: float, delta: float, queries: int, sensitivity: int, c
 
 MOST_CELLS = 2**22
 STARTS = ("auto", "cells", "none")
+GUARANTEED: Final = "guaranteed"
+"""In place of alpha: the smallest for which all questions are answered, whatever they are."""
+
 # Of epsilon for the start: a good start saves more questions than more updates would.
 _SHARES = (
     0.75,
@@ -119,6 +122,7 @@ class QuerySessionPlan:
         least_gain: The error that every update is sure to find, with the same probability.
         most_updates: The number of updates that can then be needed at all.
         split_budget: What the same budget would give if it were divided over the questions.
+        guaranteed: Whether its updates suffice for all of its questions, whatever is asked.
         warnings: What to think about before opening the session.
 
     >>> from farthing.adaptive.query_session.session_plan import plan_query_session
@@ -149,6 +153,7 @@ class QuerySessionPlan:
     least_gain: int
     most_updates: int
     split_budget: SplitBudget
+    guaranteed: bool = False
     warnings: tuple[str, ...] = field(default=(), compare=False)  # why its price protects little, if it does
 
     def __post_init__(self) -> None:
@@ -197,13 +202,24 @@ class QuerySessionPlan:
         >>> print(plan_query_session(2**16, 1.0, 1e-9, alpha=0.003, queries=10_000, rows=100_000).caution)
         alpha is small for this domain: ...
         """
-        if self.start_error <= _FAINT * self.error:
+        if self.guaranteed or self.start_error <= _FAINT * self.error:
             return None
         known = "" if self.opening is None else f", and the start may be off by {self.start_error:,.0f}"
         return (
             f"alpha is small for this domain: {self.error:,} rows are promised{known}. Questions that the start gets "
             f"wrong may use up the updates ({self.updates:,}) after a few dozen questions; a larger alpha, fewer "
             "columns or wider bins last longer."
+        )
+
+    @property
+    def guarantee(self) -> str | None:
+        """What a guaranteed session promises about its end, and what that rests on; None if it is not guaranteed."""
+        if not self.guaranteed:
+            return None
+        most = math.floor((1 + self.alpha) * self.rows)
+        return (
+            f"no questions use up the updates before {self.queries:,} are answered, in one sitting, if there are at "
+            f"most {most:,} rows"
         )
 
     @property
@@ -227,7 +243,9 @@ class QuerySessionPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data, by which a session is known again; warnings are no part of it."""
-        return {name: value for name, value in asdict(self).items() if name != "warnings"}
+        # Plans of earlier versions have no word on a guarantee.
+        left_out = {"warnings"} if self.guaranteed else {"warnings", "guaranteed"}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     def __str__(self) -> str:
         percent = f"{self.confidence:.4g}".removeprefix("0.")
@@ -236,19 +254,22 @@ class QuerySessionPlan:
             if self.opening is None
             else f"{_START_WORDS[self.opening.order]} and all cells, these with epsilon {self.start_epsilon:.3g}"
         )
+        guaranteed = (f"  guaranteed        {self.guarantee}",) if self.guaranteed else ()
+        needed = min(self.updates_needed, self.most_updates)
+        enough = "as many as can be needed" if self.guaranteed else f"the theorem needs at most {needed:,}"
         lines = (
             f"query session over {self.cells:,} cells, epsilon {self.epsilon:.3g}, delta {self.delta:.3g}",
             f"  start             {start}",
-            f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each "
-            f"(the theorem needs at most {min(self.updates_needed, self.most_updates):,})",
+            f"  updates           {self.updates:,}, epsilon {self.round_epsilon:.3g} each ({enough})",
             f"  free answers      within {self.error:,} of about {self.rows:,} rows",
             f"  paid answers      within {self.paid_error:,}",
             f"  confidence        0.{percent}, for {self.queries:,} questions at once",
+            *guaranteed,
             f"  a split budget    within {self.split_budget.error:,} ({self.split_budget.mechanism})"
             + (": better than this, for questions known in advance" if self.is_outdone else ""),
         )
         cautions = [self.caution] if self.caution else []
-        if self.updates <= _FEW:
+        if self.updates <= _FEW and not self.guaranteed:
             cautions.append(
                 "few updates: each process that asks uses one up when it ends, so ask everything in one sitting."
             )
@@ -342,7 +363,8 @@ def plan_guaranteed_session(
         confidence: The probability that all answers are within alpha * rows.
 
     Returns:
-        The plan: `alpha` is the smallest, rounded up to three digits, and `updates` covers all that can be needed.
+        The plan: `alpha` is the smallest, rounded up to three digits, and `updates` covers all that can be needed;
+        `guarantee` says so, and what it rests on.
 
     Raises:
         Infeasible: If no alpha below 1 can be guaranteed.
@@ -351,15 +373,17 @@ def plan_guaranteed_session(
     Statement:
         A session from even weights, with R updates of which each finds an error of at least g rows (`least_gain`, what
         alpha N leaves of the noise of thresholds and questions), never ends early if R >= `updates_needed`: about
-        4 (N / g)^2 ln K, but for factors of 1 + alpha. g is at least 0.4 alpha N.
+        4 (N / g)^2 ln K, but for factors of 1 + alpha. g is at least 0.4 alpha N. It cannot end before its last
+        question either if R >= `queries`, since a question uses up at most one update.
     Source: `updates_needed`; Hardt & Rothblum 2010, Theorem 1.1, without constants.
-    Assumes: at most (1 + alpha) times `rows` rows; a start without earlier releases.
+    Assumes: at most (1 + alpha) times `rows` rows; a start without earlier releases; one process that asks all of the
+        questions: a restart uses up an update.
     Direction: alpha upward, by less than a hundredth.
     Checked by: tests/theorems/test_multiplicative_weights_updates.py
 
     >>> plan = plan_guaranteed_session(256, epsilon=1.0, delta=0.0, queries=1000, rows=10_000_000)
-    >>> plan.alpha, plan.updates >= plan.updates_needed, plan.start
-    (0.0..., True, 'none')
+    >>> plan.alpha, plan.updates, plan.start
+    (0.0..., 1000, 'none')
     """
     facts = _Facts(
         shape=_checked_shape(domain),
@@ -387,7 +411,7 @@ def plan_guaranteed_session(
             break
         low, high = (low, middle) if replace(facts, alpha=middle).enough_rounds() else (middle, high)
     best = replace(facts, alpha=high)
-    return best.plan(0.0, best.enough_rounds())
+    return replace(best.plan(0.0, best.enough_rounds()), guaranteed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,7 +457,7 @@ class _Facts:
             if not least:
                 return 0
             # With more rounds each has less of the budget and finds only larger errors, so that more are needed.
-            needed = updates_needed(self.cells, self.rows, self.alpha, least, even=True)
+            needed = min(self.queries, updates_needed(self.cells, self.rows, self.alpha, least, even=True))
             if needed <= rounds:
                 return rounds
             rounds = needed

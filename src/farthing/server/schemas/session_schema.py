@@ -20,9 +20,12 @@ class SessionAsked(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     dataset: DatasetName
-    alpha: Annotated[FiniteFloat, Field(gt=0, lt=1)] | None = Field(
+    alpha: Annotated[FiniteFloat, Field(gt=0, lt=1)] | Literal["guaranteed"] | None = Field(
         default=None,
-        description="the error as a part of the rows; 0.05 if left out, or the least that can be kept",
+        description=(
+            "the error as a part of the rows; 0.05 if left out, or the least that can be kept. `guaranteed` is the "
+            "least at which no questions can use up the updates early"
+        ),
     )
     queries: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
         default=1_000, description="for how many questions together it is promised"
@@ -101,6 +104,7 @@ class SessionPlanView(View):
     cells: int
     confidence: float
     promise: str
+    guarantee: str | None = Field(description="of a guaranteed session: what its updates suffice for")
     caution: str | None
 
 

@@ -255,6 +255,7 @@ def plan_view(plan: Any) -> dict[str, Any]:
     return {
         **{name: getattr(plan, name) for name in names},
         "promise": _promise(plan),
+        "guarantee": _guarantee(plan),
         "caution": plan.caution,
     }
 
@@ -337,6 +338,10 @@ def _promise(plan: Any) -> str:
         f"Every answer is within {plan.error:,} of the true number of rows ({100 * plan.alpha:.3g}% of about "
         f"{plan.rows:,}), for {plan.queries:,} questions together, with confidence {plan.confidence:.4g}."
     )
+
+
+def _guarantee(plan: Any) -> str | None:
+    return None if plan.guarantee is None else f"{plan.guarantee[0].upper()}{plan.guarantee[1:]}."
 
 
 def _column(column: Column) -> ColumnView:

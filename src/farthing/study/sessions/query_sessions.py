@@ -8,11 +8,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from farthing.adaptive.prior_releases import known_tables
-from farthing.adaptive.query_session import QuerySession, QuerySessionPlan, plan_query_session
-from farthing.adaptive.query_session.session_plan import MOST_CELLS
+from farthing.adaptive.query_session import (
+    QuerySession,
+    QuerySessionPlan,
+    plan_guaranteed_session,
+    plan_query_session,
+)
+from farthing.adaptive.query_session.session_plan import GUARANTEED, MOST_CELLS
 from farthing.curator.private_counts import PrivateCells
 from farthing.curator.session_records import LedgerJournal, RoundId, Session, opened_once, stored_session
 from farthing.data import Dataset, Dates, Integers, Reals
@@ -45,6 +50,9 @@ _ROUNDING = 1e-8  # of epsilon: the ledger counts in billionths, rounded up
 _MANY = 2**40  # rows: more than there are
 _MOST_ROUNDS = 65_536
 
+Alpha = float | Literal["guaranteed"]
+"""The error as a part of the rows; "guaranteed" is the smallest at which no questions can end a session early."""
+
 Known = Release | str | Sequence[Release | str]
 """Earlier releases of a study, or their request ids."""
 
@@ -53,7 +61,7 @@ Known = Release | str | Sequence[Release | str]
 class QuerySessionOptions:
     """What was asked for, before a budget has set its price."""
 
-    alpha: float
+    alpha: Alpha
     queries: int
     columns: Sequence[str] | str | None = None
     bins: Mapping[str, int | Sequence[Any]] | None = None
@@ -273,8 +281,10 @@ def _fresh(study: StudyAccount, asked: QuerySessionOptions, axes: Sequence[Coded
     if rows.number is None:
         whole = study.allowance(asked.epsilon).epsilon
         # Words that no number of rows makes sense of are refused before rows are counted.
-        few = asked.updates if asked.updates is not None else 1
-        plan_query_session(axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence)
+        few = asked.updates if asked.updates is not None or asked.alpha == GUARANTEED else 1
+        _plan_asked(
+            axes, whole, 0.0, asked.alpha, asked.queries, _MANY, 1, few, asked.start, asked.confidence, asked.known
+        )
         count_rows(study, _COUNTING * whole)
         rows = _rows(study, asked)
     return _plan(study, asked, axes, rows)
@@ -314,6 +324,7 @@ def _priced(
         asked.updates,
         asked.start,
         asked.confidence,
+        asked.known,
     )
     try:
         return _remembered_plan(*facts)
@@ -328,10 +339,36 @@ def _priced(
             epsilon=refusal.epsilon,
         ) from None
     except TypeError:  # something that cannot even be looked up: the planner says what is wrong with it
-        return plan_query_session(*facts)
+        return _plan_asked(*facts)
 
 
-_remembered_plan = lru_cache(maxsize=16, typed=True)(plan_query_session)
+def _plan_asked(
+    axes: Sequence[CodedAxis],
+    epsilon: float,
+    delta: float,
+    alpha: Alpha,
+    queries: int,
+    rows: int,
+    sensitivity: int,
+    updates: int | None,
+    start: str,
+    confidence: float,
+    known: Sequence[str],
+) -> QuerySessionPlan:
+    """A plan of what is asked for; of a guaranteed session the proof chooses the updates and the start."""
+    if not isinstance(alpha, str) or alpha != GUARANTEED:
+        return plan_query_session(axes, epsilon, delta, alpha, queries, rows, sensitivity, updates, start, confidence)
+    for name, value, allowed in (("updates", updates, (None,)), ("start", start, ("auto", "none"))):
+        if value not in allowed:
+            rule = 'cannot be chosen with alpha="guaranteed", which follows from it'
+            raise InvalidValue(name, value, rule, "leave it out, or give alpha as a number")
+    if known:
+        rule = 'cannot be used with alpha="guaranteed": the proof begins with all cells equal'
+        raise InvalidValue("known", list(known), rule, "leave it out, or give alpha as a number")
+    return plan_guaranteed_session(axes, epsilon, delta, queries, rows, sensitivity, confidence)
+
+
+_remembered_plan = lru_cache(maxsize=16, typed=True)(_plan_asked)
 """A plan takes seconds, and people look at it before they open a session."""
 
 
@@ -363,6 +400,7 @@ def _resumed_plan(
         ) from None
     arguments = {
         **vars(asked),
+        "alpha": opened["alpha"] if asked.alpha == GUARANTEED and plan.guaranteed else asked.alpha,
         "known": list(asked.known),
         "columns": [axis.column for axis in axes],
         "bins": [repr(axis.edges) for axis in axes],

@@ -24,6 +24,7 @@ from farthing.ledger import PlanRequest
 from farthing.numerics.bounds import ceiling
 from farthing.study.plan_submission import as_approved
 from farthing.study.sessions.query_sessions import (
+    Alpha,
     QuerySessionOptions,
     open_session,
     plan_for_assumed_rows,
@@ -48,7 +49,7 @@ Column = CodedAxis
 class SessionOptions:
     """What somebody says about the session they want; everything may be left out."""
 
-    alpha: float | None = None
+    alpha: Alpha | None = None
     queries: int = QUERIES
     columns: tuple[str, ...] | None = None
     bins: Mapping[str, int | Sequence[Any]] = field(default_factory=dict)

@@ -436,3 +436,38 @@ def test_what_holds_private_counts_does_not_show_them(make: Make) -> None:
     session = make().query_session(**WORDS)
     session.ask("age < 5")
     assert (repr(session._private), repr(session._fetch)) == ("Cells(2 x 40)", "PrivateCells(sex, age)")
+
+
+SURE = {**WORDS, "alpha": "guaranteed", "queries": 10}
+
+
+def test_a_guaranteed_session_is_planned_opened_and_taken_up_by_the_same_words(make: Make) -> None:
+    study = make()
+    plan = study.query_session_plan(**SURE)
+    assert 0 < plan.alpha < 0.5 and plan.updates == 10 and str(plan.guarantee) in str(plan)
+    session = study.query_session(**SURE)
+    assert session.plan.as_dict() == plan.as_dict() and session.caution is None
+    for age in range(10):
+        session.ask(f"age = {age}")
+    spent = study.ledger.budget("people").spent_upper
+    assert study.query_session_plan(**SURE).as_dict() == plan.as_dict()
+    assert study.query_session(**SURE).plan.guaranteed
+    assert study.ledger.budget("people").spent_upper == spent
+    study.close()
+
+
+def test_a_session_with_a_number_for_alpha_is_not_resumed_as_a_guaranteed_one(make: Make) -> None:
+    study = make()
+    study.query_session(**WORDS, request_id="mine")
+    with pytest.raises(InvalidValue, match=r"alpha='guaranteed': must be 0\.1"):
+        study.query_session_plan(**{**SURE, "queries": 50}, request_id="mine")
+    study.close()
+
+
+def test_a_guaranteed_session_chooses_its_updates_and_its_start(make: Make) -> None:
+    study = make()
+    known = study.plan(ft.count(by="sex"), epsilon=0.1).release().request_id
+    for name, value in {"updates": 3, "start": "cells", "known": known}.items():
+        with pytest.raises(InvalidValue, match=rf'^{name}=.*cannot be .* with alpha="guaranteed"'):
+            study.query_session_plan(**SURE, **{name: value})
+    study.close()

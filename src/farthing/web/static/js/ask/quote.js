@@ -29,6 +29,7 @@ function PriceAndPromise({ quote, budget }) {
       <dt>Updates</dt><dd>${count(quote.updates)}: this many answers may be surprises. All others are free.</dd>
       <dt>Questions</dt><dd>${count(quote.queries)}</dd>
     </dl>
+    ${quote.guarantee ? html`<p>${quote.guarantee}</p>` : null}
     ${(quote.notes ?? []).map((note) => html`<p class="hint" key=${note}>${note}</p>`)}
     ${
       quote.caution

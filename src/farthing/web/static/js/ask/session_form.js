@@ -39,6 +39,7 @@ export function OpenForm({ dataset, mayAsk }) {
   const [asks, setAsks] = useState(none);
   const [form, setForm] = useState(() => ({
     alpha: 0.05,
+    sure: false,
     queries: "1000",
     epsilon: none ? FIRST_REQUEST : left / 2,
     rows: dataset.rows ? null : knownRows(dataset.name),
@@ -59,7 +60,7 @@ export function OpenForm({ dataset, mayAsk }) {
   );
   // Nobody has said yet how exact: begin with what can be kept, and lasts.
   useEffect(() => {
-    const next = touched || quote.busy ? null : easier(form.alpha, quote);
+    const next = touched || form.sure || quote.busy ? null : easier(form.alpha, quote);
     if (next !== null) change({ alpha: next });
   }, [quote.busy, quote.error, quote.value]);
   const fresh = body !== null && !quote.busy && !quote.error && quote.value !== null;
@@ -84,13 +85,15 @@ export function OpenForm({ dataset, mayAsk }) {
     <${Card} title="Open a query session">
       <div class="ask-open">
         <div class="stack">
-          <${Stops} name="alpha" label="How accurate?" stops=${ALPHAS} value=${form.alpha}
+          <${CheckField} label="Answer every question, whatever I ask" checked=${form.sure} onValue=${(sure) => change({ sure })}
+            hint="Then nothing can use up the updates early, and answers are as accurate as that allows." />
+          ${form.sure ? null : html`<${Stops} name="alpha" label="How accurate?" stops=${ALPHAS} value=${form.alpha}
             text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more accurate, ends sooner →"]}
             hint="Every answer of the session is at most this far off, for all questions together."
             change=${(alpha) => {
               setTouched(true);
               change({ alpha });
-            }} />
+            }} />`}
           ${mayAsk && !none ? html`<${CheckField} label="Ask a curator for more than my grant" checked=${asks} onValue=${setAsks} />` : null}
           ${mayAsk && none ? html`<p>Nothing is left of your grant: a curator can allow you this session.</p>` : null}
           ${
@@ -119,7 +122,7 @@ export function OpenForm({ dataset, mayAsk }) {
           <${Quote} quote=${body === null ? null : quote.value} busy=${quote.busy && body !== null} error=${body === null ? null : quote.error}
             again=${quote.again} budget=${asks ? null : dataset.budget} raise=${(alpha) => {
               setTouched(true);
-              change({ alpha });
+              change({ alpha, sure: false });
             }} />
           <${ErrorBox} error=${refusal} />
           <${Button} kind="primary" disabled=${!fresh} onClick=${() => setAsking(true)}>${asks ? "Ask a curator …" : "Open the session …"}<//>
@@ -170,7 +173,7 @@ function bodyOf(dataset, form, columns) {
   );
   return {
     dataset: dataset.name,
-    alpha: form.alpha,
+    alpha: form.sure ? "guaranteed" : form.alpha,
     queries: Number(form.queries),
     epsilon: form.epsilon,
     columns: columns.map((column) => column.name),
