@@ -162,8 +162,12 @@ class Coverage:
 
     @classmethod
     def _of_values(cls, statistic: Statistic, dataset: Dataset, groups: int) -> Coverage:
-        """All values of a table whose unit is one row; else those that a unit may bring, of rows that may be few."""
-        bound, unit, limits = bound_in(statistic, dataset), " and ".join(dataset.unit), []
+        """All values of a table whose unit is one row; else those that a unit may bring, of rows that may be few.
+
+        Where some of them were found, the number is not that of the found ones, and may be larger.
+        """
+        bound, unit = bound_in(statistic, dataset), " and ".join(dataset.unit)
+        limits: list[str] = []
         left_out = ""
         is_open = counts_all_values(statistic, dataset)
         pairs = math.inf if is_open else groups * len(axis_of(statistic.column, dataset.schema))
@@ -176,7 +180,8 @@ class Coverage:
             limits.append(f"in {_at_most(made_of)} of each {unit}")
         if dataset.probability < 1:  # the whole table may have any number of further ones
             limits.append("of the sample")
-        text = f"different values ({', '.join(limits)})" if limits else "different values"
+        said = ["found or not", *limits] if is_open and statistic.column in dataset.schema else limits
+        text = f"different values ({', '.join(said)})" if said else "different values"
         return cls(text, f"number of {text}" if limits else f"true number of {text}", left_out)
 
 

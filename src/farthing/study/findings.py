@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from farthing.adaptive.discovery import ROWS as ROWS
 from farthing.adaptive.discovery import Finding, Search, bound_of, finding_of
+from farthing.adaptive.discovery.key_search import VALUES_FOUND
 from farthing.curator.payers import Register
 from farthing.curator.session_records import PATIENCE
 from farthing.data import Dataset
@@ -83,8 +84,10 @@ def found_notes(study: StudyAccount) -> dict[str, str]:
         if paid is not None and paid.finding.domain == study.dataset.schema[name]:
             notes[name] = paid.finding.note
         else:
-            what = "values of {} were" if rules.kind == "text" else "range of {} was"
-            notes[name] = f"the {what.format(name)} found in the data"
+            is_text = rules.kind == "text"
+            notes[name] = (
+                f"the values of {name} {VALUES_FOUND}" if is_text else f"the range of {name} was found in the data"
+            )
     return notes
 
 

@@ -9,11 +9,13 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from farthing.adaptive.discovery.key_search import VALUES_FOUND
 from farthing.curator import Answered
 from farthing.curator.same_people import warn_caller
 from farthing.data import Dataset
 from farthing.errors import AnswerForfeited, BudgetExceeded, InvalidValue, TableChanged
 from farthing.inference import Answer
+from farthing.inference.label_order import in_natural_order
 from farthing.ledger import Budget, Ledger, Receipt, Stored
 from farthing.ledger.entries import checked_name
 from farthing.ledger.lifetime import lifetime_words
@@ -561,9 +563,16 @@ def _is_release(answered: Answered) -> bool:
 
 
 def restored_answers(forms: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[str, Answer]:
-    """Answers by name, from plain data; each says what it counts, where something of a unit may be left out."""
+    """Answers by name, from plain data; each says what it counts, where something of a unit may be left out.
+
+    Values that were found are in the order that people expect, whichever they were recorded in.
+    """
     counts = {one["name"]: str(one.get("counts", ROWS)) for one in plan["statistics"]}
-    answers = map(restored, forms)
+    ranks = {one["name"] for one in plan["statistics"] if one.get("asked", {}).get("kind") == "top"}
+    answers = [
+        in_natural_order(answer) if VALUES_FOUND in answer.note and answer.name not in ranks else answer
+        for answer in map(restored, forms)
+    ]
     return {answer.name: answer.counting(limited(counts.get(answer.name, ROWS))) for answer in answers}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
+from farthing.adaptive.discovery import KeySearch
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.statistics import design_of
 
@@ -138,4 +140,64 @@ def test_a_count_that_finds_its_values_says_so(tmp_path: Path) -> None:
     own = study(tmp_path)
     answer = own.plan(ft.count(by="diagnosis", of="people", max_cells=1)).release()["count of people by diagnosis"]
     assert "the values of diagnosis were found in the data: others count as missing" in answer.note
+    own.close()
+
+
+def numbered(tmp_path: Path) -> ft.Study:
+    table = pa.table({"ward": [str(1 + n % 12) for n in range(6_000)], "sex": ["F", "M"] * 3_000})
+    people = ft.dataset(table, schema={"ward": ft.unknown("text"), "sex": ["F", "M"]}, name="people")
+    return ft.Study(people, epsilon=90.0, delta=1e-6, ledger=tmp_path / "study.db")
+
+
+def test_found_numbers_are_in_the_order_of_numbers(tmp_path: Path) -> None:
+    own, order = numbered(tmp_path), tuple(str(number) for number in range(1, 13))
+    counted = own.plan(ft.count(by="ward"), epsilon=20.0).release()
+    assert counted["count by ward"].labels == order
+    finding = own.discover("ward", epsilon=20.0).release()["ward"]
+    assert tuple(finding.facts["values"]) == order and "(1, 2, 3, 4, 5, 6, ...)" in finding.sentence
+    assert own.plan(ft.count(by=["ward", "sex"]), epsilon=20.0).release()["count by ward and sex"].labels[:4] == (
+        ("1", "F"),
+        ("1", "M"),
+        ("2", "F"),
+        ("2", "M"),
+    )
+    own.close()
+
+
+def test_values_that_an_older_version_found_are_shown_in_the_order_of_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schema keeps the order of the finding, by which requests are known: the same request costs nothing."""
+    own = numbered(tmp_path)
+    with monkeypatch.context() as older:
+        older.setattr(sys.modules[KeySearch.__module__], "natural_key", lambda values: str)
+        own.discover("ward", epsilon=20.0).release()
+        older.setattr("farthing.study.release.in_natural_order", lambda answer: answer)
+        first = own.plan(ft.count(by="ward"), epsilon=20.0).release()
+        assert first["count by ward"].labels[:3] == ("1", "10", "11")
+    again = own.plan(ft.count(by="ward"), epsilon=20.0).release()
+    answer, then = again["count by ward"], first["count by ward"]
+    assert again.repeated and again.request_id == first.request_id
+    assert answer.labels == tuple(str(number) for number in range(1, 13))
+    assert [float(answer[ward].values) for ward in answer] == [float(then[ward].values) for ward in answer]
+    assert [record["cell"] for record in again.records()][:3] == ["1", "2", "3"]
+    assert own.discover("ward").cost == 0
+    own.close()
+
+
+def test_a_number_of_found_values_is_never_more_than_were_found(tmp_path: Path) -> None:
+    """In every face, whatever the noise; without groups it counts those that were not found too, and says so."""
+    own = numbered(tmp_path)
+    own.discover("ward", epsilon=20.0).release()
+    asked = ft.count_distinct("ward", by="sex"), ft.count_distinct("ward", name="all wards")
+    release = own.plan(*asked, epsilon=0.001).release()
+    groups = [record for record in release.records() if record["cell"]]
+    assert len(groups) == 2
+    for record in groups:
+        assert 0 <= record["lower"] <= record["value"] <= record["upper"] <= 12
+        assert record["lower_at_once"] >= 0 and record["upper_at_once"] <= 12
+    form = release.to_dict()["answers"][0]
+    assert max(*form["values"], *form["upper"], *(max(ends[1]) for ends in form["intervals"].values())) <= 12
+    assert "12 listed values" in str(own.plan(*asked, epsilon=0.001))
+    assert release.counts["all wards"] == "different values (found or not)"
     own.close()

@@ -29,6 +29,7 @@ from farthing.data.key_counts import each_key, key_query
 from farthing.data.schema import BLANKS, MOST_CATEGORIES, Unknown
 from farthing.data.stability import REPLACE
 from farthing.errors import InvalidValue
+from farthing.inference.label_order import natural_key
 from farthing.mechanisms import KeySelection, WeightedKeySelection
 from farthing.mechanisms.counted_keys import CountedKeys
 from farthing.mechanisms.weighted_keys import MOST_KEYS, selection_for
@@ -37,6 +38,9 @@ from farthing.privacy.events import checked_count
 
 USUAL_KEYS = 4
 """How many values of one unit count by default; no more than its rows."""
+
+VALUES_FOUND = "were found in the data"
+"""What the note of every number says that is by values that were found."""
 
 _BYTES, _LENGTHS, _NUMBERS, _COUNTS = "bytes of the values", "lengths of the values", "values", "counts"
 _NAMED = 6  # values in a sentence
@@ -152,7 +156,8 @@ class KeySearch:
         each_key(
             dataset, self.name, self._weights, take, trim=self.rules.trim, lower=self.rules.lower, progress=progress
         )
-        kept.sort()  # by the value: no two are the same
+        order = natural_key([key for key, _ in kept])  # of what was found alone
+        kept.sort(key=lambda pair: order(pair[0]))
         counts = {_COUNTS: np.array([count for _, count in kept], dtype=np.int64)} if self.counted else {}
         return {**_written([key for key, _ in kept]), **counts}
 
@@ -235,12 +240,14 @@ def key_finding(facts: Mapping[str, Any]) -> Finding:
         none = f"{name}: no value found; as a rule fewer than {needed} "
         none += f"have the same one {kept}" if kept else "share one"
         return Finding(name, facts["kind"], False, none, None, facts)
-    named = ", ".join(map(str, values[:_NAMED])) + (", ..." if len(values) > _NAMED else "")
+    named = ", ".join(map(str, sorted(values, key=natural_key(values))[:_NAMED])) + (
+        ", ..." if len(values) > _NAMED else ""
+    )
     many = "1 value" if len(values) == 1 else f"{len(values):,} values"
     more = f"; {facts['left_out']:,} more cannot be used" if facts["left_out"] else ""
     domain = Categories(values, trim=facts["trim"], lower=facts["lower"])
     likely = value_of(facts["needed"], units, facts["max_keys"])
-    note = f"the values of {name} were found in the data: others count as missing; {likely} is found 95 times in 100"
+    note = f"the values of {name} {VALUES_FOUND}: others count as missing; {likely} is found 95 times in 100"
     return Finding(name, facts["kind"], True, f"{name}: {many} found ({named}); {rest}{more}", domain, facts, note)
 
 
