@@ -89,6 +89,33 @@ def test_a_count_of_people_that_lacks_max_cells_is_told_how_many_cells_there_are
     assert "6 cells of ward and icu: max_cells = 6 leaves nobody out" in said
 
 
+def test_values_are_found_before_anybody_can_know_how_many_cells_they_make(study: Path) -> None:
+    people = 'kind = "count"\nby = "ward"\nof = "people"'
+    text = STUDY.replace('cost = { unknown = "whole number" }', 'ward = { unknown = "text" }').replace('"auto"', "2")
+    text = text.replace("ledger =", "delta = 1e-6\nledger =")
+    (study / "visits.csv").write_text(
+        "who,ward\n" + "".join(f"{n},{'nsw'[n % 3]}\n" for n in range(900)), encoding="utf-8"
+    )
+    (study / "study.toml").write_text(text.replace('kind = "sum"\ncolumn = "cost"', people), encoding="utf-8")
+    refused = " ".join(run("plan", code=2).split())
+    assert "statistics[0].max_cells=None: must be given for a count of people by ward" in refused
+    assert "write max_cells = 3, say, below this [[statistics]]" in refused
+    assert "farthing discover finds how many values ward has" in refused
+    said = run("discover", "--yes")
+    assert "ward: 3 values found (n, s, w)" in said
+    assert "statistics[0] still lacks max_cells: write max_cells = 3, say, below it; ward has 3 cells now" in said
+    bounded = (study / "study.toml").read_text(encoding="utf-8") + "max_cells = 3\n"
+    (study / "study.toml").write_text(bounded, encoding="utf-8")
+    assert "still lacks" not in run("discover", "--yes") and "people (one per who)" in run("plan")
+
+
+def test_what_else_is_wrong_with_a_statistic_without_max_cells_is_said_before_a_search(study: Path) -> None:
+    people = 'kind = "count"\nby = "ward"\nof = "people"\nrows_per_cell = 2'
+    text = STUDY.replace('cost = { unknown = "whole number" }', 'ward = { unknown = "text" }')
+    (study / "study.toml").write_text(text.replace('kind = "sum"\ncolumn = "cost"', people), encoding="utf-8")
+    assert "rows_per_cell" in run("discover", "--yes", code=2)
+
+
 def test_the_command_that_a_plan_quotes_searches_what_it_quoted_for_its_price(study: Path) -> None:
     text = STUDY.replace("[study]", 'who = { unknown = "whole number" }\n[study]\nplan_epsilon = 300.0')
     (study / "study.toml").write_text(text, encoding="utf-8")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.cli.terminal import confirm_spending, declared_study, say_if_changed, study_options, study_to_spend
+
+if TYPE_CHECKING:
+    from farthing.study import Study
 
 HELP = """\
 Find what the schema of a study (study.toml) declares as unknown, for a small share of its budget: the range of numbers
@@ -58,7 +63,8 @@ def discover_command(
 
     from farthing.cli.terminal import stages
 
-    study = study_to_spend(declared_study(file, statistics=False), yes)
+    declared = declared_study(file, statistics=False, incomplete=True)
+    study = study_to_spend(declared, yes)
     plan = study.discover(
         *columns,
         epsilon=None if epsilon is None else decimal_number(epsilon, "epsilon"),
@@ -84,5 +90,21 @@ def discover_command(
     else:
         click.echo("\n".join(["", *(finding.sentence for finding in findings.values())]))
         click.echo(f"\nSpent now: epsilon {spent:.6g}. To see the plan: farthing plan {shlex.quote(file)}")
+    for place, columns in declared.unbounded.items():
+        click.echo(_bound_to_write(study, place, columns), err=True)
     if not all(finding.is_usable for finding in findings.values()):
         raise SystemExit(1)
+
+
+def _bound_to_write(study: Study, place: str, columns: tuple[str, ...]) -> str:
+    """What a statistic still lacks before it can be planned, with the number of its cells where that is known."""
+    from farthing.data.aggregates.aggregate import axis_of
+    from farthing.errors import InvalidValue
+
+    try:
+        cells = math.prod(len(axis_of(name, study.dataset.schema)) for name in columns)
+    except InvalidValue:  # one of them was not searched, or nothing was found
+        cells = 0
+    named = " and ".join(columns)
+    most = f"; {named} has {cells:,} cells now, and max_cells = {cells} leaves nobody out" if cells else ""
+    return f"Note: {place} still lacks max_cells: write max_cells = {min(cells, 3) or 3}, say, below it{most}."

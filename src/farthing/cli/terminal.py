@@ -125,12 +125,12 @@ def study_options(command: _Command) -> _Command:
     return command
 
 
-def declared_study(file: str, *, statistics: bool = True, split: bool = False) -> StudyFile:
+def declared_study(file: str, *, statistics: bool = True, split: bool = False, incomplete: bool = False) -> StudyFile:
     """The study of a file, with what the options of this command change in it."""
     from farthing.study.documents.study_file import read_study
 
     changes = click.get_current_context().meta.get(_CHANGES, {})
-    return read_study(file, statistics=statistics, split=split, changes=changes)
+    return read_study(file, statistics=statistics, split=split, incomplete=incomplete, changes=changes)
 
 
 def study_to_spend(asked: StudyFile, agreed: bool) -> Study:

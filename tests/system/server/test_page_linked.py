@@ -95,6 +95,16 @@ def test_three_files_are_linked_declared_and_released(new_page: NewPage, site: S
     settled(page)
     assert faults_of_all_looks(page) == {}
     page.get_by_role("link", name="Plan a release").press("Enter")
+    page.get_by_label("What do you want to know?").select_option("top")
+    page.get_by_label("Which column?").select_option("drug")
+    page.get_by_label("people (one per person_id)").check()
+    expect(page.get_by_text("There are 2: with that many, nobody is left out.")).to_be_visible()
+    page.get_by_role("button", name="Add to the plan").click()
+    expect(page.get_by_text("Say in how many cells one person may count")).to_be_visible()
+    page.get_by_label("In how many cells may one person count?").fill("1")
+    page.get_by_role("button", name="Add to the plan").click()
+    expect(page.get_by_text("Counts people (one per person_id, in at most 1 cell).")).to_be_visible()
+    page.get_by_role("button", name="Add a statistic").click()
     page.get_by_label("What do you want to know?").select_option("count")
     page.get_by_label("people (one per person_id)").check()
     page.get_by_text("For each group separately").click()
@@ -103,8 +113,12 @@ def test_three_files_are_linked_declared_and_released(new_page: NewPage, site: S
     page.get_by_role("button", name="Add to the plan").click()
     page.get_by_role("button", name="Release …").click()
     page.get_by_role("button", name="Release and spend").click()
-    expect(page.locator(".answer")).to_have_count(1)
-    expect(page.locator(".answer")).to_contain_text("aspirin")
+    expect(page.locator(".answer")).to_have_count(2)
+    expect(page.locator(".answer").last).to_contain_text("aspirin")
+    ranked = page.locator(".answer").first
+    counted = "over people (one per person_id, in at most 1 cell)"
+    expect(ranked.locator("figcaption")).to_have_text(f"95% intervals {counted}")
+    expect(ranked.get_by_text(f"2 numbers {counted}")).to_be_visible()
     settled(page)
     assert faults_of_all_looks(page) == {}
     assert site.state.root.budget("hospital").count == 1  # of all three tables

@@ -39,7 +39,7 @@ import hashlib
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -96,6 +96,7 @@ class StudyFile:
     facts: Mapping[str, Any]
     asked: PlanDescription
     changes: Mapping[str, Any] = field(default_factory=dict)  # what [study] says otherwise than the text
+    unbounded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # left out, for they lack `max_cells`
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -248,12 +249,15 @@ def read_study(
     *,
     statistics: bool = True,
     split: bool = False,
+    incomplete: bool = False,
     changes: Mapping[str, Any] | None = None,
 ) -> StudyFile:
     """The study that a file describes; what is wrong with it is said with its place.
 
     `statistics` says that there must be some to release; what asks for other things can do without. `split` says that
-    the file may ask about disjoint parts. `changes` are words of [study] that count instead of those in the file.
+    the file may ask about disjoint parts. With `incomplete`, statistics that lack `max_cells` are named and left out:
+    how many cells there are may not be known yet. `changes` are words of [study] that count instead of those in the
+    file.
     """
     text, facts = read_toml(path)
     if changes:
@@ -290,8 +294,37 @@ def read_study(
             "must be a list of at least one",
             'write [[statistics]] and kind = "count" below it',
         )
-    described = plan_description(asked, partial(_statistic, facts))
-    return StudyFile(Path(path), text, facts, described, dict(changes or {}))
+    unbounded = _unbounded(asked) if incomplete else {}
+    whole = [entry for place, entry in enumerate(asked) if _place(place) not in unbounded]
+    described = plan_description(whole, partial(_statistic, facts))
+    return StudyFile(Path(path), text, facts, described, dict(changes or {}), unbounded)
+
+
+def _place(number: int) -> str:
+    return f"statistics[{number}]"
+
+
+def _unbounded(asked: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """The places of statistics that lack `max_cells` and nothing else, each with the columns that cut its cells."""
+    lacking = {}
+    for number, entry in enumerate(asked):
+        try:
+            statistic_of(entry)
+        except InvalidValue as refusal:
+            if _lacks_max_cells(refusal):
+                statistic_of({**entry, "max_cells": 1})  # what else is wrong is said
+                lacking[_place(number)] = tuple(_cut_by(entry))
+    return lacking
+
+
+def _lacks_max_cells(refusal: InvalidValue) -> bool:
+    return (refusal.name, refusal.value) == ("max_cells", None)
+
+
+def _cut_by(entry: Mapping[str, Any]) -> list[str]:
+    """The columns whose values cut the cells of a statistic."""
+    named = [entry.get(key, []) for key in ("columns", "column", "by")]
+    return [name for names in named for name in ([names] if isinstance(names, str) else names)]
 
 
 def _statistic(facts: Mapping[str, Any], entry: Mapping[str, Any], where: str) -> tuple[Statistic, dict[str, Any]]:
@@ -299,25 +332,38 @@ def _statistic(facts: Mapping[str, Any], entry: Mapping[str, Any], where: str) -
     try:
         return statistic_of(entry, where)
     except InvalidValue as refusal:
-        if (refusal.name, refusal.value) != ("max_cells", None):
+        if not _lacks_max_cells(refusal):
             raise
-        cut_by = [entry.get(key, []) for key in ("columns", "column", "by")]
-        columns = [name for names in cut_by for name in ([names] if isinstance(names, str) else names)]
-        sizes = [_values_listed(facts, column) for column in columns]
-        if not all(sizes):
-            raise
-        cells = math.prod(sizes)
-        way_out = f"{cells:,} cells of {' and '.join(columns)}: max_cells = {cells} leaves nobody out"
+        columns = _cut_by(entry)
+        sizes = {column: _values_listed(facts, column) for column in columns}
+        cells, named = math.prod(sizes.values()), " and ".join(columns)
+        if cells:
+            way_out = f"{cells:,} cells of {named}: max_cells = {cells} leaves nobody out"
+        else:
+            unknown = [column for column, size in sizes.items() if not size and _is_unknown(facts, column)]
+            way_out = (
+                f"write max_cells = 3, say, below this [[statistics]]; as many as {named} has cells leaves nobody out"
+            )
+            if unknown:
+                way_out += f", and farthing discover finds how many values {' and '.join(unknown)} has"
         raise InvalidValue(f"{where}.max_cells", None, refusal.rule, way_out) from None
+
+
+def _declared(facts: Mapping[str, Any], column: str) -> list[Any]:
+    """What the file says of a column, in each table that has it."""
+    linked = facts.get("tables")
+    tables = [facts, *(linked.values() if isinstance(linked, Mapping) else ())]
+    tables = [table for table in tables if isinstance(table, Mapping)]
+    return [table["schema"].get(column) for table in tables if isinstance(table.get("schema"), Mapping)]
+
+
+def _is_unknown(facts: Mapping[str, Any], column: str) -> bool:
+    return any(isinstance(one, Mapping) and "unknown" in one for one in _declared(facts, column))
 
 
 def _values_listed(facts: Mapping[str, Any], column: str) -> int:
     """How many values the file lists for a column; 0 where it lists none."""
-    linked = facts.get("tables")
-    tables = [facts, *(linked.values() if isinstance(linked, Mapping) else ())]
-    tables = [table for table in tables if isinstance(table, Mapping)]
-    declared = [table["schema"].get(column) for table in tables if isinstance(table.get("schema"), Mapping)]
-    for one in declared:
+    for one in _declared(facts, column):
         values = one.get("categories") if isinstance(one, Mapping) else one
         if isinstance(values, list):
             return len(values)

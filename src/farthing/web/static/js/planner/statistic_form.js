@@ -6,6 +6,7 @@ import { Fault } from "../components/expression_error.js";
 import { conditionText, joined, operatorsFor } from "./conditions.js";
 import {
   bandsOf,
+  cellsOf,
   columnsFor,
   countsPeople,
   entryOf,
@@ -49,7 +50,7 @@ export function StatisticForm({ schema, unknown = [], unit = [], form, onForm, e
         <${Columns} ...${{ form, set, kind, schema: columns }} />
       </div>
       <${Groups} ...${{ form, set, schema, unknown, kind }} />
-      ${unit?.length && countsPeople(kind) ? html`<${Counted} ...${{ form, set, kind, unit }} />` : null}
+      ${unit?.length && countsPeople(kind) ? html`<${Counted} ...${{ form, set, kind, unit, schema: columns }} />` : null}
       ${mayHaveCells(kind, unit) ? html`<${Cells} ...${{ form, set }} label="For how many values may one person count? (optional)" />` : null}
       <${Rows} ...${{ form, set, schema, error, where }} />
       ${error && error.code !== "invalid_expression" ? html`<${ErrorBox} error=${error} title="This statistic was not added" />` : null}
@@ -169,7 +170,7 @@ function Groups({ form, set, schema, unknown, kind }) {
     </details>`;
 }
 
-function Counted({ form, set, kind, unit }) {
+function Counted({ form, set, kind, unit, schema }) {
   const who = unit.join(" and ");
   return html`
     <fieldset class="field">
@@ -181,18 +182,18 @@ function Counted({ form, set, kind, unit }) {
       ${form.people ? html`<p class="hint">Everybody counts once in a cell, however many rows they have there.</p>` : null}
       ${
         needsCells(kind, form)
-          ? html`<${Cells} ...${{ form, set }} label="In how many cells may one person count?" />`
+          ? html`<${Cells} ...${{ form, set }} label="In how many cells may one person count?" all=${cellsOf(form, schema)} />`
           : null
       }
     </fieldset>`;
 }
 
-function Cells({ form, set, label }) {
+function Cells({ form, set, label, all = NaN }) {
   return html`<div class="field">
     <label for="ask-cells">${label}</label>
     <input id="ask-cells" class="input short" type="number" inputmode="numeric" min="1" max="1000000" step="1" value=${Number.isNaN(form.cells) ? "" : (form.cells ?? "")}
       onInput=${(event) => set({ cells: event.target.valueAsNumber })} aria-describedby="ask-cells-hint" />
-    <p class="hint" id="ask-cells-hint">More need more noise. If a person is in more, some are left out at random.</p>
+    <p class="hint" id="ask-cells-hint">More need more noise. If a person is in more, some are left out at random.${all >= 1 ? ` There are ${all.toLocaleString("en")}: with that many, nobody is left out.` : ""}</p>
   </div>`;
 }
 

@@ -38,7 +38,7 @@ export const KINDS = [
     words: "The most frequent values of a column",
     column: ["categories", OPEN],
     most: true,
-    help: "For example the ten most frequent diagnoses, each with its number of rows.",
+    help: "For example the ten most frequent diagnoses, each with its number of rows or people.",
   },
   { kind: "sum", words: "The total of a column", column: NUMBERS, help: "For example the sum of all incomes." },
   { kind: "std", words: "How spread out a column is", column: NUMBERS, help: "Its standard deviation." },
@@ -155,7 +155,7 @@ export const emptyForm = () => ({
   cells: null,
 });
 
-const COUNTED = ["count", "histogram", "ranges", "cdf", "contingency", "marginals"];
+const COUNTED = ["count", "histogram", "top", "ranges", "cdf", "contingency", "marginals"];
 const ONE_CELL = ["ranges", "cdf", "marginals"]; // which add up cells: each person is in one of them
 
 /** Whether people can be counted instead of rows. */
@@ -164,6 +164,25 @@ export const countsPeople = (kind) => COUNTED.includes(kind.kind);
 /** Whether it must be said in how many cells one person may count. */
 export const needsCells = (kind, form) =>
   form.people && countsPeople(kind) && !ONE_CELL.includes(kind.kind) && (kind.kind !== "count" || form.by.length > 0);
+
+/** In how many cells a person is counted if nobody is left out of any; NaN where that is not known yet. */
+export function cellsOf(form, schema) {
+  const kind = kindOf(form.kind);
+  const known = columnsFor(kind, schema);
+  const column = kind.column && (known.some((one) => one.name === form.column) ? form.column : known[0]?.name);
+  const cut = [...(column ? [column] : []), ...(kind.columns ? form.columns : []), ...form.by];
+  const columns = cut.map((name) => schema.find((one) => one.name === name));
+  const bands = kind.bins ? bandsOf(form, columns.filter(Boolean)) : NaN;
+  return columns.map((one) => sizeOf(one, bands)).reduce((all, size) => all * size, 1);
+}
+
+function sizeOf(column, bands) {
+  if (column?.kind === "categories") return column.categories?.length ?? NaN;
+  if (column?.kind === "flags") return 2;
+  if (!isBanded(column) || column.unknown) return NaN;
+  if (!Number.isNaN(bands)) return bands;
+  return column.kind === "integers" ? column.upper - column.lower + 1 : NaN;
+}
 
 /** Whether it may be said in how many cells one person counts: a number of different values has its own bound. */
 export const mayHaveCells = (kind, unit) => kind.kind === "count_distinct" && Boolean(unit?.length);

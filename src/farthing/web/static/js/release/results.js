@@ -31,17 +31,17 @@ const named = (cell) =>
 function Answer({ answer, together }) {
   const cells = answer.cells.map(named);
   const total = answer.total ?? cells.length;
+  const over = isPartial(answer) ? ` over ${answer.counts}` : ""; // in the headline of every interval
   return html`
     <${Card} title=${answer.name} class="answer" data-name=${answer.name}>
-      ${isPartial(answer) ? html`<p class="small answer-counts">Counts ${answer.counts}.</p>` : null}
       ${cells.length === 1 ? html`<${Single} cell=${cells[0]} together=${together} counts=${isPartial(answer) ? answer.counts : ""} />` : null}
-      <${Picture} name=${answer.name} cells=${cells} total=${total} />
+      <${Picture} name=${answer.name} cells=${cells} total=${total} over=${over} />
       ${
         cells.length > 1
           ? html`
         <div class="answer-cells">
-          <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers; downloads have all of them` : `${count(total)} numbers${cells.length > SEEN ? "; scroll to see them all" : ""}`}
-            columns=${columnsOf(answer, together)} rows=${cells.slice(0, LISTED)} />
+          <${Table} caption=${total > LISTED ? `The first ${LISTED} of ${count(total)} numbers${over}; downloads have all of them` : `${count(total)} numbers${over}${cells.length > SEEN ? "; scroll to see them all" : ""}`}
+            columns=${together ? [...COLUMNS, AT_ONCE] : COLUMNS} rows=${cells.slice(0, LISTED)} />
         </div>`
           : null
       }
@@ -49,13 +49,13 @@ function Answer({ answer, together }) {
     <//>`;
 }
 
-function Picture({ name, cells, total }) {
+function Picture({ name, cells, total, over }) {
   const description = `${name}: ${cells.slice(0, 5).map(inWords).join("; ")}`;
   if (cells.length === 1)
-    return html`<${ErrorBarRows} title="95% interval" description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
+    return html`<${ErrorBarRows} title=${`95% interval${over}`} description=${description} rows=${[{ ...cells[0], label: "" }]} />`;
   if (cells.length <= NAMED)
-    return html`<${ErrorBarRows} title="95% intervals" description=${description} rows=${cells} />`;
-  const title = total > DRAWN ? `95% intervals, the first ${DRAWN} of ${count(total)}` : "95% intervals";
+    return html`<${ErrorBarRows} title=${`95% intervals${over}`} description=${description} rows=${cells} />`;
+  const title = `95% intervals${over}${total > DRAWN ? `, the first ${DRAWN} of ${count(total)}` : ""}`;
   return html`<${ErrorBarColumns} title=${title} description=${description} rows=${cells.slice(0, DRAWN)} />`;
 }
 
@@ -72,12 +72,6 @@ const atOnce = (cell) =>
     ? "any"
     : `${amount(cell.lower_at_once, cell.error)}\u00a0to\u00a0${amount(cell.upper_at_once, cell.error)}`;
 const AT_ONCE = { key: "upper_at_once", title: "All at once", right: true, cell: atOnce };
-
-/** What is counted stands in the line of each interval, where it is not every row. */
-const columnsOf = (answer, together) => {
-  const counts = { key: "counts", title: "Counts", cell: () => html`<span class="small">${answer.counts}</span>` };
-  return [...COLUMNS, ...(together ? [AT_ONCE] : []), ...(isPartial(answer) ? [counts] : [])];
-};
 
 const inWords = (cell) =>
   `${cell.label ? `${cell.label}: ` : ""}${amount(cell.value, cell.error)} ${plusMinus(cell.error)}`;
