@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -169,6 +170,9 @@ class Dataverse(BaseHTTPRequestHandler):
         if trouble.isdigit():
             self._answer(int(trouble), {"status": "ERROR", "message": f"told to: {TOKEN}"}, {"Retry-After": "3"})
             return
+        if call.path == "/dataset.xhtml":  # what people open needs no token here
+            self._answer(200, _page(state, call), {"Content-Type": "text/html; charset=utf-8"})
+            return
         try:
             status, data = self._result(call)
             answer: Any = data if isinstance(data, bytes) else {"status": "OK", "data": data}
@@ -232,6 +236,39 @@ def _dataset(state: State, call: Call) -> dict[str, Any]:
     if found is None:
         raise Refusal(404, "Dataset with Persistent ID not found.")
     return found
+
+
+def _page(state: State, call: Call) -> bytes:
+    """What was deposited, for people: the metadata as it came, the files by folder, what is beside the original."""
+    one = _dataset(state, call)
+    fields = one["version"]["metadataBlocks"]["citation"]["fields"]
+    facts = "".join(f"<dt>{each['typeName']}</dt><dd>{_words(each['value'])}</dd>" for each in fields[1:])
+    files = "".join(
+        f"<tr><td>{escape('/'.join(filter(None, (each['directoryLabel'], each['name']))))}</td>"
+        f"<td>{escape(each['description'].partition(' [farthing')[0])}</td></tr>"
+        for each in one["files"]
+    )
+    beside = "".join(f"<li>{escape(tag)} {version}, beside file {file}</li>" for file, tag, version in state.auxiliary)
+    title = escape(fields[0]["value"])
+    return f"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+:root {{ color-scheme: light dark }}
+body {{ font: 15px/1.5 Helvetica, Arial, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem;
+  overflow-wrap: anywhere }}
+dl {{ display: grid; grid-template-columns: 9rem 1fr; gap: .4rem 1rem }} dd {{ margin: 0 }}
+td {{ border-top: 1px solid #8885; padding: .3rem 1rem .3rem 0; vertical-align: top }}
+</style></head><body><p>The Dataverse of the tests</p><h1>{title}</h1>
+<p>{escape(call.query["persistentId"])} ({one["state"].lower()})</p>
+<h2>Metadata</h2><dl>{facts}</dl><h2>Files</h2><table>{files}</table>
+{f"<h2>Auxiliary files, type DP</h2><ul>{beside}</ul>" if beside else ""}</body></html>""".encode()
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return "<br>".join(map(_words, value))
+    if isinstance(value, dict):
+        return ", ".join(_words(part["value"]) for part in value.values())
+    return escape(str(value))
 
 
 def _create(state: State, call: Call, alias: str) -> tuple[int, Any]:

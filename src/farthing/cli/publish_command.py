@@ -139,14 +139,15 @@ class _Place:
         """Deposit a bundle that was just written, and say what happens."""
         from farthing.publication.bundle_reader import read_bundle
         from farthing.publication.dataverse import Dataverse
-        from farthing.publication.deposit import deposit
+        from farthing.publication.deposit import NotesFile, deposit
         from farthing.publication.verification import edition_in
 
         files = read_bundle(bundle)
         server = Dataverse(self.url, self.token)
         try:
+            place = NotesFile(notes)
             done = deposit(
-                edition_in(files), files, server, self.plan, notes, say=lambda words: click.echo(f"  {words}")
+                edition_in(files), files, server, self.plan, place, say=lambda words: click.echo(f"  {words}")
             )
         finally:
             server.close()

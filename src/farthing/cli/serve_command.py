@@ -62,6 +62,10 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option("--oidc-create", is_flag=True, help="Everyone the provider knows becomes an analyst.")
 @click.option("--webhook", metavar="URL", help="Report what happens to requests to this address, signed.")
 @click.option("--webhook-secret-file", metavar="FILE", help="The file with the secret that signs these messages.")
+@click.option("--dataverse", metavar="URL", multiple=True, help="Curators may deposit publications in this Dataverse.")
+@click.option(
+    "--dataverse-token-file", metavar="FILE", help="An API token of the only Dataverse, for curators who give none."
+)
 @click.option(
     "--workers",
     metavar="N",
@@ -98,6 +102,8 @@ def serve_command(**options: Any) -> None:
         workers=options["workers"],
         log_requests=not options["quiet"],
         webhook=_webhook(options),
+        dataverses=options["dataverse"],
+        dataverse_token_file=_token_file(options["dataverse_token_file"]),
     )
 
     def started(facts: Started) -> None:
@@ -121,6 +127,15 @@ def _folder(name: str) -> Path:
 
 def _path(name: str | None) -> Path | None:
     return None if name is None else Path(name)
+
+
+def _token_file(name: str | None) -> Path | None:
+    """The file of a token, which is looked at now, so that it is not refused only when somebody deposits."""
+    from farthing.publication.dataverse import read_token
+
+    if name is not None:
+        read_token(name)
+    return None if name is None else Path(name).resolve()
 
 
 def _oidc(options: dict[str, Any]) -> OidcSettings | None:

@@ -74,7 +74,8 @@ def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
     """Every value with its interval, a panel for each statistic.
 
     Args:
-        answers: Records with "statistic", "cell", "value", "lower" and "upper", as `Release.records()` returns them.
+        answers: Records with "statistic", "cell", "value", "lower", "upper" and "confidence", as `Release.records()`
+            returns them.
 
     Returns:
         An Altair chart.
@@ -82,14 +83,15 @@ def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
     Raises:
         InvalidValue: If there is no record.
 
-    >>> record = {"statistic": "count", "cell": "", "value": 12.0, "lower": 9.0, "upper": 15.0}
+    >>> record = {"statistic": "count", "cell": "", "value": 12.0, "lower": 9.0, "upper": 15.0, "confidence": 0.9}
     >>> release_chart([record]).to_dict()["title"]["text"]
-    '1 statistic, with their 95% intervals'
+    'count, with 90% intervals'
     """
     alt = altair()
     if not answers:
         raise InvalidValue("answers", [], "must hold at least one")
     names = list(dict.fromkeys(record["statistic"] for record in answers))
+    confidence = 100 * float(answers[0].get("confidence", 0.95))
     panels = []
     for name in names:
         rows = [
@@ -109,7 +111,7 @@ def release_chart(answers: Sequence[Mapping[str, Any]]) -> Any:
         panels.append(alt.layer(lines, base.mark_point(filled=True, color=BLUE, size=50).encode(x="value:Q")))
     return finished(
         alt.vconcat(*(panel.properties(width=460) for panel in panels)),
-        f"{len(names)} statistic{'s' * (len(names) != 1)}, with their 95% intervals",
+        f"{names[0] if len(names) == 1 else f'{len(names)} statistics'}, with {confidence:g}% intervals",
     )
 
 

@@ -141,13 +141,13 @@ class Unit:
 def whom(words: str, period: str = "") -> str:
     """Who is protected by a unit in these words, for people; `period` is that of a budget which renews.
 
-    >>> whom("row, add-remove"), whom("person, add-remove", "2026-03")
-    ('any one row', 'any one person, with all of its rows of 2026-03')
+    >>> whom("row, add-remove"), whom("person, add-remove", "2026-03"), whom("")
+    ('any one row', 'any one person, with all of its rows of 2026-03', 'any one unit, with all of its rows')
     """
     unit = Unit.read(words)
     if unit is not None and not unit.columns:
         return "any one row"
-    named = words.split(",")[0] if unit is None else " and ".join(unit.columns)
+    named = (words.split(",")[0] or "unit") if unit is None else " and ".join(unit.columns)
     return f"any one {named}, with all of its rows{f' of {period}' if period else ''}"
 
 

@@ -89,14 +89,15 @@ def files_of(edition: Edition, report: str) -> Files:
     files = {**sources_of(edition), **texts_of(edition), REPORT: report.encode()}
     for table in edition.tables:
         files[f"tables/{table['file']}.parquet"] = parquet_of(edition, table)
-        picture = svg_of(release_chart(_records(table)))
+        picture = svg_of(release_chart(_records(edition, table)))
         files[f"charts/{table['file']}.svg"] = picture.encode()
         files[f"charts/{table['file']}.png"] = png_of_svg(picture)
     return dict(sorted(files.items()))
 
 
-def _records(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**cell, "statistic": table["statistic"]} for cell in table["cells"]]
+def _records(edition: Edition, table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    said = {"statistic": table["statistic"], "confidence": edition.release["confidence"]}
+    return [{**cell, **said} for cell in table["cells"]]
 
 
 def signed(edition: Edition, files: Files, key: PublicationKey) -> Files:

@@ -60,8 +60,19 @@ def read_token(file: str | os.PathLike[str] | None) -> str:
             raise InvalidValue(
                 "token", None, "is needed for a deposit", f"set {TOKEN_VARIABLE}, or name a --token-file"
             )
+    return checked_token(text, f"in {where} ")
+
+
+def checked_token(text: str, where: str = "") -> str:
+    """A token, if it looks like one; it is in no message.
+
+    >>> checked_token("not one")
+    Traceback (most recent call last):
+        ...
+    farthing.errors.InvalidValue: token='...': does not look like a token of Dataverse.
+    """
     if not _TOKEN.fullmatch(text):
-        raise InvalidValue("token", "...", f"in {where} does not look like a token of Dataverse")
+        raise InvalidValue("token", "...", f"{where}does not look like a token of Dataverse")
     return text
 
 

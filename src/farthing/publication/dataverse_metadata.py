@@ -100,7 +100,7 @@ def _notes(edition: Edition) -> str:
     parts = [
         f"Differential privacy: {edition.guarantee}. Unit of privacy: {edition.release['unit']}.",
         composition_words(edition),
-        f"Rationale: {edition.publication.rationale}",
+        f"Rationale: {edition.publication.rationale.rstrip().removesuffix('.')}.",
         "Intervals cover the noise only, not sampling or errors in the data.",
         "A download of the whole dataset can be verified with `farthing verify`.",
         *(f"Warning: {text}" for text in edition.release["warnings"]),

@@ -2,23 +2,26 @@
 
 Before every change the server is asked what is there, so that nothing is done twice: a file is recognised by its folder
 and the digest in its description, a dataset by the digest of the manifest among its identifiers. What was reached is
-also noted in a file beside the study, with the persistent identifier; it holds no token.
+also noted, with the persistent identifier, in a file beside the study or in a server's store; no note holds a token.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
+from urllib.parse import quote
 
 from farthing.errors import InvalidValue, RequestRefused
-from farthing.publication.bundle import MANIFEST, RELEASE, TYPES, Files
+from farthing.publication.bundle import MANIFEST, PEOPLE, RECEIPT, RELEASE, TYPES, Files
 from farthing.publication.dataverse import Dataverse, Interrupted, strange
 from farthing.publication.dataverse_metadata import dataset_of, marker_of, variables_xml
 from farthing.publication.edition import Edition
@@ -79,17 +82,41 @@ class DepositNotes:
     digest: str = ""
     state: str = ""
 
-    @classmethod
-    def load(cls, path: Path, server: str) -> DepositNotes:
-        """The notes in a file; fresh ones where there is none.
+
+class NotesPlace(Protocol):
+    """Where the notes of deposits are kept."""
+
+    def load(self, server: str) -> DepositNotes:
+        """The notes of a server; fresh ones where there are none."""
+
+    def save(self, notes: DepositNotes) -> None:
+        """Write down how far the deposit of these notes is."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """A block that one deposit at a time may enter: two at once would create two datasets."""
+
+
+class NotesFile:
+    """Notes in a file beside the study.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self, server: str) -> DepositNotes:
+        """The notes in the file; fresh ones where there is none.
 
         Raises:
             InvalidValue: If it holds something else, or is of another server.
         """
+        path = self._path
         if not path.exists():
-            return cls(server)
+            return DepositNotes(server)
         try:
-            notes = cls(**json.loads(path.read_text(encoding="utf-8")))
+            notes = DepositNotes(**json.loads(path.read_text(encoding="utf-8")))
             if not all(isinstance(one, str) for one in asdict(notes).values()):
                 raise TypeError
         except (ValueError, TypeError, OSError, RecursionError):
@@ -99,11 +126,21 @@ class DepositNotes:
             raise InvalidValue("notes", str(path), rule, "move the file away to deposit here as well")
         return notes
 
-    def save(self, path: Path) -> None:
+    def save(self, notes: DepositNotes) -> None:
         """Write the notes whole, or not at all."""
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(asdict(notes), indent=1) + "\n", encoding="utf-8")
+        draft.replace(self._path)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no other deposit runs from this folder; the folder is locked, for the file is replaced."""
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
 
 @dataclass(frozen=True)
@@ -123,8 +160,17 @@ class Deposited:
     published: bool
 
 
+def page_of(server: str, persistent_id: str) -> str:
+    """The page of a dataset.
+
+    >>> page_of("https://demo.dataverse.org", "doi:10.5072/FK2/A")
+    'https://demo.dataverse.org/dataset.xhtml?persistentId=doi:10.5072/FK2/A'
+    """
+    return f"{server}/dataset.xhtml?persistentId={quote(persistent_id, safe=':/')}"
+
+
 def deposit(
-    edition: Edition, files: Files, server: Dataverse, plan: DepositPlan, notes_file: Path, say: Say = lambda _: None
+    edition: Edition, files: Files, server: Dataverse, plan: DepositPlan, notes: NotesPlace, say: Say = lambda _: None
 ) -> Deposited:
     """Deposit a publication, or continue where an earlier attempt ended.
 
@@ -133,7 +179,7 @@ def deposit(
         files: Its files, signed.
         server: The server.
         plan: How.
-        notes_file: Where the persistent identifier is kept.
+        notes: Where the persistent identifier is kept.
         say: Called with each step, in words.
 
     Returns:
@@ -142,20 +188,21 @@ def deposit(
     Raises:
         RequestRefused: If the server refuses, or is gone for too long; the same call continues.
     """
-    return _Depositor(edition, files, server, plan, notes_file, say).deposit()
+    with notes.alone():
+        return _Depositor(edition, files, server, plan, notes, say).deposit()
 
 
 class _Depositor:
     """One attempt at a deposit."""
 
     def __init__(
-        self, edition: Edition, files: Files, server: Dataverse, plan: DepositPlan, notes_file: Path, say: Say
+        self, edition: Edition, files: Files, server: Dataverse, plan: DepositPlan, place: NotesPlace, say: Say
     ) -> None:
         self.edition, self.files, self.server, self.plan, self.say = edition, files, server, plan, say
         self.digest = hashlib.sha256(files[MANIFEST]).hexdigest()
         self.dataset = dataset_of(edition, self.digest)
-        self.notes_file = notes_file
-        self.notes = DepositNotes.load(notes_file, server.url)
+        self.place = place
+        self.notes = place.load(server.url)
         self.uploaded, self.unsure = 0, False
 
     def deposit(self) -> Deposited:
@@ -171,12 +218,11 @@ class _Depositor:
             self._attach(self.plan.original)
         published = self._publish(persistent_id)
         self._note(state="published" if published else "done")
-        url = f"{self.server.url}/dataset.xhtml?persistentId={persistent_id}"
-        return Deposited(persistent_id, url, self.uploaded, published)
+        return Deposited(persistent_id, page_of(self.server.url, persistent_id), self.uploaded, published)
 
     def _note(self, **changes: str) -> None:
         self.notes = replace(self.notes, **changes)
-        self.notes.save(self.notes_file)
+        self.place.save(self.notes)
 
     def _ensured(self, look: Callable[[], T | None], act: Callable[[], T]) -> T:
         """What `look` finds, or what `act` makes; after a call whose outcome nobody knows it is looked for again."""
@@ -373,6 +419,8 @@ _ABOUT = {
     "index.html": "the landing page",
     MANIFEST: "the digest of every file",
     "methods.md": "the methods, ready for a paper",
+    PEOPLE: "the details that the publisher wrote",
+    RECEIPT: "the receipt of the charge",
     "registry.yaml": "a record for the registry of differential-privacy deployments",
     RELEASE: "everything that was released",
     "report.html": "the report: tables, charts, what was spent and what it means",

@@ -209,7 +209,7 @@ def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) 
             if "assumptions" in plan
             else {}
         ),
-        "unit": str(plan.get("unit", "row, add-remove")),
+        "unit": str(plan.get("unit", "row, add-remove")) or "unit",
         "released": receipt.when.isoformat(),
         "epsilon": receipt.epsilon,
         "delta": receipt.delta,

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from farthing.errors import InvalidValue
+from farthing.publication.dataverse import checked_address
 
 PORT = 8642
 ACTOR = "server"  # what the server calls itself in the ledger
@@ -92,6 +93,8 @@ class Settings:
         body_limit: The largest request, in bytes.
         log_requests: Whether every request is a line of the log.
         webhook: Where it reports what happens to requests, if anywhere.
+        dataverses: The addresses of the Dataverses that curators may deposit in.
+        dataverse_token_file: A file with an API token of the only one, for curators who give none.
 
     Raises:
         InvalidValue: If a setting is out of range, or only one of certificate and key is given.
@@ -123,8 +126,18 @@ class Settings:
     body_limit: int = 1 << 20  # bytes
     log_requests: bool = True
     webhook: WebhookSettings | None = None
+    dataverses: tuple[str, ...] = ()
+    dataverse_token_file: Path | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dataverses", tuple(checked_address(url) for url in self.dataverses))
+        if self.dataverse_token_file is not None and len(self.dataverses) != 1:
+            raise InvalidValue(
+                "dataverse_token_file",
+                self.dataverse_token_file.name,
+                "is for one Dataverse: no other may see the token",
+                "give --dataverse once, or let curators paste their tokens",
+            )
         if self.public_url is not None:
             _check_public_url(self.public_url)
         if (self.tls_certificate is None) != (self.tls_key is None):

@@ -16,7 +16,7 @@ from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.publication.bundle import Files
 from farthing.publication.dataverse import Dataverse, Interrupted, read_token
 from farthing.publication.dataverse_metadata import dataset_of, external_tool, marker_of, variables_xml
-from farthing.publication.deposit import Deposited, DepositNotes, DepositPlan, deposit
+from farthing.publication.deposit import Deposited, DepositNotes, DepositPlan, NotesFile, deposit
 from farthing.publication.edition import Edition
 from publications import SCHEMAS, files_in, form
 
@@ -37,7 +37,7 @@ def deposited(
 ) -> Deposited:
     server = Dataverse(url, token, sleep=options.pop("sleep", lambda seconds: None), **{"timeout": 30.0, **options})
     try:
-        return deposit(*made, server, plan, notes)
+        return deposit(*made, server, plan, NotesFile(notes))
     finally:
         server.close()
 
@@ -279,10 +279,10 @@ def test_a_redirect_is_not_followed(made: tuple[Edition, Files], tmp_path: Path)
 def test_notes_of_something_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text('{"thesis": 7}')
     with pytest.raises(InvalidValue, match="not those of a deposit"):
-        DepositNotes.load(tmp_path / "notes.json", "https://example.org")
-    DepositNotes("https://example.org", "doi:10.5072/A").save(tmp_path / "own.json")
+        NotesFile(tmp_path / "notes.json").load("https://example.org")
+    NotesFile(tmp_path / "own.json").save(DepositNotes("https://example.org", "doi:10.5072/A"))
     with pytest.raises(InvalidValue, match=r"deposit at https://example\.org"):
-        DepositNotes.load(tmp_path / "own.json", "https://other.org")
+        NotesFile(tmp_path / "own.json").load("https://other.org")
     assert os.listdir(tmp_path) != []
 
 

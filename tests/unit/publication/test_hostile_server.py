@@ -16,7 +16,7 @@ from farthing.errors import FarthingError, InvalidValue, RequestRefused
 from farthing.publication import dataverse
 from farthing.publication.dataverse import Dataverse
 from farthing.publication.dataverse_metadata import variables_xml
-from farthing.publication.deposit import DepositNotes, DepositPlan, _Depositor
+from farthing.publication.deposit import DepositPlan, NotesFile, _Depositor
 
 TOKEN = "f3b1a0c2-token-of-nobody"
 Write = Callable[[bytes], object]
@@ -223,6 +223,6 @@ def test_a_codebook_of_another_form_is_a_refusal(book: bytes) -> None:
 def test_notes_and_plans_name_no_other_place(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text('{"server": "https://example.org", "persistent_id": 7}')
     with pytest.raises(InvalidValue, match="not those of a deposit"):
-        DepositNotes.load(tmp_path / "notes.json", "https://example.org")
+        NotesFile(tmp_path / "notes.json").load("https://example.org")
     with pytest.raises(InvalidValue, match="must look like doi"):
         DepositPlan("birds", "doi:10.5072/../../x y")

@@ -131,6 +131,9 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/releases/{{request_id}}/table"): Rule(CURATOR, "read"),
     ("POST", f"{_V}/releases/{{request_id}}/publication/preview"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/releases/{{request_id}}/publication"): Rule(CURATOR, "manage"),
+    ("GET", f"{_V}/publishing"): Rule(CURATOR, "manage"),
+    ("GET", f"{_V}/releases/{{request_id}}/deposits"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/releases/{{request_id}}/deposits"): Rule(CURATOR, "manage"),
     # Requests.
     ("GET", f"{_V}/requests"): Rule(ALL, "read"),
     ("POST", f"{_V}/requests"): Rule(ANALYST, "plan"),

@@ -7,9 +7,14 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from farthing.publication.landing_page import STYLE_DIGEST
 from farthing.server.settings import Settings
 
-POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
+POLICY = (
+    "default-src 'self'; "
+    f"style-src 'self' '{STYLE_DIGEST}'; "  # of the landing page of a publication, which a preview shows in a frame
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
+)
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from farthing.publication.form_fields import FormField
 from farthing.server.schemas.budget_schema import View
 
 _Line = Annotated[str, Field(max_length=500)]
@@ -57,6 +58,33 @@ class PublicationForm(BaseModel):
     def plain(self) -> dict[str, Any]:
         """The fields that are filled in, as plain data."""
         return {name: value for name, value in self.model_dump().items() if value not in ("", [], None)}
+
+
+class FormFieldView(View):
+    """One field of the form, and how to ask for it."""
+
+    name: str
+    label: str
+    kind: Literal["line", "text", "lines", "choice", "choices", "number", "table"]
+    hint: str
+    required: bool
+    choices: list[list[str]] = Field(description="what can be chosen, each with its name for people")
+    parts: list[FormFieldView] = Field(description="the columns of a table")
+    row: str = Field(description="what a row of a table is called, if there may be several")
+
+    @classmethod
+    def of(cls, field: FormField) -> FormFieldView:
+        """A field as the page sees it."""
+        return cls(
+            name=field.name,
+            label=field.label,
+            kind=field.kind,  # type: ignore[arg-type]
+            hint=field.hint,
+            required=field.required,
+            choices=[list(one) for one in field.choices],
+            parts=[cls.of(one) for one in field.parts],
+            row=field.row,
+        )
 
 
 class PublicationPreview(View):

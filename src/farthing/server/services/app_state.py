@@ -21,6 +21,7 @@ from farthing.server.auth.passwords import Passwords
 from farthing.server.auth.permissions import Caller, RequestSlots
 from farthing.server.http.access_log import Metrics
 from farthing.server.services.accountant_process import AccountantProcess
+from farthing.server.services.deposit_threads import DepositThreads
 from farthing.server.services.ledger_history import LedgerHistory
 from farthing.server.services.open_sessions import OpenSessions
 from farthing.server.services.webhook import Webhook
@@ -114,6 +115,7 @@ class State:
     history: LedgerHistory
     sessions: OpenSessions
     webhook: Webhook
+    deposits: DepositThreads = field(default_factory=DepositThreads)
     releases: RecentValues[list[ReleaseRecord]] = field(default_factory=lambda: RecentValues(MOST_LISTS))
     tables: RecentValues[Synthetic] = field(default_factory=lambda: RecentValues(MOST_TABLES))
     slots: RequestSlots = field(default_factory=RequestSlots)
@@ -155,6 +157,7 @@ class State:
 
     def close(self) -> None:
         """Close the store and the ledger."""
+        self.deposits.close()
         self.webhook.close()
         self.accountant.close()
         self.store.close()

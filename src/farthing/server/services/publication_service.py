@@ -20,20 +20,20 @@ from farthing.study.reports.release_report import report_page
 
 def preview(state: State, who: Caller, request_id: str, form: PublicationForm) -> PublicationPreview:
     """What is missing, or how the landing page will look."""
-    release, publication = _release(state, who, request_id), Publication.of(form.plain())
+    release, publication = publishable_release(state, who, request_id), Publication.of(form.plain())
     missing = list(publication.missing)
-    page = None if missing else landing_page(edition_of(release, publication, state.root))
+    page = None if missing else landing_page(edition_of(release, publication, state.root), pictures=False)
     return PublicationPreview(missing=missing, landing_page=page, public_key=state.root.publication_key().public)
 
 
 def bundle(state: State, who: Caller, request_id: str, form: PublicationForm) -> tuple[bytes, str]:
     """The publication as a zip file, and what the file is called."""
-    release = _release(state, who, request_id)
+    release = publishable_release(state, who, request_id)
     edition, files = publication_files(release, form.plain(), ledger=state.root, report=report_page)
     return zip_of(files, edition), f"{edition.publication.registry_slug}-v{edition.publication.version}.zip"
 
 
-def _release(state: State, who: Caller, request_id: str) -> Release:
+def publishable_release(state: State, who: Caller, request_id: str) -> Release:
     """A release that is there to be published."""
     job = as_the_ledger_has_it(state, visible_release(state, who, request_id))
     refuse_unreleased(job)

@@ -128,3 +128,20 @@ asked = sa.Table(
     _text("answer"),
     _time("at"),
 )
+deposits = sa.Table(
+    "deposits",
+    metadata,
+    _text("release", primary_key=True),  # the request id in the ledger
+    _text("dataverse", primary_key=True),  # the address of the server
+    _text("owner"),
+    _text("asked"),  # the details and the plan; never a token
+    _text("persistent_id"),
+    _text("digest"),
+    _text("noted"),  # how far the deposit itself says that it is
+    _text("state"),
+    _text("steps"),
+    _text("error", nullable=True),
+    _text("runner"),
+    _time("heartbeat"),
+    _time("created"),
+)

@@ -267,6 +267,11 @@ def _publication(mind: Mind) -> Wish:
     return Wish({"request_id": mind.release()}, body=FORM)
 
 
+def _deposit(mind: Mind) -> Wish:
+    place = {"dataverse": "http://127.0.0.1:9", "collection": "birds", "token": "a-token-of-nobody"}
+    return Wish({"request_id": mind.release()}, body={"publication": FORM, **place})
+
+
 def _entries(mind: Mind) -> Wish:
     query = {"limit": mind.draw.choice((1, 7, 1000)), "since": mind.draw.choice((0, 3, 50))}
     more = mind.draw.choice(({}, {"dataset": "people"}, {"newest": "true"}))
@@ -378,6 +383,9 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/releases/{{request_id}}/download"): _download,
     ("POST", f"{V}/releases/{{request_id}}/publication/preview"): _publication,
     ("POST", f"{V}/releases/{{request_id}}/publication"): _publication,
+    ("GET", f"{V}/publishing"): _nothing,
+    ("GET", f"{V}/releases/{{request_id}}/deposits"): lambda mind: Wish({"request_id": mind.release()}),
+    ("POST", f"{V}/releases/{{request_id}}/deposits"): _deposit,
     ("POST", f"{V}/sessions/price"): lambda mind: Wish(body=drafts.session(mind.draw)),
     ("GET", f"{V}/sessions"): _nothing,
     ("POST", f"{V}/sessions"): _session,

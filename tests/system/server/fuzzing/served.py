@@ -162,7 +162,7 @@ def main() -> None:
     oidc = OidcSettings("http://127.0.0.1:9/realm", "farthing", told["client_secret"])
     settings = Settings(
         ledger=told["ledger"], ledger_key=Path(told["ledger_key"]), data=Path(told["data"]), port=told["port"],
-        cheap_passwords=True, log_requests=True, oidc=oidc,
+        cheap_passwords=True, log_requests=True, oidc=oidc, dataverses=("http://127.0.0.1:9",),
     )  # fmt: skip
     for each in told["plants"]:
         plant(each, settings.data)

@@ -31,7 +31,7 @@ const LEADS = {
   running: "Your release is on its way. You may close this page; the release continues without it.",
 };
 
-export default function Screen({ params, me }) {
+export default function Screen({ params, search, me }) {
   const { release, error, retry } = useRelease(params.id);
   if (!params.id)
     return html`<${Page} title="Release"><p>This address names no release. <a href="#/">Go to the datasets</a></p><//>`;
@@ -48,7 +48,7 @@ export default function Screen({ params, me }) {
       ${error ? html`<${ErrorBox} error=${error} />` : null}
       ${hasEnded(release) ? null : html`<${Running} release=${release} />`}
       <${Ending} release=${release} />
-      ${release.state === "released" ? html`<${Released} release=${release} id=${params.id} me=${me} />` : null}
+      ${release.state === "released" ? html`<${Released} release=${release} id=${params.id} me=${me} from=${search} />` : null}
       <${Releases} dataset=${release.dataset} except=${release.request_id} title="Other releases of this dataset" key=${release.state} />
     <//>`;
 }
@@ -77,7 +77,7 @@ function TableChanged({ release, id }) {
     <//>`;
 }
 
-function Released({ release, id, me }) {
+function Released({ release, id, me, from }) {
   const file = (format) => address(`/releases/${encodeURIComponent(id)}/download${query({ format })}`);
   return html`
     <${Card} title="What it cost" class="release-facts">
@@ -100,7 +100,7 @@ function Released({ release, id, me }) {
         )}
       </ul>
     <//>
-    ${me.role === "curator" ? html`<${Publish} id=${id} />` : null}
+    ${me.role === "curator" ? html`<${Publish} id=${id} from=${from} />` : null}
     ${
       release.receipt
         ? html`
