@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import Any
 from farthing.data.schema import Schema, Unknown
 from farthing.data.stability import UNBOUNDED, LeftOut, Link, Step, definition_of, refuse_unbounded
 from farthing.data.steps.per_unit import PerUnit
-from farthing.data.steps.stability_steps import JoinOnUnit, SecondTable, Union
+from farthing.data.steps.stability_steps import Explode, JoinOnUnit, SecondTable, Union
 from farthing.data.unit_rows import Base
 from farthing.numerics.bounds import rounded_up
 
@@ -137,6 +138,36 @@ class PublicFace:
     def left_out(self) -> LeftOut | None:
         """The share of the table's rows that `max_rows` leaves out, where a study has found it."""
         return self._base.left_out
+
+    def units_above(self, rows: int) -> tuple[int | None, int, int | None] | None:
+        """How many units have more than so many rows of the table, as far as that is public or a study has found it.
+
+        Args:
+            rows: A number of rows; no step may make several of one.
+
+        Returns:
+            About how many, the most that there may be, and the number of rows beyond which units are not in these
+            numbers; the first is None where only the size of the table says anything, the last where all are in them.
+            None where nothing useful is known.
+
+        >>> import pyarrow, farthing as ft
+        >>> visits = pyarrow.table({"who": [1, 1, 2]})
+        >>> visits = ft.dataset(visits, unit="who", max_rows=1, rows=3, people=2, schema={"who": (0, 9)})
+        >>> visits.units_above(1), visits.units_above(2)
+        ((None, 1, None), (None, 0, None))
+        """
+        base = self._base
+        if any(isinstance(step, Union | JoinOnUnit | Explode) for step in self._steps) or not base.is_whole:
+            return None
+        people = None if base.facts else base.people
+        most = math.inf if self.table_rows is None else self.table_rows // (rows + 1)
+        if people is not None and self.table_rows is not None:  # each of the others has a row at least
+            most = min(most, max(0, (self.table_rows - people) // rows))
+        if base.unit_sizes is not None:
+            about, found, is_whole = base.unit_sizes.units_above(rows, people)
+            return about, int(min(found, most)), None if is_whole or most <= found else base.unit_sizes.most
+        useful = most < (math.inf if people is None else people)
+        return (None, int(most), None) if useful else None
 
     @property
     def inner_joins(self) -> tuple[str, ...]:

@@ -282,6 +282,17 @@ class LeftOut:
         return f"about {share}% ({lower} to {upper}%) of the rows{whose} are left out by max_rows={self.max_rows:,}"
 
 
+class UnitSizes(Protocol):
+    """How many rows units have, as far as a study has found that for a part of its budget."""
+
+    @property
+    def most(self) -> int:
+        """Units with more rows than this are too few to be seen, and not in any number here."""
+
+    def units_above(self, rows: int, people: int | None = None) -> tuple[int, int, bool]:
+        """About how many units have more than so many rows, the most that there may be, and whether all are in that."""
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.2g}" if share < 0.995 else "100"
 

@@ -48,7 +48,7 @@ from farthing.data.ownership import Ownership
 from farthing.data.parquet_files import refuse_milliseconds
 from farthing.data.schema import Domain, Schema, Unknown
 from farthing.data.sources import Source, open_source
-from farthing.data.stability import NEIGHBOURS, UNBOUNDED, LeftOut, Link, Run, refuse_unbounded
+from farthing.data.stability import NEIGHBOURS, UNBOUNDED, LeftOut, Link, Run, UnitSizes, refuse_unbounded
 from farthing.errors import InvalidValue
 from farthing.privacy.events import checked_count
 from farthing.privacy.periods import Periods
@@ -176,6 +176,7 @@ class Base:
     is_auto: bool = False  # nobody knows how many rows of a unit to keep: `max_rows` is the most there can be
     people: int | None = None  # how many units there are, where that is public
     left_out: LeftOut | None = None  # how many rows `max_rows` leaves out, where a study has found that
+    unit_sizes: UnitSizes | None = None  # how many rows units have, where a study has found that
     spelled: frozenset[str] = frozenset()  # keys of whole numbers that are compared with text, by their digits
 
     @property

@@ -7,14 +7,18 @@ from dataclasses import replace
 
 from farthing.data.dataset import Dataset
 from farthing.data.schema import Domain
-from farthing.data.stability import LeftOut, Step
+from farthing.data.stability import LeftOut, Step, UnitSizes
 from farthing.data.steps.stability_steps import Union
 from farthing.data.unit_rows import MOST_ROWS_A_UNIT, widest_of
 from farthing.errors import InvalidValue
 
 
 def known(
-    dataset: Dataset, domains: Mapping[str, Domain], max_rows: int | None = None, left_out: LeftOut | None = None
+    dataset: Dataset,
+    domains: Mapping[str, Domain],
+    max_rows: int | None = None,
+    left_out: LeftOut | None = None,
+    unit_sizes: UnitSizes | None = None,
 ) -> Dataset:
     """The same dataset where something that was unknown is known.
 
@@ -23,6 +27,7 @@ def known(
         domains: Those of unknown columns; what is no unknown column of the table is left aside.
         max_rows: How many rows of a unit are kept, where that was to be found.
         left_out: How many rows the bound leaves out.
+        unit_sizes: How many rows units have.
 
     Returns:
         A dataset with the same steps. It claims nothing about rows: what lies outside is clipped, or missing. A column
@@ -38,6 +43,7 @@ def known(
     added = [step.other.schema.columns for step in steps if isinstance(step, Union)]
     domains = {name: each for name, each in domains.items() if all(other.get(name) == each for other in added)}
     base = replace(base.with_domains(domains), left_out=left_out or base.left_out)
+    base = replace(base, unit_sizes=unit_sizes or base.unit_sizes)
     if max_rows is not None and base.is_auto:
         base = replace(base, max_rows=max_rows, is_auto=False)
     schema = base.schema

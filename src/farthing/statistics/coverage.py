@@ -139,7 +139,7 @@ class Coverage:
         return cls(
             f"rows (at most {most:,} of each {unit}{where})",
             f"value over {_at_most(most)} of each {unit}{where}",
-            "" if bound is None else f"{kept}; other rows are left out, {_NO_MARGIN}",
+            "" if bound is None else f"{kept}; other rows are left out, {_NO_MARGIN}{_whose(dataset, bound.rows_kept)}",
         )
 
     @classmethod
@@ -150,11 +150,11 @@ class Coverage:
         if statistic.kind in ADDED_CELLS:
             limits.append("in one cell, chosen by one of its rows")
             left_out = f"each {unit} counts by one of its rows, chosen at random; other rows are left out, {_NO_MARGIN}"
-        elif cells > most:
+        elif min(cells, _reach(dataset)) > most:
             limits.append(f"in at most {_many(most, 'cell')}")
             left_out = (
                 f"people in more than {_many(most, 'cell')} count in {most:,} of them, chosen at random, and are "
-                "missing from the others and from the margins of error"
+                f"missing from the others and from the margins of error{_whose(dataset, most)}"
             )
         text = f"people ({', '.join([f'one per {unit}', *limits])})"
         number = "value over" if statistic.kind in ADDED_CELLS else "number of"
@@ -174,7 +174,7 @@ class Coverage:
         if bound is not None and bound.max_cells is not None and bound.max_cells < pairs:
             limits.append(f"at most {bound.max_cells:,} of each {unit}")
             kept = f"at most {_many(bound.max_cells, 'value')} of each {unit} count, chosen at random"
-            left_out = f"{kept}; other values are left out, {_NO_MARGIN}"
+            left_out = f"{kept}; other values are left out, {_NO_MARGIN}{_whose(dataset, bound.max_cells)}"
         if dataset.unit and not dataset.shows_all_rows and not is_open:
             made_of = dataset.rows_made_into_one or dataset.rows_per_unit
             limits.append(f"in {_at_most(made_of)} of each {unit}")
@@ -186,6 +186,28 @@ class Coverage:
 
 
 _NO_MARGIN = "and margins of error do not account for them"
+
+
+def _reach(dataset: Dataset) -> float:
+    """In how many cells one unit may be at most, for want of more rows."""
+    return math.inf if dataset.shows_all_rows else dataset.rows_per_unit
+
+
+def _whose(dataset: Dataset, most: int) -> str:
+    """How many units may have more than a bound keeps: only those with more rows than that; nothing if nobody knows.
+
+    It holds for every condition and every column: neither makes rows.
+    """
+    known = dataset.units_above(most) if dataset.shows_all_rows else None
+    if known is None:
+        return ""
+    about, highest, seen = known
+    unit = " and ".join(dataset.unit)
+    named = f"each {unit} with at most {_many(most, 'row')} counts whole, and "
+    if about is None:
+        return f"; {named}at most {highest:,} can have more"
+    beyond = "" if seen is None else f", not counting those with more than {seen:,} rows, too few to be seen"
+    return f"; {named}about {about:,} have more (at most {highest:,}, 95% sure{beyond})"
 
 
 def limited(counts: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from farthing.adaptive.discovery import ROWS as ROWS
 from farthing.adaptive.discovery import Finding, Search, bound_of, finding_of
 from farthing.adaptive.discovery.key_search import VALUES_FOUND
+from farthing.adaptive.discovery.row_search import tally_of
 from farthing.curator.payers import Register
 from farthing.curator.session_records import PATIENCE
 from farthing.data import Dataset
@@ -65,10 +66,13 @@ def with_findings(study: StudyAccount, dataset: Dataset, only: Container[str] | 
         if paid is not None and paid.finding.domain is not None:
             domains[name] = paid.finding.domain
     paid = paid_finding(study, ROWS) if dataset.unit else None
-    if paid is None or not paid.finding.is_usable or not dataset.bounds_rows:
+    if paid is None or not paid.finding.is_usable:
         return known(dataset, domains) if domains else dataset
+    sizes = tally_of(paid.finding)
+    if not dataset.bounds_rows:
+        return known(dataset, domains, unit_sizes=sizes)
     bound, left_out = bound_of(paid.finding, None if dataset.is_auto else dataset.bound, dataset.table_rows)
-    return known(dataset, domains, bound, left_out)
+    return known(dataset, domains, bound, left_out, sizes)
 
 
 def found_notes(study: StudyAccount) -> dict[str, str]:

@@ -29,6 +29,7 @@ from farthing.study.plan_statistic import (
     AtOnce,
     PlannedStatistic,
     about_rows,
+    bounds_of_unknown_reach,
     errors_rest_on,
     planned_statistic,
     rows_known,
@@ -373,8 +374,9 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which statistics would be mostly noise."""
-        return tuple(statistic.note for statistic in self.statistics if statistic.note)
+        """Which statistics would be mostly noise, and which bounds leave out nobody knows how many people."""
+        reach = bounds_of_unknown_reach(self.study.dataset, self.design.outputs)
+        return (*(statistic.note for statistic in self.statistics if statistic.note), *reach)
 
     def at_once(self, confidence: float = 0.95) -> AtOnce:
         """Errors that hold for all numbers of the plan together, not only one by one.

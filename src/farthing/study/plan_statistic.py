@@ -19,7 +19,7 @@ from farthing.statistics.coverage import ALL_ROWS, Coverage, bound_in
 from farthing.statistics.design import Design, design_of
 from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.public_facts import ASSUMED_ROWS, Assumption, Counted
-from farthing.statistics.statistic import Statistic, text_of
+from farthing.statistics.statistic import ADDED_CELLS, Statistic, text_of
 from farthing.study.table_error import TableError, table_error
 
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "top", "contingency", "sum")
@@ -105,6 +105,32 @@ def _about_bounds(dataset: Dataset, outputs: Sequence[Output]) -> list[str]:
         if left_out:
             names.setdefault(left_out, []).append(output.name)
     return [f"in {_listed(own)}, {left_out}" for left_out, own in names.items()]
+
+
+def bounds_of_unknown_reach(dataset: Dataset, outputs: Sequence[Output]) -> list[str]:
+    """That nobody knows how many people a `max_cells` leaves out, and how to find out; of each bound once.
+
+    >>> import pyarrow, farthing as ft
+    >>> from farthing.statistics.design import design_of
+    >>> stays = pyarrow.table({"who": [1, 1], "ward": ["n", "s"]})
+    >>> stays = ft.dataset(stays, unit="who", schema={"ward": ["n", "s", "w"]}, name="stays")
+    >>> asked = ft.count(by="ward", of="people", max_cells=2)
+    >>> print(*bounds_of_unknown_reach(stays, design_of([asked], stays).outputs))
+    nobody knows how many people max_cells=2 leaves out of some cells of count of people by ward: max_cells=3 leaves
+    nobody out, and discovering rows_per_unit finds a limit for a small part of the budget
+    """
+    names: dict[tuple[int, int], list[str]] = {}
+    for output in outputs:
+        statistic, cells = output.statistic, len(output.labels)
+        most = statistic.max_cells or 1
+        limited = statistic.counts_people and statistic.kind not in ADDED_CELLS and cells > most
+        if limited and dataset.unit and dataset.shows_all_rows and dataset.units_above(most) is None:
+            names.setdefault((most, cells), []).append(output.name)
+    return [
+        f"nobody knows how many people max_cells={most} leaves out of some cells of {_listed(own)}: max_cells={cells} "
+        "leaves nobody out, and discovering rows_per_unit finds a limit for a small part of the budget"
+        for (most, cells), own in names.items()
+    ]
 
 
 def _listed(names: Sequence[str]) -> str:

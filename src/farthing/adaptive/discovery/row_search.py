@@ -207,6 +207,39 @@ class RowTally:
         share, most = 1 - float(counts @ kept) / rows, 1 - (float(counts @ least) - spread) / rows
         return min(1.0, max(0.0, share)), min(1.0, max(0.0, share, most))
 
+    @property
+    def most(self) -> int:
+        """Units with more rows than this are too few to be seen, and not counted."""
+        return self.highs[-1]
+
+    def units_above(self, rows: int, people: int | None = None) -> tuple[int, int, bool]:
+        """How many units have more than so many rows.
+
+        Args:
+            rows: The number of rows.
+            people: How many units there are, where that is public: then those that are not seen are counted, too.
+
+        Returns:
+            About how many, the most that there may be 95 times in 100, and whether units that are not seen are in it.
+
+        >>> tally = RowTally([400, 300, 200, 100], scale=1.0)
+        >>> tally.units_above(2), tally.units_above(2, people=1_010), tally.units_above(4)
+        ((300, 305, False), (300, 315, True), (0, 0, False))
+        """
+        counts = np.asarray(self.counts, dtype=float)
+        lows, highs = (np.asarray(ends, dtype=float) for ends in (self.lows, self.highs))
+        parts = np.clip((highs - rows) / (highs - lows + 1), 0.0, 1.0)  # of each cell, as if its units were spread out
+
+        def spread(cells: Any) -> float:
+            return _TAIL * math.sqrt(2) * self.scale * math.sqrt(float(np.count_nonzero(cells)))
+
+        about, seen = float(counts @ parts), float(counts[parts > 0].sum()) + spread(parts > 0)
+        most = seen
+        if people is not None:
+            most = people - (float(counts[parts == 0].sum()) - spread(parts == 0))
+        whole = max(0, math.ceil(most))
+        return min(max(0, round(about)), whole), whole, people is not None
+
     def best(self, epsilon: float, seen: int | None = None) -> int:
         """The bound with the least squared error of a count of all rows at this epsilon: rows left out, and noise.
 
@@ -278,6 +311,15 @@ def row_finding(facts: Mapping[str, Any]) -> Finding:
     return Finding(ROWS, "rows", True, text, None, facts)
 
 
+def tally_of(finding: Finding) -> RowTally:
+    """The noisy counts of units by how many rows they have, from a finding.
+
+    >>> tally_of(Finding("rows per unit", "rows", True, "", None, {"counts": [4, 3], "scale": 1.0})).highs
+    (1, 2)
+    """
+    return RowTally(finding.facts["counts"], float(finding.facts["scale"]))
+
+
 def bound_of(finding: Finding, declared: int | None, rows: int | None = None) -> tuple[int, LeftOut]:
     """The bound that a table keeps, the declared one or that of a finding, and the share of rows that it leaves out.
 
@@ -287,6 +329,6 @@ def bound_of(finding: Finding, declared: int | None, rows: int | None = None) ->
     >>> print(*bound_of(Finding("rows per unit", "rows", True, "", None, facts), 2))
     2 about 20% (20 to 20%) of the rows of units with at most 4 rows are left out by max_rows=2
     """
-    tally = RowTally(finding.facts["counts"], float(finding.facts["scale"]))
+    tally = tally_of(finding)
     bound = int(finding.facts["max_rows"]) if declared is None else declared
     return bound, tally.left_out(bound, is_chosen=declared is None, rows=rows)

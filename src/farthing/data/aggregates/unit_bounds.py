@@ -77,6 +77,11 @@ class UnitBound:
         assert most is not None, "one of the two was given"
         return most
 
+    @property
+    def rows_kept(self) -> int:
+        """A unit with so many rows keeps all of them, whichever cells they are in."""
+        return min(number for number in (self.rows_per_cell, self.max_cells, self.max_rows) if number is not None)
+
     def rows_in(self, cells: int) -> int:
         """How many rows of a unit count in so many cells together, at most.
 
