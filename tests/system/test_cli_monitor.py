@@ -57,20 +57,26 @@ def test_a_plan_shows_price_and_error_and_spends_nothing(study: Path) -> None:
 
 
 @pytest.mark.slow
-def test_each_call_is_a_look_and_uses_up_a_round(study: Path) -> None:
+def test_each_fresh_call_is_a_look_and_uses_up_a_round(study: Path) -> None:
     first = run(study, *WORDS, "--yes")
     assert first.exit_code == 0, first.output
     assert "no alert" in first.stdout and "2 of 3 alerts left" in first.stdout
     write(study.parent, 50_000, 10)
-    second = run(study, *WORDS)  # opened before: no question
+    for _ in range(2):
+        same = run(study, *WORDS)  # opened before: no question
+        assert same.exit_code == 0 and "repeated: the last look as it was" in same.stdout
+        assert "look 1: no alert" in same.stdout and "2 of 3 alerts left;" in same.stdout
+    second = run(study, *WORDS, "--fresh")
     assert second.exit_code == 3, second.output
     assert "ALERT" in second.stdout and "north has reached 1,000" in second.stdout
     # No round was begun for the south, which this process could not have gone on with.
     assert "1 of 3 alerts left;" in second.stdout
-    assert "the next call does: count by region: south" in second.stdout
-    third = run(study, *WORDS)
+    assert "the next call with --fresh does: count by region: south" in second.stdout
+    same = run(study, *WORDS, "--json")
+    assert same.exit_code == 3 and json.loads(same.stdout)["repeated"] and json.loads(same.stdout)["look"] == 2
+    third = run(study, *WORDS, "--fresh")
     assert third.exit_code == 0 and "0 of 3 alerts left" in third.stdout
-    fourth = run(study, *WORDS)
+    fourth = run(study, *WORDS, "--fresh")
     assert fourth.exit_code == 2 and "all 3 rounds" in fourth.output
     assert "reported before" in fourth.stdout and "north has reached 1,000" in fourth.stdout
 
@@ -98,7 +104,7 @@ def test_watching_ends_when_every_series_was_reported(study: Path, monkeypatch: 
     write(study.parent, 50_000, 50_000)
     result = run(study, *WORDS, "--yes", "--watch", "60")
     assert result.exit_code == 3 and result.stdout.count("ALERT") == 2, result.output
-    again = run(study, *WORDS)
+    again = run(study, *WORDS, "--fresh")
     assert again.exit_code == 0 and "every series was reported before" in again.stdout
     assert "1 of 3 alerts left;" in again.stdout  # and no round was begun for nothing
 

@@ -3,6 +3,9 @@
 A session has an opening and a fixed number of rounds. A round is begun before its first question and recorded before
 anybody sees what it found, so that a session can be resumed anywhere and no round is ever run twice. A round that shows
 nothing while it runs can be recorded in one go (`record_once`): then no crash loses it.
+
+What a running round answers free of charge is noted beside the rounds, so that a script that is run again gets the same
+answers and begins no round.
 """
 
 from __future__ import annotations
@@ -60,6 +63,16 @@ class Journal(Protocol):
         It only ever grows at its end: a reader who has seen a part of it needs to look at the rest only.
         """
 
+    def note(self, answer: Record) -> None:
+        """Keep an answer that has used nothing up, for a script that is run again.
+
+        It has been or may be shown, so nothing depends on it but what is asked again: it may be written down later, or
+        be lost with the process.
+        """
+
+    def notes(self) -> Sequence[Record]:
+        """The answers that were noted, by whomever, in the order in which they were; it only grows at its end."""
+
 
 class MemoryJournal:
     """A journal that lives as long as this object: for tests, audits and people without a ledger.
@@ -85,6 +98,7 @@ class MemoryJournal:
         self._opening: str | None = None
         self._begun: set[int] = set()
         self._ended: dict[int, str] = {}  # in the order of recording
+        self._noted: list[str] = []
 
     def opening(self, draw: Callable[[], Record]) -> Record:
         """The record that was drawn when the session was opened.
@@ -157,6 +171,21 @@ class MemoryJournal:
         """All records, each a copy of the caller's own."""
         with self._here():
             return [(number, _read(text)) for number, text in self._ended.items()]
+
+    def note(self, answer: Record) -> None:
+        """Keep an answer that has used nothing up.
+
+        Args:
+            answer: The answer, as plain data.
+        """
+        text = checked_record(answer)
+        with self._here():
+            self._noted.append(text)
+
+    def notes(self) -> list[Record]:
+        """All of them, each a copy of the caller's own."""
+        with self._here():
+            return [_read(text) for text in self._noted]
 
     @contextmanager
     def _here(self) -> Iterator[None]:

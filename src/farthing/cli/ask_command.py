@@ -15,6 +15,7 @@ from farthing.cli.requests_command import asked_by_analyst
 from farthing.cli.terminal import (
     confirm_spending,
     declared_study,
+    say_if_changed,
     somebody_is_there,
     study_options,
     study_to_spend,
@@ -24,6 +25,7 @@ from farthing.errors import FarthingError, InvalidExpression, InvalidValue, Sess
 
 if TYPE_CHECKING:
     from farthing.adaptive.query_session import Answer, QuerySession, QuerySessionPlan
+    from farthing.ledger import Receipt
     from farthing.study import Study
     from farthing.study.sessions.query_sessions import QuerySessionOptions
 
@@ -50,8 +52,9 @@ one call. That takes many rows, or few questions.
 If no condition is given, conditions are read line by line, from a pipe or at a prompt; empty lines and lines that begin
 with # are skipped. A condition that cannot be answered is refused, and the next one is read.
 
-Ask many questions in one call: free answers depend on secret noise in the memory of the process, so the end of a call
-uses up one update (unless its last answer did). Answers that were paid for are stored: --answers lists them. When no
+The same question gets the same answer, in this call and in later ones; --answers lists them all. Ask many new
+questions in one call: free answers depend on secret noise in the memory of the process, so a call that asks something
+new uses up one update at its end (unless its last new answer did). When no
 update is left, only these can be asked again; other conditions get an estimate.
 
 Exit code: 0 when all questions were answered; 1 when you declined; 2 when something was refused, or the updates ran out
@@ -61,8 +64,8 @@ and only an estimate without a promise remained; 130 when interrupted.
 _SAY_ROWS = "To see the plan for your rows, say about how many: --rows N, or rows = N under [expected]."
 _GOODBYES = ("quit", "exit", "q")
 _AT_THE_END = (
-    "conditions that were paid for keep their answers (--answers lists them), others get an estimate without a promise "
-    "from here on, and --session NAME opens another session, which is charged separately"
+    "conditions that were asked before keep their answers (--answers lists them), others get an estimate without a "
+    "promise from here on, and --session NAME opens another session, which is charged separately"
 )
 
 
@@ -99,7 +102,7 @@ _AT_THE_END = (
 @click.option("--confidence", metavar="P", default="0.95", help="Confidence of the promise (default: 0.95).")
 @click.option("--session", metavar="NAME", help="Name this session; a new name is charged separately.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and promise, and spend nothing.")
-@click.option("--answers", is_flag=True, help="List the paid answers of this session; asks and spends nothing.")
+@click.option("--answers", is_flag=True, help="List the answers of this session; asks and spends nothing.")
 @click.option(
     "--json",
     "as_json",
@@ -239,7 +242,7 @@ def _show_answers(study: Study, asked: QuerySessionOptions, session: str | None,
     for question, answer in query_session.answered:
         _print(question, answer, query_session, as_json)
     if not (query_session.answered or as_json):
-        click.echo("No answer of this session was paid for; free answers are not kept.")
+        click.echo("Nothing was asked in this session yet.")
 
 
 def _are_unknown_rows(refusal: InvalidValue) -> bool:
@@ -275,10 +278,13 @@ def _opened(
         _confirm(study, asked, session, as_json)
     with stages(Console(stderr=True)) as work:
         work.begin("opening the session", measured=True)
-        query_session = open_session(study, asked, session, progress=work.share, prepare=False)
+        earlier: list[Receipt] = []
+        query_session = open_session(study, asked, session, progress=work.share, prepare=False, resumed=earlier.append)
         if asking:
             work.begin("making a first guess")
             query_session.prepare()
+    if asking and earlier:
+        say_if_changed(study, earlier[0], "--session with a new name")
     if asking and query_session.caution:
         click.echo(f"WARNING: {query_session.caution}", err=True)
     return query_session

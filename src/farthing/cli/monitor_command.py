@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import click
 from farthing.cli.charge_grammar import decimal_number, whole_number
 from farthing.cli.session_plans import agree_to_open, show_session_plan, study_for_session
 from farthing.cli.terminal import declared_study, study_options
-from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded
+from farthing.errors import EngineError, InvalidValue, LedgerUnavailable, SessionEnded, TableChanged
 
 if TYPE_CHECKING:
     from farthing.adaptive.monitor import Look, Monitor
@@ -23,18 +24,20 @@ HELP = """\
 Watch the counts of a study's table and report when any of them reaches a threshold.
 
 Up to --alerts alerts are paid for, once, when the monitor is opened; looks without an alert are free, however many
-series and looks there are. The same arguments resume the monitor.
+series and looks there are. The same arguments resume the monitor, and without --fresh or --watch show its last look
+again.
 
 \b
 Examples:
   farthing monitor study.toml --threshold 500 --by region --alerts 5 --plan
   farthing monitor study.toml --threshold 500 --by region --alerts 5 --watch 3600
+  farthing monitor study.toml --threshold 500 --by region --alerts 5 --fresh
   farthing monitor study.toml --threshold 90 --threshold north=200 --by region --where "age >= 65" --alerts 3
 
-With --watch it stays and looks again every SECONDS seconds: this is the cheap way. Without --watch each call makes one
-look, as a cron job does, and EVERY CALL USES UP ONE OF THE ALERTS, with or without an alert: free looks depend on
-secret noise in the memory of the process, which the next process draws again and pays for. Such a look ends with its
-first alert, and names the series that are left for the next call.
+With --watch it stays and looks again every SECONDS seconds: this is the cheap way. With --fresh each call makes one
+look at the table as it is now, as a cron job does, and EVERY SUCH CALL USES UP ONE OF THE ALERTS, with or without an
+alert: free looks depend on secret noise in the memory of the process, which the next process draws again and pays for.
+Such a look ends with its first alert, and names the series that are left for the next one.
 
 Exit code: 0 when there was no alert; 3 when there was; 1 when you declined; 2 when it was refused; 130 when
 interrupted.
@@ -66,6 +69,7 @@ interrupted.
 @click.option("--repeat", is_flag=True, help="Report a series again at every look at which it is above.")
 @click.option("--watch", metavar="SECONDS", help="Stay, and look again every SECONDS seconds.")
 @click.option("--looks", metavar="N", help="Stop after this many looks; with --watch.")
+@click.option("--fresh", is_flag=True, help="Look at the table as it is now, which uses up one of the alerts.")
 @click.option("--session", metavar="ID", help="Name this monitor; a new name is charged separately.")
 @click.option("--plan", "plan_only", is_flag=True, help="Show price and error, and spend nothing.")
 @click.option(
@@ -88,6 +92,7 @@ def monitor_command(
     repeat: bool,
     watch: str | None,
     looks: str | None,
+    fresh: bool,
     session: str | None,
     plan_only: bool,
     as_json: bool,
@@ -115,7 +120,9 @@ def monitor_command(
     name = session or session_name(study, asked)
     agree_to_open(study, name, lambda study: monitor_plan(study, asked), agreed=yes, as_json=as_json)
     watching = open_monitor(study, asked, name)
-    alerts_given = _watch(watching, pause, most, as_json)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableChanged)  # the line that says that a look is repeated has the way on
+        alerts_given = _watch(watching, pause, most, as_json, fresh=fresh or pause is not None)
     if not as_json:
         click.echo(_rest(watching))
     click.get_current_context().exit(3 if alerts_given else 0)
@@ -151,12 +158,13 @@ def _pace(watch: str | None, looks: str | None) -> tuple[float | None, int | Non
     return pause, most
 
 
-def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool) -> int:
+def _watch(watching: Monitor, pause: float | None, most: int | None, as_json: bool, *, fresh: bool) -> int:
     """Look until there have been enough looks or no alert is left; how many alerts there were."""
     alerts = done = 0
     while True:
         try:
-            look = watching.look(single=pause is None)
+            step = None if fresh else watching.latest or None
+            look = watching.look(single=pause is None, step=step, fresh=fresh)
         except (LedgerUnavailable, EngineError) as problem:
             if pause is None:
                 raise
@@ -186,17 +194,20 @@ def _print(look: Look, watching: Monitor, as_json: bool) -> None:
             "alerts": [{**asdict(alert), "estimate": alert.estimate} for alert in look],
             "error": look.error,
             "unseen": list(look.unseen),
+            "repeated": look.repeated,
             "alerts_left": watching.alerts_left,
         }
         click.echo(json.dumps(data))
         return
+    if look.repeated:
+        click.echo("repeated: the last look as it was; --fresh looks at the table as it is now and uses up an alert")
     for alert in look:
         click.echo(f"ALERT {alert}")
     if not look:
         click.echo(f"look {look.step}: {'no alert' if watching.watched else 'every series was reported before'}")
     if look.unseen:
         why = (
-            "as a call ends with its first alert; the next call does"
+            "as a call ends with its first alert; the next call with --fresh does"
             if watching.alerts_left
             else "as the last alert was given"
         )

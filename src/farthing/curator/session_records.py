@@ -10,6 +10,7 @@ chain are no secret: each also stands in the next entry, which may be anybody's.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Set
@@ -20,6 +21,7 @@ from farthing.adaptive.session_journal import checked_record, checked_round
 from farthing.curator.curator import Curator, ReleaseTerms, stored_answer
 from farthing.curator.payers import take_up
 from farthing.curator.questions import Progress, digest_of, record
+from farthing.curator.session_notes import SessionNotes
 from farthing.data import Dataset
 from farthing.errors import FarthingError, InvalidValue
 from farthing.ledger.entries import checked_name
@@ -34,6 +36,7 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds for another process to finish the opening that it has charged
 _NOTHING = ApproxDP(0.0)
 _LETTERS = 16  # at the end of a round's request id
+_MOST_NOTES = 9_999  # each holds more answers than the one before
 
 
 class RoundId(NamedTuple):
@@ -43,15 +46,17 @@ class RoundId(NamedTuple):
         session: The request id of its session.
         number: Its number, from 1 on.
         letters: Random letters, which keep others from taking the round.
+        word: "round", or "notes" for answers that were free.
 
     >>> text = str(RoundId("answers-1", 3, "ab12"))
-    >>> text, RoundId.read(text), RoundId.read("answers-1")
-    ('answers-1 round 3 ab12', RoundId(session='answers-1', number=3, letters='ab12'), None)
+    >>> text, RoundId.read(text).number, RoundId.read("answers-1 notes 1 ab12").word, RoundId.read("answers-1")
+    ('answers-1 round 3 ab12', 3, 'notes', None)
     """
 
     session: str
     number: int
     letters: str
+    word: str = "round"
 
     def __str__(self) -> str:
         return f"{self.public} {self.letters}"
@@ -59,7 +64,7 @@ class RoundId(NamedTuple):
     @property
     def public(self) -> str:
         """Without the letters, which keep others from taking the round."""
-        return f"{self.session} round {self.number}"
+        return f"{self.session} {self.word} {self.number}"
 
     @classmethod
     def read(cls, request_id: str) -> RoundId | None:
@@ -74,9 +79,8 @@ class RoundId(NamedTuple):
         >>> RoundId.read("answers-1 round 3 ab12").number
         3
         """
-        session, word, rest = request_id.rpartition(" round ")
-        number, _, letters = rest.partition(" ")
-        return cls(session, int(number), letters) if word and number.isdecimal() else None
+        match = re.fullmatch(r"(.+) (round|notes) (\d+)(?: (.*))?", request_id, re.DOTALL)
+        return None if match is None else cls(match[1], int(match[3]), match[4] or "", match[2])
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class LedgerJournal:
         progress: Progress | None = None,
     ) -> None:
         self.request_id = checked_name(request_id, "request_id")
-        longest = RoundId(request_id, session.rounds, "-" * _LETTERS)
+        longest = RoundId(request_id, max(session.rounds, _MOST_NOTES), "-" * _LETTERS)
         checked_name(str(longest), "request_id")  # that will be charged
         self._curator, self._dataset, self._session = curator, dataset, session
         self._name, self._delta, self._timeout, self._progress = ledger_name, delta, timeout, progress
@@ -157,6 +161,9 @@ class LedgerJournal:
         self._open: set[int] = set()  # those of them whose record was not seen yet
         self._history: list[tuple[int, str]] = []
         self._letters: str | None = None  # until it is opened
+        self._notes = SessionNotes(
+            curator.ledger, lambda number: self._request(number, "notes"), lambda name: self._charged_nothing(name)
+        )
 
     @property
     def receipt(self) -> Receipt | None:
@@ -243,15 +250,16 @@ class LedgerJournal:
             self._look()
         if number > self._begun + 1:
             raise InvalidValue("round_number", number, "must not come before an earlier round is begun")
-        charge = self._curator.ledger.charge(
-            self._name,
-            _NOTHING,
-            request_id=self._request(number),
-            analyst=self._curator.analyst,
-            digest=self._digest,
-        )
+        charge = self._charged_nothing(self._request(number))
         self._note(number)
         return charge
+
+    def _charged_nothing(self, request_id: str) -> Charge:
+        """The session has paid for it."""
+        analyst = self._curator.analyst
+        return self._curator.ledger.charge(
+            self._name, _NOTHING, request_id=request_id, analyst=analyst, digest=self._digest
+        )
 
     def begun(self) -> int:
         """The number of the last round in the ledger, recorded or not."""
@@ -275,6 +283,14 @@ class LedgerJournal:
         with self._lock:
             self._look()
             return [(number, json.loads(text)) for number, text in self._history]
+
+    def note(self, answer: Record) -> None:
+        """Keep an answer that was free; see `SessionNotes`."""
+        self._notes.add(answer)
+
+    def notes(self) -> list[Record]:
+        """The free answers in the ledger, by whichever process."""
+        return self._notes.read()
 
     def _look(self) -> None:
         """Find what was begun and recorded since the last look.
@@ -310,10 +326,10 @@ class LedgerJournal:
             self._open.add(number)
             self._begun = number
 
-    def _request(self, number: int) -> str:
+    def _request(self, number: int, word: str = "round") -> str:
         if self._letters is None:
             raise InvalidValue("request_id", self.request_id, "must be that of a session that was opened")
-        return str(RoundId(self.request_id, number, self._letters))
+        return str(RoundId(self.request_id, number, self._letters, word))
 
     def __repr__(self) -> str:
         return f"LedgerJournal({self.request_id!r}, {self._begun} of {self._session.rounds} rounds begun)"

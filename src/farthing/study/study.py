@@ -22,6 +22,7 @@ from farthing.curator.payers import (
     sampling_rate_of,
 )
 from farthing.curator.same_people import Overlap, are_known, same_people, warn_of_same_people
+from farthing.curator.session_notes import write_notes
 from farthing.data import Dataset
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
@@ -777,6 +778,7 @@ class Study(StudySessions):
 
     def close(self) -> None:
         """Close the ledger; what was charged stays charged."""
+        write_notes(self.ledger)
         self.ledger.close()
 
     def __repr__(self) -> str:

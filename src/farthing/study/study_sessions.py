@@ -106,7 +106,8 @@ class StudySessions(StudyAccount, Protocol):
         """Charge once, then ask: `session.ask("sex = 'M' and age < 30")` is answered at once, within `alpha` of rows.
 
         Answers close to the prediction are free; each other one uses up one of a fixed number of updates. The same
-        arguments, or the same `request_id`, resume the session.
+        arguments, or the same `request_id`, resume the session, and the same questions get the same answers: a script
+        that is run again uses up nothing.
 
         Args:
             alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
@@ -146,7 +147,10 @@ class StudySessions(StudyAccount, Protocol):
         asked = query_sessions.QuerySessionOptions(
             alpha, queries, columns, bins, updates, rows, epsilon, start, earlier, confidence
         )
-        return query_sessions.open_session(self, asked, request_id, timeout, progress)
+        again = "query_session(request_id=...) with a new id"
+        return query_sessions.open_session(
+            self, asked, request_id, timeout, progress, resumed=lambda receipt: warn_if_changed(self, receipt, again)
+        )
 
     def submit_query_session(
         self,
@@ -265,8 +269,9 @@ class StudySessions(StudyAccount, Protocol):
     ) -> Monitor:
         """Charge once, then look as often as you like: `monitor.look()` says which counts have reached `threshold`.
 
-        Looks without an alert are free. The same arguments, or the same `request_id`, resume the monitor: its alerts
-        are known, and the round that was running is lost.
+        Looks without an alert are free. The same arguments, or the same `request_id`, resume the monitor, which first
+        repeats the looks that were made: a script that is run again uses up nothing. A program that watches a table
+        asks for `look(fresh=True)`, which looks at the table as it is now; after a restart it begins another round.
 
         Args:
             *series: Counts, or conditions as text.
@@ -473,7 +478,7 @@ class StudySessions(StudyAccount, Protocol):
         Where the means of a statistic (an expression with values in [0, 1]) agree, the answer is that of the training
         rows and free; otherwise it is that of the holdout rows with noise, and a correction is used up. The study's
         dataset must have a public number of rows, each a unit of its own. The same arguments, or the same `request_id`,
-        resume the session.
+        resume the session, and the same questions get the same answers: a script that is run again uses up nothing.
 
         Args:
             training: A dataset that you may read yourself, with the same columns.

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from farthing.errors import BudgetExceeded, RequestRefused
 from farthing.ledger import Ledger, Verification, open_ledger
-from farthing.server.services.ledger_pages import STATES, sentence_of
+from farthing.server.services.ledger_pages import STATES, request_of, sentence_of
 from unit.server.conftest import DATASET, Served, once_a_module, served_in
 
 API = "/api/v1/ledger"
@@ -286,3 +286,12 @@ def test_an_epsilon_and_a_delta_stay_spent(tmp_path: Path) -> None:
         said = [sentence_of(entry) for entry in ledger.entries() if entry.kind in ("released", "forfeited")]
     assert said[0].endswith("epsilon 0.5 and delta 1e-08 stay spent.")
     assert said[1].endswith("epsilon 0.25 and delta 1e-08 stay spent.")
+
+
+def test_the_notes_of_a_session_are_told_without_the_letters_that_protect_them(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "study.db", actor="ada") as ledger:
+        ledger.register("people", epsilon=1.0)
+        ledger.charge("people", 0.0, request_id=f"asking notes 1 {16 * 'c'}")
+        *_, entry = ledger.entries()
+    kept = "ada's session asking begins to keep free answers, so that they can be asked for again."
+    assert sentence_of(entry) == kept and request_of(entry) == "asking notes 1"

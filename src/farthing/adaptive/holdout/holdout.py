@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -137,9 +139,9 @@ class Holdout:
         self._lock = threading.Lock()
         self._session: ThresholdSession | None = None
         self._journal.opening(dict)  # nothing is drawn yet: a charge, if the journal makes any
-        recorded = self._journal.history()
-        self._round = max((number for number, _ in recorded), default=0)
-        self._asked = max((int(record["asked"]) for _, record in recorded), default=0)
+        self._round = self._asked = 0
+        self._answers: dict[str, HoldoutAnswer] = {}
+        self._catch_up()
 
     @staticmethod
     def plan(
@@ -234,6 +236,9 @@ class Holdout:
     def ask(self, statistic: Statistic | str) -> HoldoutAnswer:
         """The mean of `statistic`, from the training rows if the holdout agrees, else from the holdout with noise.
 
+        The same expression gets the same answer again, also in a script that is run again, and uses nothing up. (Of
+        functions nobody can say whether they are the same.)
+
         Args:
             statistic: A function of a table that gives each row a number in [0, 1], out of that row alone (values
                 beyond are clamped, NaN counts as 0); for datasets an expression.
@@ -246,26 +251,56 @@ class Holdout:
             SessionEnded: If the questions or the corrections are used up.
         """
         plan = self._plan
-        self._refuse_if_over()
+        words = self._training.words(statistic)
+        if words is None:
+            self._refuse_if_over()
         centre = self._training.total(statistic) // plan.training_rows
-        excess = self._holdout.total(statistic) - plan.rows * centre
-        training = centre / STEPS
+        key = None if words is None else hashlib.sha256(f"{centre} {words}".encode()).hexdigest()
         with self._lock:
+            if key is not None and key not in self._answers and self._session is None:
+                self._catch_up()
+            if key in self._answers:
+                return self._answers[key]
+        self._refuse_if_over()
+        excess = self._holdout.total(statistic) - plan.rows * centre
+        with self._lock:
+            if key in self._answers:  # while the rows were read
+                return self._answers[key]
             self._refuse_if_over()
             session = self._running()
             self._asked += 1
-            if not session._ask_steps(abs(excess)):
-                return HoldoutAnswer(training, self._plan.guarantee.error_free, paid=False, training=training)
-            level = self._corrected_level(centre, excess)
-        return HoldoutAnswer(level / LEVELS, self._plan.guarantee.error_paid, paid=True, training=training)
+            about = {"asked": self._asked, "centre": centre, "key": key}
+            if session._ask_steps(abs(excess)):
+                about["level"] = self._corrected_level(centre, excess, about)
+            elif key is not None:
+                self._journal.note(about)
+            return self._answer(about)
 
-    def _corrected_level(self, centre: int, excess: int) -> int:
+    def _answer(self, about: Mapping[str, Any]) -> HoldoutAnswer:
+        """The answer that was recorded or noted, kept for whoever asks the same again."""
+        training, guarantee, level = about["centre"] / STEPS, self._plan.guarantee, about.get("level")
+        if level is None:
+            answer = HoldoutAnswer(training, guarantee.error_free, paid=False, training=training)
+        else:
+            answer = HoldoutAnswer(level / LEVELS, guarantee.error_paid, paid=True, training=training)
+        return answer if about.get("key") is None else self._answers.setdefault(about["key"], answer)
+
+    def _catch_up(self) -> None:
+        """What was asked and answered in this session, by whichever process."""
+        recorded = self._journal.history()
+        self._round = max([self._round, *(number for number, _ in recorded)])
+        for about in [*(record for _, record in recorded), *self._journal.notes()]:
+            self._asked = max(self._asked, int(about["asked"]))
+            if about.get("key") is not None:  # earlier versions did not record what was asked
+                self._answer(about)
+
+    def _corrected_level(self, centre: int, excess: int, about: Mapping[str, Any]) -> int:
         """A noisy mean of the holdout, in whole levels, recorded before anybody sees it; the round is over."""
         self._session = None
         noisy = self._plan.measurement._answer(excess, self._source)
         mean = (Fraction(noisy, self._plan.rows) + centre) / STEPS
         level = min(max(round(mean * LEVELS), 0), LEVELS)
-        self._journal.end(self._round, {"level": level, "asked": self._asked})
+        self._journal.end(self._round, {**about, "level": level})
         return level
 
     def _running(self) -> ThresholdSession:
@@ -313,7 +348,7 @@ class Holdout:
 
     @property
     def questions(self) -> int:
-        """How many questions were asked, as far as is known here (elsewhere: until the last correction)."""
+        """How many questions were asked, as far as is known here."""
         return self._asked
 
     @property

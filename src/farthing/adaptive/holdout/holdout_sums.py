@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.data import Count, Dataset, Sum
+from farthing.data import Count, Dataset, Reals, Sum
 from farthing.data.aggregates.aggregate import Aggregate
 from farthing.data.expressions import read
 from farthing.data.stability import REPLACE
@@ -111,6 +112,9 @@ class Rows(Protocol):
     def total(self, statistic: Any) -> int:
         """The sum over rows of floor(value STEPS), values clamped to [0, 1] and missing ones counted as 0."""
 
+    def words(self, statistic: Any) -> str | None:
+        """What is asked, equal for equal questions only; None for a function, which nobody can compare."""
+
 
 class TableRows:
     """A table in memory, and statistics that are functions of it."""
@@ -122,6 +126,10 @@ class TableRows:
     def total(self, statistic: Any) -> int:
         """What the function gives, added up."""
         return steps_of(checked_statistic(statistic), self._table, self.rows, self._name)
+
+    def words(self, statistic: Any) -> str | None:
+        """A function may do anything the next time."""
+        return None
 
 
 class DatasetRows:
@@ -159,6 +167,12 @@ class DatasetRows:
         if not dataset.sensitivity(aggregate).linf * steps <= STEPS:
             raise InvalidValue("statistic", statistic, "must not move by more than one row between neighbours")
         return int(dataset.exact({"total": aggregate})["total"]) * steps
+
+    def words(self, statistic: Any) -> str | None:
+        """The expression as it was read, and what the dataset has gone through before."""
+        dataset, aggregate, _ = self._aggregate(statistic)
+        read_as = read(statistic, self._dataset.schema, None if isinstance(aggregate, Count) else Reals(0.0, 1.0))
+        return json.dumps([read_as.text, dataset.definition], default=str)
 
     def _aggregate(self, statistic: Any) -> tuple[Dataset, Aggregate, int]:
         if callable(statistic):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from farthing.mechanisms.threshold_session import Above, ThresholdSession
 from farthing.privacy.events import checked_count
 
 Read = Callable[..., Sequence[int]]
+Words = Callable[..., str]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Look(Sequence[Alert]):
         error: How far off all answers may be.
         unseen: The series that were not looked at, because the last alert had been given or the look was to end with
             one.
+        repeated: Whether this is an earlier look, from the journal: nothing was read, and nothing used up.
 
     >>> bool(Look(3, (), error=40)), Look(3, (), error=40).complete
     (False, True)
@@ -68,6 +71,7 @@ class Look(Sequence[Alert]):
     alerts: tuple[Alert, ...]
     error: int
     unseen: tuple[str, ...] = ()
+    repeated: bool = False
 
     @property
     def complete(self) -> bool:
@@ -109,10 +113,15 @@ class Monitor:
     running round lives in this object only: a monitor that is opened again begins another round, and the one
     that was running is lost.
 
+    A monitor that is opened again first repeats the looks that the journal has, one by one, and then goes on: a script
+    that is run again gets the same looks and begins no round. `look(fresh=True)` looks at the table as it is now.
+
     Args:
         plan: The series, their thresholds and the prices.
         read: Counts the series; it is called with the arguments of `look`.
         journal: Keeps the rounds.
+        words: A text for the arguments of `look`, equal for equal ones: only looks of the same words are repeated.
+        notice: Called with the table before the first look that is repeated.
 
     >>> from farthing.adaptive.session_journal import MemoryJournal
     >>> from farthing.adaptive.monitor import Series, plan_monitor
@@ -132,17 +141,31 @@ class Monitor:
 
     _source: Source = SYSTEM
 
-    def __init__(self, plan: MonitorPlan, read: Read, journal: Journal) -> None:
+    def __init__(
+        self,
+        plan: MonitorPlan,
+        read: Read,
+        journal: Journal,
+        words: Words = lambda **_: "",
+        notice: Callable[[Any], None] = lambda table: None,
+    ) -> None:
         self.plan = plan
         self._read = read
+        self._words, self._notice = words, notice
         self._journal = journal
         self._lock = threading.Lock()
         self._round: _Round | None = None
         self._pending: _PendingAlert | None = None
-        self._next = 1
         self._thresholds = {one.name: t for one, t in zip(plan.series, plan.thresholds, strict=True)}
         journal.opening(dict)
-        self._step = max((alert.step for alert in self.alerts), default=0)
+        self._next = journal.begun() + 1  # others have begun those before
+        self._looks: dict[str, list[Look]] = {}  # of earlier objects, by their words
+        self._repeated_to: Counter[str] = Counter()  # how far this object has repeated them
+        self._noticed = False
+        for note in journal.notes():
+            self._looks.setdefault(note["words"], []).append(self._noted(note))
+        steps = [look.step for looks in self._looks.values() for look in looks]
+        self._step = max([*steps, *(alert.step for alert in self.alerts)], default=0)
 
     @property
     def alerts(self) -> list[Alert]:
@@ -151,9 +174,14 @@ class Monitor:
 
     @property
     def alerts_left(self) -> int:
-        """How many more alerts there can be; rounds that other processes lost are found out when their turn comes."""
+        """How many more alerts there can be; what others have begun since this was opened shows when its turn comes."""
         ended = max((number for number, _ in self._journal.history()), default=0)
         return self.plan.alerts - max(self._next - 1, ended) + self.running
+
+    @property
+    def latest(self) -> int:
+        """The number of the last look, by whichever object of this session; 0 before the first."""
+        return self._step
 
     @property
     def watched(self) -> list[str]:
@@ -166,8 +194,18 @@ class Monitor:
         """Whether a round is running: it is lost when this object is."""
         return self._round is not None
 
-    def look(self, table: Any = None, *, where: Any = None, step: int | None = None, single: bool = False) -> Look:
+    def look(
+        self,
+        table: Any = None,
+        *,
+        where: Any = None,
+        step: int | None = None,
+        single: bool = False,
+        fresh: bool = False,
+    ) -> Look:
         """Read all counts once and report which have reached their thresholds.
+
+        The looks that were made before this monitor was opened again come first, as they were.
 
         When the last alert has been given, the rest of that look is `unseen`, and the next one is refused. If the
         ledger fails in between, its error is raised: what was recorded is in `alerts`, and an alert that was not yet
@@ -176,9 +214,10 @@ class Monitor:
         Args:
             table: The dataset as it is now, where it is not the source itself that grows.
             where: Limits this look to some rows, such as those of the last days.
-            step: The number of the look, by default one more than the last.
+            step: The number of the look, by default one more than the last; an earlier look of that number is repeated.
             single: Whether the look ends with its first alert, and the other series are `unseen`: the rest would need
                 another round, which is lost if this is the last look of the process.
+            fresh: Look at the table as it is now, and repeat no earlier look, now or later.
 
         Returns:
             The alerts, and the error.
@@ -191,6 +230,15 @@ class Monitor:
         if not number >= 1:
             raise InvalidValue("step", step, "must be a whole number >= 1")
         with self._lock:
+            words = self._words(table=table, where=where)
+            earlier = None if fresh else self._earlier(words, step)
+            if earlier is not None:
+                if not self._noticed:
+                    self._noticed = True
+                    self._notice(table)
+                return earlier
+            if fresh:
+                self._looks.clear()
             alerts = [] if self._pending is None else [self._record()]
             if not self.watched:
                 return Look(number, tuple(alerts), self.plan.error)
@@ -203,7 +251,33 @@ class Monitor:
                 )
             values = self._read(table=table, where=where)
             self._step = number
-            return self._looked(number, values, alerts, single)
+            look = self._looked(number, values, alerts, single)
+            self._journal.note(
+                {
+                    "words": words,
+                    "look": number,
+                    "alerts": [[alert.series, alert.step, alert.above_by] for alert in look],
+                    "error": look.error,
+                    "unseen": list(look.unseen),
+                }
+            )
+            return look
+
+    def _earlier(self, words: str, step: int | None) -> Look | None:
+        """The next of the looks that were made before, or the one of this number."""
+        looks = self._looks.get(words, [])
+        if step is None:
+            place = self._repeated_to[words]
+        else:
+            place = next((place for place, look in enumerate(looks) if look.step == step), len(looks))
+        if place >= len(looks):
+            return None
+        self._repeated_to[words] = place + 1
+        return looks[place]
+
+    def _noted(self, note: Mapping[str, Any]) -> Look:
+        alerts = tuple(Alert(name, step, above, self._thresholds[name]) for name, step, above in note["alerts"])
+        return Look(note["look"], alerts, note["error"], tuple(note["unseen"]), repeated=True)
 
     def _looked(self, number: int, values: Sequence[int], alerts: list[Alert], single: bool) -> Look:
         watched = set(self.watched)

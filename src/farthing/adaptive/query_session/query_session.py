@@ -157,11 +157,13 @@ class QuerySession:
         self._own = 0  # the last round begun here
         self._rounds_used = 0  # how many finished rounds of the journal are part of the weights
         self._answers: dict[Any, tuple[str, Answer]] = {}
+        self._notes_used = 0  # how many notes of the journal are among the answers
         self._texts: dict[str, Mask] = {}
         self._mask_cells = 0  # cells of these masks
         self._history: list[Step] = []
         self._asked = 0
         self._opening = journal.opening(lambda: noisy_start(plan, self._rows().values, source))
+        self._read_notes()
         self._known = tuple(known)
         self._guess: tuple[Start, Cells[np.float64]] | None = None
         self._steps: list[tuple[Mask, int, float, float]] = []  # not yet part of the weights
@@ -196,7 +198,7 @@ class QuerySession:
     def answered(self) -> tuple[tuple[str, Answer], ...]:
         """The questions that `ask` answers again even when no update is left, as they were asked, with their answers.
 
-        All paid ones of the session, by whomever, and the free ones of this object: after a restart these are gone.
+        Paid and free ones of the whole session, as far as is known here.
         """
         with self._lock:
             return tuple(self._answers.values())
@@ -226,8 +228,8 @@ class QuerySession:
     def ask(self, question: Question) -> Answer:
         """The number of rows for which a condition holds; free as long as it is near what was expected.
 
-        The same question gets the same answer again. When the updates are used up it is refused, unless it has an
-        answer already; `estimate` still works.
+        The same question gets the same answer again, also in a script that is run again, and uses nothing up. When the
+        updates are used up it is refused, unless it has an answer already; `estimate` still works.
 
         Args:
             question: A condition on the columns, or a mapping of columns to values or pairs.
@@ -243,6 +245,8 @@ class QuerySession:
             mask = self._mask(question)
             if self._unrecorded is not None:
                 self._record()
+            if mask.fingerprint not in self._answers and not self.running:
+                self._read_notes()  # before a round is begun for what another process was told free of charge
             if mask.fingerprint not in self._answers:
                 answer = self._new_answer(mask, question)
                 self._answers.setdefault(mask.fingerprint, (_question_text(question), answer))
@@ -292,6 +296,8 @@ class QuerySession:
         self._asked += 1
         if comparison is None:
             answer = Answer(expected, self.plan.error, False, self.plan.rows)
+            note = {"cells": mask.fingerprint, "question": _question_text(question), "value": expected}
+            self._journal.note({**note, "asked": self._asked})
         else:
             self._asking = None
             record = {
@@ -353,6 +359,15 @@ class QuerySession:
             self._apply_round(record)
         self._rounds_used = len(finished)
         self._round = max(self._round, self._journal.begun())
+
+    def _read_notes(self) -> None:
+        """Bring in what was answered free of charge, by whomever; the first answer to a question counts."""
+        notes = self._journal.notes()
+        for note in notes[self._notes_used :]:
+            answer = Answer(int(note["value"]), self.plan.error, False, self.plan.rows)
+            self._answers.setdefault(note["cells"], (note["question"], answer))
+            self._asked = max(self._asked, int(note["asked"]))
+        self._notes_used = len(notes)
 
     def _apply_round(self, record: Mapping[str, Any]) -> None:
         """Move the weights as a recorded round says, and keep its answer: public data only."""

@@ -238,6 +238,9 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         return f"{who} asked for {price} ({request}) and was refused: {_left(body)} was left in {_where(entry)}."
     of_round = RoundId.read(entry.request_id)
     if of_round is not None and not epsilon:
+        if of_round.word == "notes":
+            what = "kept" if entry.kind == "released" else "begins to keep"
+            return f"{who}'s session {of_round.session} {what} free answers, so that they can be asked for again."
         what = {"charge": "began", "released": "ended with an answer"}.get(entry.kind, "was given up")
         return f"A round of {who}'s session {of_round.session} {what}; the session has paid for it."
     if entry.kind == "charge":

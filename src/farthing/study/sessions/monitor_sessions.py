@@ -13,12 +13,14 @@ from farthing.adaptive.holdout.holdout_sums import rows_of
 from farthing.adaptive.monitor import Monitor, MonitorPlan, Watched, plan_monitor, thresholds_of, watched
 from farthing.curator.payers import unit_of
 from farthing.curator.questions import run_apart
+from farthing.curator.same_people import warn_caller
 from farthing.curator.session_records import LedgerJournal, Session, opened_once, stored_session
 from farthing.data import Dataset
 from farthing.data.aggregates.aggregate import Aggregate
-from farthing.errors import EngineError, FarthingError, InvalidValue
+from farthing.errors import EngineError, FarthingError, InvalidValue, TableChanged
 from farthing.privacy.events import checked_count, checked_real
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.release import warn_if_changed
 from farthing.study.release_request import own_name
 from farthing.study.study_account import StudyAccount, refuse_sample, register_to_spend
 
@@ -64,7 +66,11 @@ def open_holdout(
     journal = LedgerJournal(
         study.curator, study.dataset, session, ledger_name=study.name, request_id=name, delta=plan.delta
     )
-    return Holdout(training, study.dataset, **price, threshold=threshold, journal=journal, **options)
+    opened = study.ledger.receipt(name)
+    holdout = Holdout(training, study.dataset, **price, threshold=threshold, journal=journal, **options)
+    if opened is not None:
+        warn_if_changed(study, opened, "holdout(request_id=...) with a new id")
+    return holdout
 
 
 def _price(study: StudyAccount, name: str, epsilon: float | None) -> dict[str, Any]:
@@ -207,7 +213,21 @@ def _opened(
         check(rows)
         return watch.values(private_counts(rows, watch.counts, timeout, progress))
 
-    return Monitor(plan, read, journal)
+    def words(table: Dataset | None = None, where: Any = None) -> str:
+        rows = study.dataset if table is None else refuse_unlike(table, study.dataset, "monitor")
+        definition = json.dumps((rows if where is None else rows.where(where)).definition, default=str)
+        return _hashed(definition)[:24]
+
+    def notice(table: Dataset | None) -> None:
+        opened = journal.receipt
+        if table is None and opened is not None and study.table_changed(name):
+            warn_caller(
+                f"the table has changed since the monitor was opened, {opened.when:%Y-%m-%d}, and the looks that were "
+                "made before are repeated as they were. look(fresh=True) looks at the table as it is now.",
+                TableChanged,
+            )
+
+    return Monitor(plan, read, journal, words, notice)
 
 
 def _price_of(study: StudyAccount, name: str) -> Mapping[str, Any] | None:

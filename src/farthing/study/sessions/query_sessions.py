@@ -25,7 +25,7 @@ from farthing.data.aggregates.aggregate import MOST_CELLS as MOST_VALUES
 from farthing.data.aggregates.aggregate import domain_of, names_of
 from farthing.data.coded_rows import CodedAxis, coded_axes, sensitivity_of_coded_rows
 from farthing.errors import Infeasible, InvalidValue
-from farthing.ledger import PlanRequest
+from farthing.ledger import PlanRequest, Receipt
 from farthing.ledger.entries import checked_name
 from farthing.privacy.events import checked_epsilon
 from farthing.statistics.cells.cell_axes import Axis
@@ -171,10 +171,12 @@ def open_session(
     progress: Callable[[float], None] | None = None,
     *,
     prepare: bool = True,
+    resumed: Callable[[Receipt], None] | None = None,
 ) -> QuerySession:
     """Charge for the whole session, once; one that was opened before is resumed at the price it has paid.
 
     Without `prepare` the first guess, which takes its time where there are many cells, waits for the first question.
+    `resumed` is called with the receipt of a session that was opened before.
     """
     _refuse_sampled(study)
     axes = asked.axes(study.dataset)
@@ -188,7 +190,11 @@ def open_session(
             query_session.prepare()
         return query_session
 
-    return opened_once(study.curator, name, opened)
+    earlier = study.ledger.receipt(name)
+    query_session = opened_once(study.curator, name, opened)
+    if earlier is not None and resumed is not None:
+        resumed(earlier)
+    return query_session
 
 
 def _opened(

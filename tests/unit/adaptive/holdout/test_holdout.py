@@ -177,7 +177,7 @@ def test_an_interrupt_between_a_positive_and_its_record_costs_the_round_only() -
     session = opened(journal)
     with pytest.MonkeyPatch.context() as patched:
 
-        def interrupted(centre: int, excess: int) -> int:
+        def interrupted(*_: object) -> int:
             raise KeyboardInterrupt
 
         patched.setattr(session, "_corrected_level", interrupted)
@@ -297,7 +297,7 @@ def test_noise_a_tenth_off_is_noticed_in_corrected_answers() -> None:
     rows = 20
     session = Holdout(np.ones(rows), np.ones(rows), epsilon=4.0, corrections=1, threshold=0.01, journal=Forgetful())
     session._source = TestSource(11)
-    levels = [session._corrected_level(STEPS, -rows * STEPS // 2) for _ in range(8_000)]
+    levels = [session._corrected_level(STEPS, -rows * STEPS // 2, {}) for _ in range(8_000)]
     edges = np.array([72.5, 96.5, 112.5, 120.5, 127.5, 135.5, 143.5, 159.5, 183.5])
     seen, _ = np.histogram(levels, [-1, *edges, 257])
 

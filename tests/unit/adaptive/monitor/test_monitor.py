@@ -114,12 +114,52 @@ def test_a_monitor_opened_again_remembers_alerts_and_loses_the_running_round() -
     assert len(first.look()) == 0  # the second round is running now
     again = monitor(values, journal, alerts=3)
     assert [(alert.series, alert.step) for alert in again.alerts] == [("s0", 4)]
-    assert again.look().step == 5
+    assert again.look(fresh=True).step == 6
     assert again.alerts_left == 1  # of three: one gave its alert, one is lost, one is running
     values[1] = FAR
     third = monitor(values, journal, alerts=3)
     with pytest.raises(SessionEnded):
-        third.look()
+        third.look(fresh=True)
+
+
+def test_a_script_that_is_run_again_gets_its_looks_again_and_begins_no_round() -> None:
+    journal, values = MemoryJournal(), [-FAR, FAR, -FAR]
+
+    def script(looks: int) -> tuple[list[Any], int]:
+        watching = monitor(values, journal, alerts=5, mute=False)
+        found = [watching.look() for _ in range(looks)]
+        assert [look.step for look in found] == list(range(1, looks + 1))
+        return [(look.alerts, look.error, look.unseen) for look in found], journal.begun()
+
+    first, begun = script(2)
+    assert len(first[0][0]) == len(first[1][0]) == 1 and begun == 3
+    values[1] = -FAR  # what the table has become changes nothing
+    assert script(2) == (first, begun) and script(1) == (first[:1], begun)
+    longer, after = script(3)  # it goes on where the first script ended
+    assert longer[:2] == first and not longer[2][0] and after == begun + 1
+    assert script(3) == (longer, after)
+
+
+def test_only_the_same_look_is_repeated_and_a_number_names_one() -> None:
+    journal, reads = MemoryJournal(), list[Any]()
+
+    def opened() -> Monitor:
+        def read(table: Any, where: Any) -> list[int]:
+            reads.append(where)
+            return [-FAR]
+
+        return Monitor(plan(1, alerts=9), read, journal, lambda table, where: str(where))
+
+    first = opened()
+    assert [first.look(where=place).repeated for place in "aba"] == [False] * 3
+    again = opened()
+    assert [again.look(where=place).step for place in "baa"] == [2, 1, 3] and again.latest == 3
+    assert again.look(where="c").step == 4 and reads == ["a", "b", "a", "c"]
+    by_number = opened()
+    assert by_number.look(where="a", step=3).repeated and not by_number.look(where="a", step=4).repeated
+    assert opened().look(where="a", fresh=True).step == 5
+    fresh = opened()
+    assert [fresh.look(where="a", fresh=place == 1).repeated for place in range(3)] == [True, False, False]
 
 
 def test_two_monitors_on_one_journal_never_give_more_than_the_alerts() -> None:

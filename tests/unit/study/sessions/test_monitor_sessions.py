@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as ft
-from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue, NotAllowed
+from farthing.errors import BudgetExceeded, InvalidExpression, InvalidValue, NotAllowed, TableChanged
 from farthing.ledger import open_ledger
 from study_people import SCHEMA, table
 
@@ -108,7 +108,7 @@ def test_the_same_words_take_up_the_same_monitor_and_lose_the_running_round(grow
         again = ft.Study(growing.dataset, 2.0, 1e-9, account="people", ledger=ledger).monitor(**asked)
         assert again.plan == first.plan
         assert again.alerts == first.alerts
-        assert not again.look()
+        assert not again.look(fresh=True)
         assert again.alerts_left == 1
         assert ledger.budget("people").spent_upper == spent
         cases(tmp_path, 20_000, 20_000)
@@ -248,3 +248,23 @@ def test_a_plan_in_words_says_that_its_price_protects_little(tmp_path: Path) -> 
         assert "protects almost nobody" in str(plan) and "Delta 0.01 is" in str(plan)
     quiet = ft.Study(data, 1.0, ledger=tmp_path / "quiet.db", account="quiet")
     assert "warning" not in str(quiet.monitor_plan("age > 20", threshold=5, alerts=1))
+
+
+@pytest.mark.slow
+def test_a_look_is_repeated_in_a_script_that_is_run_again_and_the_steward_hears_of_new_rows(
+    growing: ft.Study, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {"by": "region", "threshold": 1_000, "alerts": 3, "epsilon": 1.0}
+    first = growing.monitor(**asked)
+    looks = [first.look(), first.look(where="region = 'south'")]
+    count = growing.budget.count
+    again = growing.monitor(**asked)
+    same = [again.look(), again.look(where="region = 'south'")]
+    assert all(one.repeated for one in same)
+    assert [(one.step, one.alerts, one.error) for one in same] == [(one.step, one.alerts, one.error) for one in looks]
+    assert again.alerts_left == 2 and growing.budget.count == count
+    cases(tmp_path, 20_000, 100)
+    later = growing.monitor(**asked)
+    with pytest.warns(TableChanged, match=r"look\(fresh=True\) looks at the table as it is now"):
+        assert not later.look()
+    assert len(later.look(fresh=True)) == 1 and growing.ledger.verify().ok
