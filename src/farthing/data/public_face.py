@@ -164,8 +164,8 @@ class PublicFace:
         if people is not None and self.table_rows is not None:  # each of the others has a row at least
             most = min(most, max(0, (self.table_rows - people) // rows))
         if base.unit_sizes is not None:
-            about, found, is_whole = base.unit_sizes.units_above(rows, people)
-            return about, int(min(found, most)), None if is_whole or most <= found else base.unit_sizes.most
+            about, highest, is_whole = base.unit_sizes.units_above(rows, people)
+            return about, int(min(highest, most)), None if is_whole or most <= highest else base.unit_sizes.most
         useful = most < (math.inf if people is None else people)
         return (None, int(most), None) if useful else None
 

@@ -24,12 +24,11 @@ from farthing.statistics.design import Design
 from farthing.statistics.measurements import Measurements, Noise
 from farthing.statistics.public_facts import Counted
 from farthing.study.attacker_odds import budget_cautions
+from farthing.study.coverage_text import about_rows, bounds_of_unknown_reach
 from farthing.study.plan_contents import withheld_cells
 from farthing.study.plan_statistic import (
     AtOnce,
     PlannedStatistic,
-    about_rows,
-    bounds_of_unknown_reach,
     errors_rest_on,
     planned_statistic,
     rows_known,

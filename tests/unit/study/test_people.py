@@ -20,8 +20,8 @@ from farthing.errors import InvalidExpression, InvalidValue
 from farthing.server.services.release_status import _text
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import Statistic
+from farthing.study.coverage_text import about_rows
 from farthing.study.documents.study_document import entry_of, statistic_of
-from farthing.study.plan_statistic import about_rows
 
 ORIGINS = ["EWR", "JFK", "LGA"]
 

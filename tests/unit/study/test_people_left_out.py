@@ -16,7 +16,7 @@ from farthing.adaptive.discovery import RowTally
 from farthing.statistics.coverage import Coverage
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import Statistic
-from farthing.study.plan_statistic import about_rows
+from farthing.study.coverage_text import about_rows
 
 
 def about(study: ft.Study, *asked: Statistic) -> str:
