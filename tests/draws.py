@@ -54,7 +54,7 @@ _ADVICE = (
 _DRAWING = re.compile(r"\b(random|uuid|gen_random_uuid|rand)\(", re.IGNORECASE)
 _PYTHON = re.compile(r"(python[\d.]*|farthing)$")
 # Processes that have nothing to draw: the server's arithmetic, and whoever starts and stops databases for the tests.
-_QUIET = ("server/services/accountant_process.py", "backends.keeper")
+_QUIET = ("server/services/accountant_answers.py", "backends.keeper")
 _HERE = str(Path(__file__).parent) + os.sep
 _system = os.urandom
 _offset = 0

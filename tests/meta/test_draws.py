@@ -92,9 +92,9 @@ def test_no_number():
 RIGHT = {"test_first", "test_second", "test_system_marked", "test_started_marked"}
 # Where a caller may choose randomness: none of it hides a row.
 SEEDS = {
-    "src/farthing/accounting/composition_game.py": "a made-up bit, and answers about it",
+    "src/farthing/accounting/game_strategies.py": "a made-up bit, and answers about it",
     "src/farthing/cli/play_command.py": "a made-up bit, and answers about it",
-    "src/farthing/server/services/accountant_process.py": "a made-up bit, and answers about it",
+    "src/farthing/server/services/accountant_answers.py": "a made-up bit, and answers about it",
     "src/farthing/auditing/attacks/difference_attack.py": "made-up people, and noise that is wrong on purpose",
     "src/farthing/auditing/attacks/linear_reconstruction.py": "made-up people, and noise that is wrong on purpose",
     "src/farthing/inference/graphical/graphical_model.py": "rows drawn from a model that was released",
@@ -212,13 +212,18 @@ def test_nothing_in_the_source_offers_a_seed() -> None:
 
 def test_only_the_faces_of_the_game_know_the_game() -> None:
     """What draws with a seed about a made-up bit is imported by nothing that draws for people."""
-    imports = re.compile(r"^\s*(from|import) .*composition_game", re.MULTILINE)
+    imports = re.compile(r"^\s*(from|import) .*(composition_game|game_strategies)", re.MULTILINE)
     found = {
         str(path.relative_to(TOP / "src/farthing"))
         for path in (TOP / "src").rglob("*.py")
         if imports.search(path.read_text(encoding="utf-8"))
     }
-    assert found == {"accounting/__init__.py", "cli/play_command.py", "server/services/accountant_process.py"}
+    assert found == {
+        "accounting/__init__.py",
+        "accounting/game_strategies.py",
+        "cli/play_command.py",
+        "server/services/accountant_answers.py",
+    }
 
 
 def test_the_door_to_randomness_reads_no_setting_and_nobody_replaces_it() -> None:

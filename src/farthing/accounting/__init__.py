@@ -15,16 +15,8 @@ from farthing.accounting.algorithm_choice import EngineChoice
 from farthing.accounting.amplification import group_privacy, sampled_approx_dp, sampled_without_replacement
 from farthing.accounting.calibration import Calibration, calibrate
 from farthing.accounting.compose import Composition, compose
-from farthing.accounting.composition_game import (
-    CompositionGame,
-    FixedCharges,
-    at_once,
-    compete,
-    planned,
-    pressing,
-    steady,
-    tally,
-)
+from farthing.accounting.composition_game import CompositionGame, FixedCharges
+from farthing.accounting.game_strategies import at_once, compete, planned, pressing, steady, tally
 from farthing.accounting.regions import Region
 from farthing.accounting.simulation import Simulation, Witness, randomized_response_simulation, simulate
 from farthing.accounting.tradeoff_functions import TradeoffFunction

@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from statistics import NormalDist, fmean, pstdev
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Protocol
 
 from farthing.accounting.compose import Composition, compose
@@ -20,7 +22,7 @@ from farthing.accounting.filters import ClockFilter
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.numerics.bounds import number_text
 from farthing.privacy import ApproxDP, Event, GaussianNoise, LaplaceNoise, RandomizedResponse
-from farthing.privacy.events import checked_count, checked_delta
+from farthing.privacy.events import checked_delta
 
 _MOST = 10_000  # rounds of one game: a strategy that never ends is stopped
 
@@ -35,6 +37,7 @@ class Round:
         loss: How much the answer speaks for a secret of 1, as the logarithm of a likelihood ratio.
         total: The losses so far.
         remaining: The largest epsilon that the filter would admit next.
+        spent: The running bound: what the filter, or the optimum of fixed charges, reads after it.
     """
 
     event: Event
@@ -42,6 +45,7 @@ class Round:
     loss: float
     total: float
     remaining: float
+    spent: float
 
     @property
     def refused(self) -> bool:
@@ -171,7 +175,7 @@ class FixedCharges:
     @property
     def spent(self) -> ApproxDP:
         """The optimum of the charges so far. After stopping early, the guarantee is still that of the whole list."""
-        return ApproxDP(compose(self.charges[: self.played]).epsilon_at(self.delta).upper, self.delta)
+        return ApproxDP(_optimum(self.charges[: self.played], self.delta), self.delta)
 
     @property
     def remaining(self) -> ApproxDP:
@@ -182,20 +186,22 @@ class FixedCharges:
         return ApproxDP(getattr(event, "epsilon", 0.0), getattr(event, "delta", 0.0))
 
     def admits(self, charge: Charge) -> bool:
-        """Whether this is the next charge of the list, or a smaller pair.
+        """Whether this is the next charge of the list, or any mechanism that is as private as the next pair.
 
         Args:
             charge: An epsilon, an (epsilon, delta) pair or an event.
 
         Returns:
             True if it is.
+
+        >>> budget = FixedCharges([(0.2, 0.001)], 0.01)
+        >>> budget.admits(LaplaceNoise(5.0)), budget.admits(LaplaceNoise(4.0)), budget.admits(GaussianNoise(15.0))
+        (True, False, True)
         """
         if self.played >= len(self.charges):
             return False
         event, wanted = self.charges[self.played], as_event(charge)
-        if isinstance(event, ApproxDP) and isinstance(wanted, ApproxDP | RandomizedResponse):
-            return wanted.epsilon <= event.epsilon and getattr(wanted, "delta", 0.0) <= event.delta
-        return wanted == event
+        return _is_within(wanted, event) if isinstance(event, ApproxDP) else wanted == event
 
     def charge(self, charge: Charge) -> FixedCharges:
         """The list with one more charge made.
@@ -220,6 +226,21 @@ class FixedCharges:
         after = copy.copy(self)
         object.__setattr__(after, "played", self.played + 1)
         return after
+
+
+@lru_cache(maxsize=1024)
+def _optimum(charges: tuple[Event, ...], delta: float) -> float:
+    """Rounded up; remembered, since many games have the same charges."""
+    return compose(charges).epsilon_at(delta).upper
+
+
+def _is_within(event: Event, pair: ApproxDP) -> bool:
+    """Whether a mechanism is proven to be (epsilon, delta)-DP."""
+    if isinstance(event, ApproxDP | RandomizedResponse):
+        return event.epsilon <= pair.epsilon and getattr(event, "delta", 0.0) <= pair.delta
+    if isinstance(event, LaplaceNoise) and 1 / Fraction(event.noise_multiplier) <= Fraction(pair.epsilon):
+        return True  # exactly, where a curve would be rounded up
+    return compose([event]).delta_at(pair.epsilon).upper <= pair.delta
 
 
 class CompositionGame:
@@ -302,7 +323,7 @@ class CompositionGame:
         else:
             answer, loss = self._answer(event)
         total = round(self.total + loss, 12)  # 0.1 + 0.2 - 0.3 is nothing
-        played = Round(event, answer, loss, total, self.remaining)
+        played = Round(event, answer, loss, total, self.remaining, self.spent)
         self.rounds.append(played)
         return played
 
@@ -318,7 +339,7 @@ class CompositionGame:
         Raises:
             InvalidValue: If the strategy asks for something that is not played here.
 
-        >>> CompositionGame(seed=1).play(steady(0.1)).right
+        >>> CompositionGame(seed=1).play(lambda game: None if game.rounds else 1.0).loss in (-1.0, 1.0)
         True
         """
         for _ in range(_MOST):
@@ -360,169 +381,3 @@ class CompositionGame:
 
 Strategy = Callable[[CompositionGame], Charge | None]
 """From the game so far to the next charge; None stops."""
-
-
-def steady(charge: Charge) -> Strategy:
-    """The same charge again and again, until it is refused.
-
-    Args:
-        charge: The charge.
-
-    Returns:
-        The strategy.
-
-    >>> game = CompositionGame(seed=1)
-    >>> outcome = game.play(steady(0.1))
-    >>> game.rounds[-1].refused, len(game.rounds) > 10
-    (True, True)
-    """
-
-    def next_charge(game: CompositionGame) -> Charge | None:
-        return None if game.rounds and game.rounds[-1].refused else charge
-
-    return next_charge
-
-
-def pressing(charge: float, factor: float = 2.0) -> Strategy:
-    """Larger charges while the answers agree, the first one again when they do not: luck is followed up.
-
-    Args:
-        charge: The first epsilon.
-        factor: By how much the next epsilon grows after an answer that agrees with the others.
-
-    Returns:
-        The strategy; it stops when not even the first charge is admitted.
-
-    >>> game = CompositionGame(seed=2)
-    >>> outcome = game.play(pressing(0.1))
-    >>> len({played.event for played in game.rounds}) > 2
-    True
-    """
-
-    def next_charge(game: CompositionGame) -> Charge | None:
-        if not game.budget.admits(charge):
-            return None
-        if not game.rounds:
-            return charge
-        last = game.rounds[-1]
-        wanted = factor * getattr(last.event, "epsilon", charge) if last.loss * last.total > 0 else charge
-        return min(wanted, max(charge, game.remaining))
-
-    return next_charge
-
-
-def planned(budget: FixedCharges) -> Strategy:
-    """All charges of a list that was fixed in advance, one after the other.
-
-    Args:
-        budget: The list.
-
-    Returns:
-        The strategy.
-
-    >>> budget = FixedCharges([0.2] * 5, 0.01)
-    >>> game = CompositionGame(budget, seed=1)
-    >>> outcome = game.play(planned(budget))
-    >>> len(game.rounds), game.spent == outcome.epsilon
-    (5, True)
-    """
-    return lambda game: budget.charges[len(game.rounds)] if len(game.rounds) < len(budget.charges) else None
-
-
-def at_once(game: CompositionGame) -> Charge | None:
-    """The strategy that asks once, for all that the filter admits.
-
-    Args:
-        game: The game.
-
-    Returns:
-        The largest epsilon that is left, or None after the first round.
-
-    >>> game = CompositionGame(seed=1)
-    >>> outcome = game.play(at_once)
-    >>> [played.event.epsilon for played in game.rounds]
-    [1.0]
-    """
-    return None if game.rounds or not game.remaining > 0 else game.remaining
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Many games of one strategy.
-
-    Attributes:
-        games: How many.
-        right: The share of right guesses.
-        right_at_most: What no strategy can beat on average.
-        delta_reached: The mean of (1 - e^(epsilon - loss))_+, which delta bounds on average.
-        standard_error: That of `delta_reached`.
-        delta: The delta of the budget.
-    """
-
-    games: int
-    right: float
-    right_at_most: float
-    delta_reached: float
-    standard_error: float
-    delta: float
-
-
-def tally(strategy: Strategy, budget: Budget, games: int = 1000, *, seed: int | None = None) -> Tally:
-    """Play many games with one strategy: how often it guesses right, and how much of delta it reaches.
-
-    Args:
-        strategy: From the game so far to the next charge, or None to stop.
-        budget: The filter, or the fixed charges, that every game starts with.
-        games: How many games.
-        seed: Repeats them.
-
-    Returns:
-        The shares, beside what bounds them on average.
-
-    Raises:
-        InvalidValue: If `games` is not a whole number above 0.
-
-    >>> result = tally(steady(0.2), ClockFilter(1.0, 0.05, leak=0), games=100, seed=1)
-    >>> 0.5 < result.right < 0.9, round(result.right_at_most, 3)
-    (True, 0.745)
-    """
-    if not checked_count(games, "games") >= 1:
-        raise InvalidValue("games", games, "must be at least 1")
-    seeds = random.Random(seed)
-    outcomes = [CompositionGame(budget, seed=seeds.getrandbits(63)).play(strategy) for _ in range(games)]
-    reached = [-math.expm1(min(0.0, budget.epsilon - outcome.loss)) for outcome in outcomes]
-    return Tally(
-        games,
-        sum(outcome.right for outcome in outcomes) / games,
-        right_at_most(budget.epsilon, budget.delta),
-        fmean(reached),
-        pstdev(reached) / math.sqrt(games),
-        budget.delta,
-    )
-
-
-def compete(
-    strategies: Mapping[str, Strategy], budget: Budget, games: int = 1000, *, seed: int | None = None
-) -> dict[str, Tally]:
-    """Let strategies compete, all with the same secrets and the same random draws.
-
-    Args:
-        strategies: Names and strategies.
-        budget: The filter, or the fixed charges, that every game starts with.
-        games: How many games each of them plays.
-        seed: Repeats the competition.
-
-    Returns:
-        Their tallies, the one that reaches most of delta first.
-
-    Raises:
-        InvalidValue: If `games` is not a whole number above 0.
-
-    >>> from farthing.accounting.filters import BasicFilter
-    >>> table = compete({"at once": at_once, "steady": steady(0.2)}, BasicFilter(1.0), 100, seed=1)
-    >>> sorted(table), all(one.right < 0.9 for one in table.values())
-    (['at once', 'steady'], True)
-    """
-    number = random.SystemRandom().getrandbits(63) if seed is None else seed
-    tallies = {name: tally(strategy, budget, games, seed=number) for name, strategy in strategies.items()}
-    return dict(sorted(tallies.items(), key=lambda one: (one[1].delta_reached, one[1].right), reverse=True))

@@ -14,7 +14,8 @@ from farthing.numerics.bounds import number_text
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
-    from farthing.accounting.composition_game import CompositionGame, Outcome, Round, Tally
+    from farthing.accounting.composition_game import CompositionGame, Outcome, Round
+    from farthing.accounting.game_strategies import Tally
     from farthing.privacy import Event
 
 MOST_ROUNDS = 10_000
@@ -54,8 +55,9 @@ def play_command(
     epsilon: str, delta: str, charges: str | None, seed: str | None, games: str | None, as_json: bool
 ) -> None:
     """Read the options, then play: with somebody, by a list, or many games."""
-    from farthing.accounting.composition_game import CompositionGame, tally
+    from farthing.accounting.composition_game import CompositionGame
     from farthing.accounting.filters import ClockFilter
+    from farthing.accounting.game_strategies import tally
 
     share = checked_delta(decimal_number(delta, "delta"))
     if not 0 < share < 1:

@@ -8,19 +8,9 @@ from statistics import fmean, pstdev
 import pytest
 
 from farthing.accounting.compose import compose
-from farthing.accounting.composition_game import (
-    CompositionGame,
-    FixedCharges,
-    Strategy,
-    at_once,
-    compete,
-    planned,
-    pressing,
-    right_at_most,
-    steady,
-    tally,
-)
+from farthing.accounting.composition_game import CompositionGame, FixedCharges, Strategy, right_at_most
 from farthing.accounting.filters import BasicFilter, ClockFilter, FullyAdaptiveFilter
+from farthing.accounting.game_strategies import at_once, compete, planned, pressing, steady, tally
 from farthing.errors import BudgetExceeded, InvalidValue
 from farthing.privacy import ApproxDP, BoundedRange, GaussianNoise, LaplaceNoise, RandomizedResponse
 

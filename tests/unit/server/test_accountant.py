@@ -157,3 +157,45 @@ def test_a_game_is_repeated_from_its_seed_and_tells_the_secret_only_at_the_end(a
 )
 def test_a_game_that_breaks_a_rule_is_refused(analyst, body):
     assert analyst.post("/api/v1/play", json=body).status_code == 422
+
+
+def test_with_fixed_parameters_a_game_admits_mechanisms_and_has_the_optimum_as_its_bound(analyst):
+    fixed = {"epsilon": 0.2, "count": 3}
+    charges = [{"epsilon": 0.2}, {"noise": "laplace", "multiplier": 5.0}, {"noise": "laplace", "multiplier": 4.9}]
+    game = analyst.post("/api/v1/play", json={"charges": charges, "fixed": fixed, "seed": 5}).json()
+    assert [one["answer"] is None for one in game["rounds"]] == [False, False, True]
+    spent = [one["spent"] for one in game["rounds"]]
+    assert 0 < spent[0] < spent[1] == spent[2] < game["epsilon"] < 0.6
+    assert analyst.post("/api/v1/play", json={"fixed": {"epsilon": 0.2, "count": 51}}).status_code == 422
+
+
+@pytest.mark.draws(false_alarm=0, miss=0)  # the games of the process are not seeded here, and no share is compared
+def test_rivals_play_under_both_kinds_of_budget(analyst):
+    for fixed, most in ((None, 0.7338), ({"epsilon": 0.2, "count": 20}, 0.877)):
+        table = analyst.post("/api/v1/rivals", json={"epsilon": 1.0, "fixed": fixed}).json()
+        assert table["games"] >= 100 and 0.5 < table["right_at_most"] < most
+        assert len(table["rivals"]) >= 2 and all(0 <= one["right"] <= 1 for one in table["rivals"])
+
+
+def test_two_mechanisms_are_compared_both_ways(analyst):
+    strong, weak = {"P": ["3/4", "0.25"], "Q": [".25", "3/4"]}, {"P": ["0.6", "0.4"], "Q": ["0.4", "0.6"]}
+    found = analyst.post("/api/v1/simulate", json={"first": strong, "second": weak}).json()
+    assert found["relation"] == "second inside first"
+    assert [row["shares"] for row in found["second_from_first"]["rows"]] == [["7/10", "3/10"], ["3/10", "7/10"]]
+    assert found["first_from_second"]["rows"] == []
+    assert "Rejecting for outcomes [2] of the first" in found["first_from_second"]["sentence"]
+    dominated = analyst.post("/api/v1/simulate", json={"first": {"epsilon": 0.5}, "second": weak}).json()
+    assert dominated["relation"] == "second inside first"
+
+
+@pytest.mark.parametrize("shares", [["0.5", "0.6"], ["1e9"], ["1e-999"], ["nan"], ["-1", "2"], ["1/0"], [], ["1"] * 51])
+def test_what_is_no_pair_of_distributions_is_refused(analyst, shares):
+    body = {"first": {"P": shares, "Q": shares}, "second": {"epsilon": 1.0}}
+    assert analyst.post("/api/v1/simulate", json=body).status_code == 422
+
+
+def test_equal_products_are_counted_by_asking_for_prices(analyst):
+    found = analyst.post("/api/v1/partitions", json={"integers": [2, 2, 2, 2, 3, 3, 3, 3]}).json()
+    assert (found["partitions"], found["subsets"]) == (18, 256) and 0 < found["oracle_calls"] < 256
+    for integers in ([], [0, 2], [2] * 11, [100], [2.5]):
+        assert analyst.post("/api/v1/partitions", json={"integers": integers}).status_code == 422

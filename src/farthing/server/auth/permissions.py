@@ -173,6 +173,9 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("POST", f"{_V}/compose"): Rule(ALL, "plan"),
     ("POST", f"{_V}/regions"): Rule(ALL, "plan"),
     ("POST", f"{_V}/play"): Rule(ALL, "plan"),
+    ("POST", f"{_V}/rivals"): Rule(ALL, "plan"),
+    ("POST", f"{_V}/simulate"): Rule(ALL, "plan"),
+    ("POST", f"{_V}/partitions"): Rule(ALL, "plan"),
 }
 
 

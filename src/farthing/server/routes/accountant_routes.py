@@ -7,12 +7,18 @@ from typing import Any
 from farthing.server.auth.permissions import guarded
 from farthing.server.http.error_envelope import refusals
 from farthing.server.schemas.composition_schema import (
+    ComparedAsked,
+    ComparedView,
     CompositionAsked,
     CompositionView,
+    PartitionsAsked,
+    PartitionsView,
     PlayAsked,
     PlayView,
     RegionsAsked,
     RegionsView,
+    RivalsAsked,
+    RivalsView,
 )
 from farthing.server.services.app_state import TheState
 
@@ -57,3 +63,39 @@ def play(asked: PlayAsked, state: TheState) -> Any:
     and nothing is charged.
     """
     return state.accountant.ask("played", asked.model_dump())
+
+
+@router.post(
+    "/rivals",
+    response_model=RivalsView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="Strategies that play the composition game many times",
+)
+def rivals(asked: RivalsAsked, state: TheState) -> Any:
+    """How often each strategy guesses a made-up bit, beside what no strategy can beat on average. No row is read."""
+    return state.accountant.ask("rivals", asked.model_dump())
+
+
+@router.post(
+    "/simulate",
+    response_model=ComparedView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="Two mechanisms compared: answers of one made from those of the other, or why not",
+)
+def simulate(asked: ComparedAsked, state: TheState) -> Any:
+    """The regions of two mechanisms, and for both ways the processing that makes one from the other, or a witness.
+
+    A mechanism is the pair of its distributions for two neighbouring tables, or randomized response.
+    """
+    return state.accountant.ask("compared", asked.model_dump())
+
+
+@router.post(
+    "/partitions",
+    response_model=PartitionsView,
+    responses=refusals("too_large", "rate_limited"),
+    summary="Splits of whole numbers into equal products, counted by pricing privacy",
+)
+def partitions(asked: PartitionsAsked, state: TheState) -> Any:
+    """The reduction of [Why exact is hard](../hardness.md), run on at most ten numbers."""
+    return state.accountant.ask("partitions", asked.model_dump())

@@ -39,7 +39,10 @@ MAKERS = (
     "/synthetic-tables",
 )
 # Some cases of these take seconds of a core, so that they get fewer of the random ones; makers get more.
-SLOW = {("POST", f"/api/v1{path}") for path in ("/compose", "/regions", "/play", "/sessions/price", "/sessions")}
+SLOW = {
+    ("POST", f"/api/v1{path}")
+    for path in ("/compose", "/regions", "/play", "/rivals", "/simulate", "/sessions/price", "/sessions")
+}
 
 _SPECIAL = [
     "", "\x00", "\ud800", "a\u202eb", "'; drop table users; --", "%s%n%00", "../../../etc/passwd", "${7*7}", "9" * 400,

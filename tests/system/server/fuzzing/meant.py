@@ -423,4 +423,9 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/compose"): _compose,
     ("POST", f"{V}/regions"): _regions,
     ("POST", f"{V}/play"): _play,
+    ("POST", f"{V}/rivals"): lambda mind: Wish(body=mind.draw.choice(({}, {"fixed": {"epsilon": 0.2, "count": 5}}))),
+    ("POST", f"{V}/simulate"): lambda mind: Wish(
+        body={"first": {"epsilon": 1.0}, "second": {"P": ["1/2", "0.5"], "Q": ["1/4", "0.75"]}}
+    ),
+    ("POST", f"{V}/partitions"): lambda mind: Wish(body={"integers": [2, 3, mind.draw.randrange(1, 9)]}),
 }

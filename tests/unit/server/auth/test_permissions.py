@@ -244,7 +244,7 @@ def test_an_auditor_changes_nothing_and_spends_nothing() -> None:
         "/synthetic-tables/price",
         "/datasets/{name}/discoveries/price",
     }
-    computed |= {"/ledger/verify", "/compose", "/regions", "/play"}
+    computed |= {"/ledger/verify", "/compose", "/regions", "/play", "/rivals", "/simulate", "/partitions"}
     assert changes - own <= computed
     assert not any("auditor" in rule.roles for rule in PERMISSIONS.values() if rule.scope == "spend")
 
