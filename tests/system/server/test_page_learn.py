@@ -119,3 +119,71 @@ def test_the_game_answers_refuses_and_ends_with_the_secret(new_page: NewPage, si
     screenshot(page, "learn-game", about=card)
     card.get_by_role("button", name="New game").press("Enter")
     expect(standing).to_contain_text("Nothing has been asked")
+
+
+def test_with_fixed_prices_only_the_mechanism_is_chosen_and_the_total_stays_below_the_sum(
+    new_page: NewPage, site: Site
+) -> None:
+    page = new_page("bob")
+    go(page, site, "#/learn")
+    card = page.locator(".learn-game")
+    card.get_by_label("Rules").select_option("fixed")
+    standing = card.locator(".learn-game-standing")
+    expect(standing).to_contain_text("12 answers are left")
+    expect(card.get_by_label("Epsilon")).to_have_count(0)
+    for place, kind in enumerate(("response", "laplace", "laplace")):
+        card.get_by_label("Ask for").select_option(kind)
+        card.get_by_role("button", name="Ask").click()
+        expect(card.get_by_role("row", name=re.compile(rf"^{place + 1} "))).to_have_count(1)
+    expect(standing).to_contain_text("9 answers are left")
+    expect(card.get_by_text("Adding up would make it 0.6 by now")).to_be_visible()
+    card.get_by_role("button", name="Let rivals play").click()
+    expect(card.get_by_role("row", name=re.compile("half as much every time"))).to_have_count(1)
+    expect(card.get_by_text(re.compile(r"No strategy is right more than \d+(\.\d+)?% of the time"))).to_be_visible()
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+
+
+def test_two_typed_mechanisms_are_compared_with_a_recipe_or_a_reason(new_page: NewPage, site: Site) -> None:
+    page = new_page("eve")
+    go(page, site, "#/learn")
+    card = page.locator(".learn-mechanisms")
+    card.get_by_role("button", name="Compare", exact=True).click()
+    expect(card.locator("p.strong")).to_contain_text("The second reveals no more than the first")
+    expect(card.get_by_role("row", name="1 3/5 3/10 1/10", exact=True)).to_have_count(1)
+    expect(card.get_by_role("heading", name="The first from the second: impossible")).to_be_visible()
+    screenshot(page, "learn-mechanisms", about=card)
+    card.get_by_role("button", name="neither from the other").click()
+    expect(card.locator("p.strong")).to_contain_text("Neither can be made from the other")
+    card.get_by_role("button", name="randomized response dominates").click()
+    expect(card.get_by_role("row", name=re.compile(r"^surely the first table 0\.9966 "))).to_have_count(1)
+    assert fits(page) and faults_of_all_looks(page) == {}
+    card.get_by_label("Chances of the second, with the person").fill("0.5 0.6 0.1")
+    card.get_by_role("button", name="Compare", exact=True).click()
+    expect(card.get_by_text(re.compile("must add up to 1"))).to_be_visible()
+
+
+def test_the_reading_on_hardness_and_traitors_runs_and_questions_hide_their_answers(
+    new_page: NewPage, site: Site
+) -> None:
+    page = new_page("ada", width=PHONE)
+    go(page, site, "#/learn")
+    hardness = page.locator(".learn-hardness")
+    hardness.get_by_label("Numbers").fill("2 2 2 2 3 3 3 3")
+    hardness.get_by_role("button", name="Count by asking for prices").click()
+    expect(hardness.get_by_text("can be split into equal products in 18 ways")).to_be_visible()
+    hardness.get_by_label("Numbers").fill("2 3 0")
+    expect(hardness.get_by_role("button", name="Count by asking for prices")).to_be_disabled()
+    traitors = page.locator(".learn-traitors")
+    for kind in ("exact", "rounded"):
+        traitors.get_by_label("It answers").select_option(kind)
+        traitors.get_by_role("button", name="Trace").click()
+        expect(traitors.get_by_role("status")).to_contain_text("and the key is in the table")
+    questions = page.locator(".learn-questions")
+    expect(questions.get_by_role("listitem")).to_have_count(10)
+    answer = questions.get_by_text("1, their sum. Adding up is always true")
+    expect(answer).to_be_hidden()
+    questions.get_by_text("Ten answers cost epsilon 0.1 each").click()
+    expect(answer).to_be_visible()
+    settled(page)
+    assert fits(page) and faults_of_all_looks(page) == {}

@@ -183,7 +183,7 @@ def test_two_mechanisms_are_compared_both_ways(analyst):
     assert found["relation"] == "second inside first"
     assert [row["shares"] for row in found["second_from_first"]["rows"]] == [["7/10", "3/10"], ["3/10", "7/10"]]
     assert found["first_from_second"]["rows"] == []
-    assert "Rejecting for outcomes [2] of the first" in found["first_from_second"]["sentence"]
+    assert "is there on answer 2 of the first has" in found["first_from_second"]["sentence"]
     dominated = analyst.post("/api/v1/simulate", json={"first": {"epsilon": 0.5}, "second": weak}).json()
     assert dominated["relation"] == "second inside first"
 

@@ -10,7 +10,7 @@ import json
 import math
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -192,7 +192,7 @@ def compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, A
     >>> found["relation"], [row["shares"] for row in found["second_from_first"]["rows"]][1:3]
     ('equal', [['1', '0'], ['0', '1']])
     >>> compared(coin, {"P": ["1"], "Q": ["1"]})["first_from_second"]["sentence"]
-    'Rejecting for outcomes [2] of the first has a false-alarm rate of 0.25 and misses 0.25...
+    'Whoever says that the person is there on answer 2 of the first has a false-alarm rate of 0.25 and misses 0.25...
     """
     one, other = (_pair(given) for given in (first, second))
     regions = Region.from_distributions(*one), Region.from_distributions(*other)
@@ -217,24 +217,37 @@ def _pair(given: Mapping[str, Any]) -> Pair:
     return checked_pair(given["P"], given["Q"])
 
 
-def _simulation(found: Simulation, names: tuple[str, str]) -> dict[str, Any]:
+def _simulation(simulation: Simulation, names: tuple[str, str]) -> dict[str, Any]:
     """A matrix in short numbers, or the test that shows that there is none; outcomes are counted from 1 here."""
-    if found.witness is not None:
-        one = found.witness
+    if simulation.witness is not None:
+        one = simulation.witness
         alarm, missed, least = (number_text(float(rate), 4) for rate in (one.false_alarm, one.missed, one.least_missed))
         return {
             "rows": [],
             "sentence": (
-                f"Rejecting for outcomes {[place + 1 for place in one.outcomes]} of the {names[1]} has a false-alarm "
-                f"rate of {alarm} and misses {missed}; with that rate every test of the {names[0]} misses at least "
-                f"{least}."
+                f"Whoever says that the person is there {_places(one.outcomes)} of the {names[1]} has a false-alarm "
+                f"rate of {alarm} and misses {missed}. With the same false alarms, every guess from the {names[0]} "
+                f"misses at least {least}."
             ),
         }
-    close = "exactly" if found.error == 0 else f"up to {number_text(float(found.error), 3)} in total variation"
+    close = (
+        "exactly" if simulation.error == 0 else f"up to {number_text(float(simulation.error), 3)} in total variation"
+    )
     return {
-        "rows": [{"shares": [_short(share) for share in row]} for row in found.matrix or ()],
+        "rows": [{"shares": [_short(share) for share in row]} for row in simulation.matrix or ()],
         "sentence": f"Answers of the {names[1]} can be made from those of the {names[0]}, {close}.",
     }
+
+
+def _places(outcomes: Sequence[int]) -> str:
+    """
+    >>> _places([0]), _places([0, 2, 3]), _places([])
+    ('on answer 1', 'on answers 1, 3 and 4', 'on no answer')
+    """
+    *most, last = [str(place + 1) for place in outcomes] or [""]
+    if not last:
+        return "on no answer"
+    return f"on answers {', '.join(most)} and {last}" if most else f"on answer {last}"
 
 
 def _short(share: Fraction) -> str:
@@ -253,12 +266,12 @@ def partitions(integers: list[int]) -> dict[str, Any]:
     >>> partitions([2, 3, 6])["partitions"], partitions([2, 3, 5])["partitions"]
     (1, 0)
     """
-    found = count_equal_product_partitions(integers)
+    result = count_equal_product_partitions(integers)
     return {
-        "partitions": found.partitions,
-        "oracle_calls": found.oracle_calls,
-        "bits": found.bits,
-        "subsets": found.subsets,
+        "partitions": result.partitions,
+        "oracle_calls": result.oracle_calls,
+        "bits": result.bits,
+        "subsets": result.subsets,
         "epsilons": [math.log(one) for one in integers],
     }
 

@@ -87,13 +87,17 @@ export function OpenForm({ dataset, mayAsk }) {
         <div class="stack">
           <${CheckField} label="Answer every question, whatever I ask" checked=${form.sure} onValue=${(sure) => change({ sure })}
             hint="Then nothing can use up the updates early, and answers are as accurate as that allows." />
-          ${form.sure ? null : html`<${Stops} name="alpha" label="How accurate?" stops=${ALPHAS} value=${form.alpha}
+          ${
+            form.sure
+              ? null
+              : html`<${Stops} name="alpha" label="How accurate?" stops=${ALPHAS} value=${form.alpha}
             text=${(alpha) => exactness(alpha, dataset.rows ?? form.rows)} ends=${["← rougher, lasts longer", "more accurate, ends sooner →"]}
             hint="Every answer of the session is at most this far off, for all questions together."
             change=${(alpha) => {
               setTouched(true);
               change({ alpha });
-            }} />`}
+            }} />`
+          }
           ${mayAsk && !none ? html`<${CheckField} label="Ask a curator for more than my grant" checked=${asks} onValue=${setAsks} />` : null}
           ${mayAsk && none ? html`<p>Nothing is left of your grant: a curator can allow you this session.</p>` : null}
           ${

@@ -12,8 +12,8 @@ const LEFT = 38;
 const RIGHT = 10;
 
 /**
- * Lower boundaries of `regions`: [{theorem, points: [[P_FA, P_MD], ..]}]; the one named `filled` is filled up to the
- * diagonal of blind guesses.
+ * Lower boundaries of `regions`: [{theorem, points: [[P_FA, P_MD], ..]}], or with a name and a mark of their own; the
+ * one named `filled` is filled up to the diagonal of blind guesses, or the first if that is null.
  */
 export function Region({ title, description, regions, filled = "optimal", table, note, busy }) {
   const draw = (width) => {
@@ -21,7 +21,9 @@ export function Region({ title, description, regions, filled = "optimal", table,
     const across = linear([0, 1], [LEFT, width - RIGHT], 5);
     const up = linear([0, 1], [height - BOTTOM, TOP], 5);
     const pixel = ([alarm, miss]) => [across(alarm), up(miss)];
-    const main = regions.find((one) => theoremOf(one.theorem).key === filled);
+    const looks = regions.map((one) => (one.mark ? { ...one, key: one.name } : theoremOf(one.theorem)));
+    const place = filled === null ? 0 : looks.findIndex((look) => look.key === filled);
+    const main = regions[place];
     const best = main ? bestGuess(main.points) : null;
     return {
       height,
@@ -29,20 +31,20 @@ export function Region({ title, description, regions, filled = "optimal", table,
         <g>
           <${BottomAxis} scale=${across} at=${height - BOTTOM} left=${LEFT} right=${width - RIGHT} label="false alarms, P_FA" />
           <${LeftAxis} scale=${up} at=${LEFT} top=${TOP} bottom=${height - BOTTOM} label="misses, P_MD" />
-          ${main ? html`<path class="mark-area ${theoremOf(filled).mark}" d=${`${pathOf(lowerPart(main.points).map(pixel))}Z`} />` : null}
+          ${main ? html`<path class="mark-area ${looks[place].mark}" d=${`${pathOf(lowerPart(main.points).map(pixel))}Z`} />` : null}
           <line class="blind-line" x1=${across(0)} y1=${up(1)} x2=${across(1)} y2=${up(0)} />
           <text class="chart-word" x=${across(0.56)} y=${up(0.52)} aria-hidden="true">blind guessing</text>
           <circle class="corner-dot" r="4" cx=${across(0)} cy=${up(0)} />
           ${regions.map(
-            (one) => html`
-            <path key=${one.theorem} class="mark-line ${theoremOf(one.theorem).mark}" data-region=${theoremOf(one.theorem).key}
+            (one, at) => html`
+            <path key=${looks[at].key} class="mark-line ${looks[at].mark}" data-region=${looks[at].key}
               d=${pathOf(lowerPart(one.points).map(pixel))} />`,
           )}
           <text class="chart-word" x=${across(0) + 9} y=${up(0) - 8} aria-hidden="true">never wrong</text>
           ${
             best
               ? html`
-            <circle class="mark-dot ${theoremOf(filled).mark}" r="5" cx=${across(best[0])} cy=${up(best[1])}>
+            <circle class="mark-dot ${looks[place].mark}" r="5" cx=${across(best[0])} cy=${up(best[1])}>
               <title>the best guess</title>
             </circle>`
               : null
@@ -50,7 +52,7 @@ export function Region({ title, description, regions, filled = "optimal", table,
         </g>`,
     };
   };
-  const legend = regions.map((one) => ({ name: theoremOf(one.theorem).name, mark: theoremOf(one.theorem).mark }));
+  const legend = regions.map((one) => (one.mark ? one : theoremOf(one.theorem)));
   return html`<${Figure} ...${{ title, description, draw, table, legend, note, busy, most: 460 }} />`;
 }
 

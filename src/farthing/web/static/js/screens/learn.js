@@ -9,10 +9,14 @@ import { Page } from "../components/page.js";
 import { count, privacy } from "../format.js";
 import { CompositionCard } from "../learn/composition.js";
 import { GameCard } from "../learn/game.js";
+import { HardnessCard } from "../learn/hardness.js";
 import { remembered, useNewest } from "../learn/latest_answer.js";
+import { MechanismsCard } from "../learn/mechanisms.js";
+import { QuestionsCard } from "../learn/questions.js";
 import { RegionCard } from "../learn/region.js";
 import { gainSentence, totalsAt } from "../learn/sentences.js";
 import { COUNTS, DELTAS, EPSILONS, LEAKS, Stops } from "../learn/stop_slider.js";
+import { TraitorsCard } from "../learn/traitors.js";
 
 const START = { k: 30, epsilon: 0.1, delta: 0, at_delta: 1e-6 };
 
@@ -48,6 +52,10 @@ export default function Screen() {
                 : html`<${Card} title="What the total comes to"><${Loading} label="Drawing" lines=${6} /><//>`
           }
           <${GameCard} />
+          <${MechanismsCard} />
+          <${HardnessCard} />
+          <${TraitorsCard} />
+          <${QuestionsCard} />
         </div>
       </div>
     <//>`;
