@@ -29,7 +29,7 @@ from farthing.planner.allocation_search import (
     summed_logarithms,
 )
 from farthing.planner.design_arrays import Model, noises_of
-from farthing.planner.division_polish import polished
+from farthing.planner.division_polish import best_division, plain_sum
 from farthing.planner.offers import Lacks, Offers, exact_text, unreachable
 from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
@@ -38,7 +38,6 @@ from farthing.planner.theorem_prices import TheoremPrices, price_of
 from farthing.privacy import ApproxDP, Composed, Event, Sampled
 from farthing.statistics.measurements import Noise
 
-_FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _FAR_ABOVE = 1.25  # times the target: what costs so much at least is not looked for once more in other ways
 _EVEN_FACTORS = (2.0, 1.5, 1.25, 1.1, 1.0, 0.99, 0.95, 0.9, 0.8)  # times the strengths of even shares, until proven
 _SAME = 1e-7  # relative difference of two standard errors that are the same
@@ -261,6 +260,9 @@ def _thorough(problem: Problem, start: Allocation | None, usage: Usage | None) -
     except Unmet as refused:
         if start is not None and _does(start, problem, usage):
             return replace(start, problem=problem, quick=False)
+        bare = _bare(requirements, usage)
+        if bare is not None:
+            return _with_the_rest(bare, requirements, usage)
         lacks = [_lacking(requirements, usage), _lacking(requirements, None), _lacking(requirements, usage, anew=True)]
         raise Offers(problem, requirements, refused, *lacks).refusal() from None
     except Unreachable as refused:
@@ -353,7 +355,7 @@ def _lacking(first: Requirements, usage: Usage | None, *, anew: bool = False) ->
         requirements = Requirements(problem, own, search, first.memory if same else {}, {} if anew else first.seen)
         try:
             lack = requirements.lack() if problem.requirements else 1.0
-            if lack > 1:
+            if lack > 1 or _bare(requirements, usage) is not None:
                 return lack
             _proven(problem, own, search, usage, requirements)
         except Unadmitted:
@@ -386,6 +388,40 @@ def _proven(
         narrower = _narrowed(narrower, made, exceeded)
         made = _fitting(narrower, model, search_of(narrower, model), usage)
     raise _too_dear(problem, math.inf)
+
+
+def _bare(requirements: Requirements, usage: Usage | None) -> Allocation | None:
+    """What meets the requirements most cheaply, with next to nothing for the rest; None where it is not proven to fit.
+
+    It is the answer where no search finds how the rest could share what is left. So whatever it meets is accepted, and
+    an offer needs no other proof.
+    """
+    problem, search = requirements.problem, requirements.search
+    if not problem.requirements or requirements.cover_everything:  # then any search ends there
+        return None
+    with suppress(Unaffordable, Unreachable):
+        least = requirements.cheapest()
+        made = _made(problem, requirements.model, least)
+        if least.cost <= search.target and made.fits and _admitted(made, usage):
+            return None if _exceeded(problem, made.noises) else made
+    return None
+
+
+def _with_the_rest(bare: Allocation, requirements: Requirements, usage: Usage | None) -> Allocation:
+    """The same with what is left shared by the slots that say nothing about what is required; or as it is.
+
+    Whatever a slot says about a count in whole numbers makes its error a fraction, which may be a hair too large.
+    """
+    search, required = requirements.search, np.isin(bare.model.outputs, list(bare.problem.requirements))
+    held, even = bare.division.shares, search.even
+    linked = (requirements.model.at(even).linear[required] > 0).any(axis=0) | requirements.model.slots_of(required)
+    divider = replace(search.divider, held=held, free=search.divider.free & ~linked)
+    if divider.free.any() and not bare.problem.kept:
+        with suppress(Unaffordable):
+            made = _made(bare.problem, requirements.model, replace(search, divider=divider).divided())
+            if made.fits and _admitted(made, usage) and requirements.hold(made.division.shares):
+                return made
+    return bare
 
 
 def _fitting(
@@ -530,49 +566,6 @@ def fit(problem: Problem, start: Allocation | None = None) -> Allocation:
     if not made.upper < math.inf:
         raise _too_dear(problem, division.cost)
     return _made(replace(problem, epsilon=problem.epsilon_of(made.upper)), model, division)
-
-
-def best_division(search: Search) -> Division:
-    """The best of a few searches: kinds chosen freely, from two ends; and all of one kind."""
-    divider = search.divider
-    divisions: list[Division] = []
-    refusals: list[Unaffordable] = []
-
-    def tried(other: Search, *, pure: bool = False) -> None:
-        try:
-            divisions.append(other.divided(pure=pure, like=divisions[0] if divisions else None))
-        except Unaffordable as refused:  # beside what is held, not every kind fits
-            refusals.append(refused)
-
-    tried(search)
-    few = not divider.pure and int(divider.free.sum()) <= _FEW
-    # With few slots the order at which the cost is decided depends on the kinds, and there may be several answers.
-    for other, pure in ((divider.without_gaussian, True), (divider, True), (divider.all_gaussian, False)):
-        if few and other is not None and not (pure and divider.without_gaussian is None):
-            tried(replace(search, divider=other), pure=pure)
-    if not all(each.cost > 0 for each in divisions) or not divisions:  # an estimate was lost in rounding
-        plain = plain_sum(search)
-        divisions += [] if plain is None else [plain]
-    if not divisions:
-        raise min(refusals, key=lambda refused: refused.least)
-    best = search.below_ceilings(min(divisions, key=lambda each: merit(search, each)))
-    if not below(search, best):
-        with suppress(Unaffordable):
-            best = min(best, search.evenly(), key=lambda each: merit(search, each))
-    return polished(search, best) if few else best
-
-
-def plain_sum(search: Search) -> Division | None:
-    """Pure noises whose epsilons add up to the target: always affordable, unless even the faintest are not.
-
-    A delta that is large beside epsilon makes the composed cost a step that no search finds; the sum is found always.
-    """
-    pure = search.divider.without_gaussian
-    if pure is None:
-        return None
-    with suppress(Unaffordable):
-        return replace(search, delta=0.0, divider=replace(pure, pure=True)).divided(pure=True)
-    return None
 
 
 def _near(problem: Problem, search: Search, start: Allocation) -> Division:

@@ -1,6 +1,7 @@
-"""A division of few slots moved to the best one close to it: other kinds of noise, and strengths made equal.
+"""The best division of a few searches; that of few slots is moved to the best one close to it.
 
-The search takes its cost from one Renyi order; with few slots and a large delta the exact cost has its least elsewhere.
+There, other kinds of noise are tried, and strengths made equal. The search takes its cost from one Renyi order; with
+few slots and a large delta the exact cost has its least elsewhere.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from farthing.planner.allocation_search import (
     Division,
     Search,
     Unaffordable,
+    below,
     merit,
     objective,
     summed_logarithms,
@@ -25,9 +27,53 @@ MOST_SLOTS = 6
 LEAST_DELTA = 1e-6
 """Below, so few slots (almost) add up, and the search alone was within a thousandth of the best."""
 
+_FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _STEP = 0.01
 _POLISH_ROUNDS = 4
 _WORTHWHILE = 1e-4  # of the sum of pure epsilons: where composing saves less, the cube-root law is the answer already
+
+
+def best_division(search: Search) -> Division:
+    """The best of a few searches: kinds chosen freely, from two ends; and all of one kind."""
+    divider = search.divider
+    divisions: list[Division] = []
+    refusals: list[Unaffordable] = []
+
+    def tried(other: Search, *, pure: bool = False) -> None:
+        try:
+            divisions.append(other.divided(pure=pure, like=divisions[0] if divisions else None))
+        except Unaffordable as refused:  # beside what is held, not every kind fits
+            refusals.append(refused)
+
+    tried(search)
+    few = not divider.pure and int(divider.free.sum()) <= _FEW
+    # With few slots the order at which the cost is decided depends on the kinds, and there may be several answers.
+    for other, pure in ((divider.without_gaussian, True), (divider, True), (divider.all_gaussian, False)):
+        if few and other is not None and not (pure and divider.without_gaussian is None):
+            tried(replace(search, divider=other), pure=pure)
+    if not all(each.cost > 0 for each in divisions) or not divisions:  # an estimate was lost in rounding
+        plain = plain_sum(search)
+        divisions += [] if plain is None else [plain]
+    if not divisions:
+        raise min(refusals, key=lambda refused: refused.least)
+    best = search.below_ceilings(min(divisions, key=lambda each: merit(search, each)))
+    if not below(search, best):
+        with suppress(Unaffordable):
+            best = min(best, search.evenly(), key=lambda each: merit(search, each))
+    return polished(search, best) if few else best
+
+
+def plain_sum(search: Search) -> Division | None:
+    """Pure noises whose epsilons add up to the target: always affordable, unless even the faintest are not.
+
+    A delta that is large beside epsilon makes the composed cost a step that no search finds; the sum is found always.
+    """
+    pure = search.divider.without_gaussian
+    if pure is None:
+        return None
+    with suppress(Unaffordable):
+        return replace(search, delta=0.0, divider=replace(pure, pure=True)).divided(pure=True)
+    return None
 
 
 def polished(search: Search, division: Division) -> Division:

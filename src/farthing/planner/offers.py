@@ -26,8 +26,8 @@ _MORE = (
     1.5,
     2.0,
 )
-_MORE_ANEW = (1.0, 1.01, 1.05, 1.2, 1.5)  # times an offer, until it is accepted from the beginning
-_HALVINGS = 2  # of a long step from what is refused to what is accepted
+_MORE_ANEW = (1.0, 1.002, 1.01, 1.05, 1.2, 1.5)  # times an offer, until it is accepted from the beginning
+_HALVINGS = 4  # of a long step from what is refused to what is accepted
 _LONG = 1.05
 _DESCENTS = 2  # from what is accepted at once
 _ROOM = 0.99  # of what is accepted: less is worth a try

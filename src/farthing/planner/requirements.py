@@ -23,10 +23,15 @@ from farthing.statistics.measurements import Noise
 
 _TOLERANCE = 1e-3
 _JUMP = 4e-3  # an error in whole numbers jumps somewhere between two limits, which are brought so close to each other
-_CHOICE_JUMP = 5e-4  # the same for choices, whose expected error has many small steps
+_CHOICE_JUMP = 5e-4  # the same for other errors; that of a choice has many small steps
 _STRIDE = 1.02  # times a limit that is known to be enough, where nothing says how far it is from one that is not
 _MOVES = 3  # how often a bracket is begun anew
 _AIM = 3e-4  # below the requirement by so much, relatively, is where the search aims
+_ROOT = 2.0  # squared errors go with limits, as a rule
+_SLOW = 0.35  # the slope of errors over limits, in logarithms, below which they do not
+_STEEPEST = 40.0
+_NEXT_TO_NOTHING = 1e-3  # of the target: what costs so little need not cost less
+_SAME = 4  # steps, each three times as long as the one before
 _ROUNDS = 40
 _ORDINARY = (2.0, 8.0)  # epsilons of one measurement
 _SETTLED = 1e-3  # by so much errors may still fall when weights follow the noises
@@ -63,19 +68,27 @@ class _Bracket:
     halved: bool = False
     moves: int = 0
     step: float = math.nan  # where it closed before: where it does so again, the error jumps there
+    at: float = math.nan  # the limit of the last error
+    enough: float = math.nan  # the error at `low`
+    excess: float = math.nan  # the error at `high`
+    lines: int = 0  # steps along a line
+    power: float = _ROOT  # of the ratio of two errors: that of their limits, if errors go on as they did
 
     def record(self, limit: float, error: float) -> None:
         """Take note of the error found at a limit."""
         self.flat = self.flat + 1 if error == self.last else 0
-        self.last = error
+        slope = _slope((self.at, self.last), (limit, error))
+        # Beside a level that other noises leave, or nearly in whole numbers, an error hardly falls with its limit.
+        self.power = min(1 / slope, _STEEPEST) if 0 < slope < _SLOW else _ROOT
+        self.last, self.at = error, limit
         # The noise of other statistics has a say in the width of a ratio: what was known may no longer hold.
         moved = self.low >= limit if error > self.within else self.high <= limit
         if moved and self.moves < _MOVES:
             self.low, self.high, self.moves = 0.0, math.inf, self.moves + 1
-        if error <= self.within:
-            self.low = max(self.low, limit)
-        else:
-            self.high = min(self.high, limit)
+        if error <= self.within and limit >= self.low:
+            self.low, self.enough = limit, error
+        elif not error <= self.within and limit <= self.high:
+            self.high, self.excess = limit, error
         far = error < self.within * (1 - _TOLERANCE) and not float(error).is_integer()
         again = self.low <= self.step * (1 + self.jump)
         if self.closed and far and not again and self.moves < _MOVES:  # what was too much was so beside other noises
@@ -84,7 +97,13 @@ class _Bracket:
     @property
     def closed(self) -> bool:
         """Whether what is enough and what is not are as good as one."""
-        return self.high < self.low * (1 + self.jump)
+        whole = float(self.enough).is_integer() or float(self.excess).is_integer()
+        return self.high < self.low * (1 + (self.jump if whole else _CHOICE_JUMP))
+
+    @property
+    def endless(self) -> bool:
+        """Whether the error is within and has stayed the same over far wider and wider limits: it has a bound."""
+        return self.last <= self.within and math.isinf(self.high) and self.flat >= _SAME
 
     def met(self, error: float) -> bool:
         """Within, and as close as the distribution of the error lets it come."""
@@ -98,13 +117,31 @@ class _Bracket:
             return self.low
         # Whole numbers may have no error at all, at a limit that could still be wider; a line's error may have no end.
         known = min(max(error, self.within / 4), self.within * 8)
-        proposed = limit * (self.within * (1 - _AIM) / known) ** 2
+        power = self.power if error > self.within and self.low == 0 else _ROOT
+        proposed = limit * math.pow(self.within * (1 - _AIM) / known, power)
         if error <= self.within and math.isinf(self.high):  # longer and longer steps while it stays the same
             return limit * math.exp(math.log(max(proposed / limit, _STRIDE)) * math.pow(3.0, min(self.flat, 6)))
         if self.low > 0 and self.high < math.inf:
-            self.halved = not (self.low < proposed < self.high) or not self.halved
+            slope = _slope((self.low, self.enough), (self.high, self.excess))
+            smooth = slope > 0 and not (float(self.enough).is_integer() or float(self.excess).is_integer())
+            if smooth:  # two steps along the line through both ends, then one to the middle
+                proposed = self.low * math.exp(math.log(self.within * (1 - _AIM) / self.enough) / slope)
+                self.lines += 1
+                middle = self.lines % 3 == 0
+            else:
+                middle = not self.halved
+            self.halved = middle or not self.low < proposed < self.high
             return math.sqrt(self.low * self.high) if self.halved else proposed
         return proposed / math.pow(4.0, self.flat)
+
+
+def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """By which power the second of two positive numbers followed the first; NaN where that cannot be said."""
+    (limit, error), (other_limit, other_error) = one, other
+    if not (limit > 0 and other_limit > 0 and error > 0 and other_error > 0):
+        return math.nan
+    apart = math.log(other_limit) - math.log(limit)
+    return (math.log(other_error) - math.log(error)) / apart if apart else math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +179,11 @@ class Requirements:
             known[key] = float(output.promised(noises).worst(confidence))
         return known[key]
 
+    def hold(self, shares: Shares) -> bool:
+        """Whether all are met under these noises."""
+        errors = self.errors(shares)
+        return all(errors[name] <= asked.within for name, asked in self.problem.requirements.items())
+
     def met(self, first: Division) -> Division:
         """The best division that meets them all; `first` is the best without any.
 
@@ -149,8 +191,7 @@ class Requirements:
         it leaves of the target goes to the others.
         """
         self._check_reach()
-        errors = self.errors(first.shares)
-        if all(errors[name] <= asked.within for name, asked in self.problem.requirements.items()):
+        if self.hold(first.shares):
             return first
         cheapest, brackets = self._cheapest()
         squares = self._squares(cheapest.shares)
@@ -187,8 +228,12 @@ class Requirements:
 
     def lack(self) -> float:
         """What they cost at least, next to nothing for the rest included, as a part of the target."""
+        return self.cheapest().cost / self.search.target if self.search.target > 0 else math.inf
+
+    def cheapest(self) -> Division:
+        """The cheapest division that meets them all, with next to nothing for what they do not speak of."""
         self._check_reach()
-        return self._cheapest()[0].cost / self.search.target if self.search.target > 0 else math.inf
+        return self._cheapest()[0]
 
     def _cheapest(self) -> tuple[Division, dict[str, _Bracket]]:
         """The cheapest division that meets them all, with next to nothing for what they do not speak of."""
@@ -218,7 +263,8 @@ class Requirements:
             widen=False,
         )
         self.memory["cheapest"] = division, brackets
-        self.seen.update((name, (one.low, one.within)) for name, one in brackets.items() if one.low > 0)
+        ends = {name: one for name, one in brackets.items() if 0 < one.low < one.high < math.inf}
+        self.seen.update((name, (one.low, one.within)) for name, one in ends.items())
         return self._cheapest()
 
     def _brackets(self) -> dict[str, _Bracket]:
@@ -263,7 +309,8 @@ class Requirements:
                     continue
                 now = float(squares[row])
                 bracket.record(now, errors[name])
-                if binding and bracket.met(errors[name]):
+                endless = bracket.endless and division.cost < _NEXT_TO_NOTHING * self.search.target
+                if binding and (bracket.met(errors[name]) or endless):
                     continue
                 limits[row], done = bracket.following(now, errors[name]), False
             if done:
