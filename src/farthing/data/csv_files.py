@@ -4,8 +4,9 @@ A file is read by these rules, which look at no row to read another one:
 
     a row        ends at a line feed outside quotes; a carriage return before it belongs to the end
     a quoted cell begins and ends with a double quote; inside it a quote is doubled, and line breaks are text
-    dropped      a row with too few cells, one of more than 2 MB, one whose cells are not UTF-8
+    dropped      a row with too few cells, one of more than 2 MB
     cut          cells beyond the last column
+    a letter     a byte that is no part of UTF-8, as Windows-1252 has it (and Latin-1, where both have one)
     a space      a carriage return outside quotes that no line feed follows (Python before 3.13 and pandas write such)
 
 A program that writes a table by RFC 4180 (or as those two do) writes rows that are complete, whatever is in
@@ -15,13 +16,15 @@ rows of others. Such a file is not read at all. Whether that happens depends on 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,13 +53,14 @@ class Layout:
     longest: int
     bare_returns: int = 0
     one_line_end: bool = True
+    is_utf8: bool = True
     fault: str | None = None
     line: int = 0
 
     @property
     def is_plain(self) -> bool:
         """Whether every reader that knows quotes and line feeds finds the same rows."""
-        return self.longest <= LONGEST_ROW and not self.bare_returns and self.one_line_end
+        return self.longest <= LONGEST_ROW and not self.bare_returns and self.one_line_end and self.is_utf8
 
 
 def header(path: str) -> tuple[list[str], str]:
@@ -64,7 +68,7 @@ def header(path: str) -> tuple[list[str], str]:
     # Bytes: a text reader would decode, and refuse, rows beyond the first line.
     first = read_safely(path, lambda: _first_line(path))
     try:
-        line: str | None = first.decode("utf-8-sig")
+        line = None if b"\0" in first else first.decode("utf-8-sig")  # of UTF-16, every second byte is 0
     except UnicodeDecodeError:
         line = None
     if line is None:  # raised here, where no context holds the bytes that could not be decoded
@@ -83,7 +87,8 @@ def header(path: str) -> tuple[list[str], str]:
             "rename one of the two, or add a header line if the first line is a row",
         )
     if not names or not all(names):
-        raise InvalidValue("source", path, "must start with a line of column names, each once", "add a header line")
+        way_out = "add a header line" + (", and end lines with line feeds" if "\r" in line.rstrip("\r\n") else "")
+        raise InvalidValue("source", path, "must start with a line of column names, each once", way_out)
     return names, separator
 
 
@@ -155,14 +160,14 @@ def refuse_broken(path: str, scan: Layout) -> None:
 
 
 def rewrite(path: str, target: str) -> None:
-    """A copy of plain rows: none is too long, each ends with a line feed, bare carriage returns are spaces."""
+    """A copy of plain rows in UTF-8: none is too long, each ends with a line feed, bare carriage returns are spaces."""
     _, separator = header(path)
 
     def copied() -> None:
         # Not readable for others from its first byte on.
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:
-            for piece in _plain_rows(_blocks(path), ord(separator)):
+            for piece in _plain_rows(_blocks(path, _as_utf8), ord(separator)):
                 file.write(piece)
 
     read_safely(path, copied)
@@ -206,17 +211,51 @@ class _Block:
     line: int
 
 
-def _blocks(path: str) -> Iterator[tuple[bytes, bytes, bytes, bool]]:
+def _blocks(
+    path: str, text: Callable[[Iterable[bytes]], Iterable[bytes]] = lambda pieces: pieces
+) -> Iterator[tuple[bytes, bytes, bytes, bool]]:
     """Parts of a file with the byte before, the two bytes after, and whether it is the last."""
     before, held, at_start = b"\n", b"", True
     with _opened(path) as file:
-        while more := file.read(_BLOCK):
+        for more in text(iter(lambda: file.read(_BLOCK), b"")):
             held += more.removeprefix(_BOM) if at_start else more
             at_start = False
             if len(held) > 2:
                 yield before, held[:-2], held[-2:], False
                 before, held = held[-3:-2], held[-2:]
     yield before, held, b"\n\n", True  # the end of a file ends its last row
+
+
+def _as_utf8(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text in UTF-8: each byte that is no part of UTF-8 is a letter of Windows-1252.
+
+    Quotes, separators and line ends stay where they are: none of their bytes is part of anything longer.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")(_letters_of_windows())
+    for piece in pieces:
+        yield decoder.decode(piece).encode()
+    yield decoder.decode(b"", True).encode()
+
+
+@cache
+def _letters_of_windows() -> str:
+    """The name under which Python knows what to do with other bytes."""
+    letters = {byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in range(0x80, 0xA0)}
+
+    def letter(problem: UnicodeError) -> tuple[str, int]:
+        assert isinstance(problem, UnicodeDecodeError)
+        return problem.object[problem.start : problem.end].decode("latin-1").translate(letters), problem.end
+
+    codecs.register_error("farthing.windows-1252", letter)
+    return "farthing.windows-1252"
+
+
+def _is_utf8(decoder: codecs.IncrementalDecoder, body: bytes, last: bool) -> bool:
+    try:
+        decoder.decode(body, last)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _scanned(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -> Iterator[_Block]:
@@ -269,7 +308,15 @@ def _is_one_of(values: Any, choices: tuple[int, ...]) -> Any:
 
 def _layout(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -> Layout:
     rows = longest = begun = bare = paired = 0
-    for block in _scanned(parts, separator):
+    is_utf8, decoder = True, codecs.getincrementaldecoder("utf-8")()
+
+    def decoded() -> Iterator[tuple[bytes, bytes, bytes, bool]]:
+        nonlocal is_utf8
+        for part in parts:
+            is_utf8 = is_utf8 and _is_utf8(decoder, part[1], part[3])
+            yield part
+
+    for block in _scanned(decoded(), separator):
         if len(block.ends):
             lengths = np.diff(block.ends, prepend=-1)
             longest = max(longest, begun + int(lengths[0]), int(lengths.max()))
@@ -285,7 +332,7 @@ def _layout(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -
         0,
         rows,
     )
-    return Layout(max(0, rows + (begun > 0) - 1), max(longest, begun), bare, one_line_end)
+    return Layout(max(0, rows + (begun > 0) - 1), max(longest, begun), bare, one_line_end, is_utf8)
 
 
 def _plain_rows(parts: Iterator[tuple[bytes, bytes, bytes, bool]], separator: int) -> Iterator[bytes]:

@@ -37,7 +37,8 @@ class FileCheck:
     """A CSV file: its lines, the first quote that is out of place, if there is one, and lines of another length.
 
     `short` lines have fewer cells than the header and are dropped; what `long` ones have beyond it is cut. The numbers
-    beside them are the lines on which the first of each begins.
+    beside them are the lines on which the first of each begins. In a file that is not UTF-8, the bytes that are not are
+    read as Windows-1252.
     """
 
     name: str
@@ -48,6 +49,7 @@ class FileCheck:
     short_line: int = 0
     long: int = 0
     long_line: int = 0
+    is_utf8: bool = True
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class Check:
             return "\n".join(lines)
         lines.append(f"{self.name}: {_rows_read(self.rows)}{self._dropped()}.")
         for file in self.files:
-            lines += _length_lines(file)
+            lines += _file_lines(file) + _length_lines(file)
         if self.unit is not None:
             lines += _unit_lines(self.unit, self.rows)
         lines += [_column_line(column, self.rows) for column in self.columns]
@@ -163,7 +165,7 @@ class Check:
         if not dropped:
             return ", all quotes close"
         lines = "1 line is" if dropped == 1 else f"{dropped:,} lines are"
-        return f", all quotes close; {lines} dropped: blank, too short, too long, or not UTF-8 (then save it as UTF-8)"
+        return f", all quotes close; {lines} dropped: blank, too short or too long"
 
 
 def check(dataset: Dataset) -> Check:
@@ -190,7 +192,9 @@ def check(dataset: Dataset) -> Check:
     base = dataset._base
     csv = base.source.csv
     files = tuple(
-        FileCheck(Path(path).name, layout.rows, layout.fault, layout.line, **_lengths(path, layout))
+        FileCheck(
+            Path(path).name, layout.rows, layout.fault, layout.line, **_lengths(path, layout), is_utf8=layout.is_utf8
+        )
         for path, layout in (csv.layouts().items() if csv is not None else ())
     )
     if any(file.fault is not None for file in files):
@@ -208,6 +212,11 @@ def check(dataset: Dataset) -> Check:
 
 def _lengths(path: str, layout: Layout) -> dict[str, int]:
     return asdict(ragged(path)) if layout.fault is None else {}
+
+
+def _file_lines(file: FileCheck) -> list[str]:
+    letters = "not all of it is UTF-8: other bytes are read as letters of Windows-1252 (Latin-1); save it as UTF-8"
+    return [] if file.is_utf8 else [f"  {file.name}: {letters}"]
 
 
 def _length_lines(file: FileCheck) -> list[str]:

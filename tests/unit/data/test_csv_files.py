@@ -28,6 +28,7 @@ from farthing.data.coded_rows import coded_axes, coded_rows
 from farthing.data.csv_files import header, layout, ragged
 from farthing.data.engines.duckdb import quiet
 from farthing.data.sources import open_source
+from farthing.data.steward_check import check
 from farthing.errors import EngineError, InvalidData, InvalidValue
 from farthing.ledger import open_ledger
 from farthing.mechanisms import DiscreteLaplace
@@ -52,7 +53,15 @@ PIECES = [
     "|",
 ]
 BREAKS = [",", '"', '""', "\n", "\r\n", "\r", "\n1,2,3\n"]
-NOT_UTF8 = [b"\xff", b"\xc3", b"\xe6\xbc", b"\x80", b"\xed\xa0\x80", b"\xc0\x80"]
+NOT_UTF8 = {  # and what Windows-1252 has for it
+    b"\xff": "ÿ",
+    b"\xc3": "Ã",
+    b"\xe6\xbc": "æ¼",
+    b"\x80": "€",
+    b"\xed\xa0\x80": "í\xa0€",
+    b"\xc0\x80": "À€",
+    b"\x81": "\x81",
+}
 
 
 @pytest.fixture
@@ -125,7 +134,7 @@ def test_cells_are_those_of_the_csv_module_wherever_a_file_is_cut(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("small_cuts", [(600, 97)], indirect=True)
-def test_a_row_that_is_too_short_too_long_or_no_text_leaves_alone(tmp_path: Path, small_cuts: None) -> None:
+def test_a_row_that_is_too_short_too_long_or_in_another_encoding_leaves_alone(tmp_path: Path, small_cuts: None) -> None:
     for seed in range(4):
         luck = random.Random(seed)
         content, _ = a_table(luck, 1, ["\n"])
@@ -139,10 +148,11 @@ def test_a_row_that_is_too_short_too_long_or_no_text_leaves_alone(tmp_path: Path
             elif kind == 1:
                 written.append(b"more")
             elif kind == 2:
-                written[1] = b'"' + luck.choice(NOT_UTF8) + b'\n"'
+                letters = luck.choice(list(NOT_UTF8))
+                written[1], cells[1] = b'"' + letters + b'\n"', (NOT_UTF8[letters] + "\n", "")
             elif kind == 3:  # from a little to very much longer than allowed, the line breaks at every parity
                 written[2] = b'"' + b"x" * luck.randrange(2) + b"x\n7,8,9\n" * luck.choice([80, 400, 2000]) + b'"'
-            if kind not in (0, 2, 3):
+            if kind not in (0, 3):
                 expected.append(tuple(text for text, _ in cells))
             parts.append(b",".join(written) + b"\n")
         file = tmp_path / f"{seed}.csv"
@@ -378,3 +388,38 @@ def test_rows_of_another_length_are_those_of_the_csv_module(small_cuts: None, tm
     found = ragged(str(path))
     assert (found.short, found.long) == (len(short), len(long)) and short and long
     assert (found.short_line, found.long_line) == (short[0], long[0])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_file_of_windows_or_latin_1_is_read_with_its_letters(tmp_path: Path, encoding: str, ending: str) -> None:
+    names = ["Köln", "Åre", "São «Paulo»", "Bonn"] + ["“€”"] * (encoding == "cp1252")
+    content = "town,note\n" + "".join(f'{name},"{name}\n""{name}"""\n' for name in names)
+    file = tmp_path / f"towns{ending}"
+    written = content.encode(encoding)
+    file.write_bytes(gzip.compress(written) if ending.endswith("gz") else written)
+    assert cells_of(file) == [(name, f'{name}\n"{name}"') for name in names]
+    report = check(ft.dataset(file, schema={"town": names}))
+    assert "letters of Windows-1252" in str(report) and report.columns[0].unread == 0
+
+
+@pytest.mark.parametrize(("small_cuts"), [(600, 5), (600, 7)], indirect=True)
+def test_text_that_is_utf8_stays_so_beside_bytes_that_are_not(tmp_path: Path, small_cuts: None) -> None:
+    file = tmp_path / "mixed.csv"
+    file.write_bytes("Köln,漢字,𝄞\n".join(["a,b,c\n", "", "", ""]).encode() + b"K\xf6ln,\xe6\xbc\xa2\x93,\xf0\x9d")
+    assert cells_of(file) == [("Köln", "漢字", "𝄞")] * 3 + [("Köln", "漢“", "ð\x9d")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_utf_16_is_refused_in_words(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "towns.csv"
+    file.write_bytes("town,age\nKöln,3\n".encode(encoding))
+    with pytest.raises(InvalidValue, match="must be UTF-8 text, and its first line is not; save it as UTF-8"):
+        ft.dataset(file, schema={"age": (0, 9)})
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "towns.csv"
+    file.write_bytes(b"town,age\rBonn,3\rKoeln,4\r")
+    with pytest.raises(InvalidValue, match="add a header line, and end lines with line feeds"):
+        ft.dataset(file, schema={"age": (0, 9)})
