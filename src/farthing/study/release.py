@@ -147,7 +147,11 @@ class Release(Mapping[str, Answer]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why it protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows."""
+        """Why it protects little: epsilon above 10, or delta above 1 in 10,000 or 1 in the number of rows.
+
+        Everything here is public. That the table has changed since, or holds people of another account, is computed
+        from rows without noise: it comes as the Python warnings `TableChanged` and `SamePeople`, for the steward alone.
+        """
         return tuple(budget_cautions(self.cost, float(self.plan["delta"]), self.plan.get("rows")))
 
     def records(self) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ ranges and one of wide ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from datetime import date
@@ -26,7 +26,7 @@ from farthing.statistics.coverage import counts_all_values
 from farthing.statistics.design import design_of
 from farthing.statistics.statistic import text_of
 from farthing.study.discovery_plan import DiscoveryPlan, discovery_plan
-from farthing.study.findings import with_findings
+from farthing.study.findings import paid_finding, with_findings
 from farthing.study.plan import Plan
 from farthing.study.release import Release
 from farthing.study.study_account import StudyAccount
@@ -81,6 +81,7 @@ class StagedPlan(Plan):
         """
         assert self.stage is not None and self.whole is not None
         self.stage.release(progress)
+        refuse_fruitless(self.whole, [search.name for search in self.stage.searches])
         plan = Plan.of(in_use(self.whole, self.asked, self.expected), self.asked, self.expected, self.epsilon)
         for control in self.request.controls:
             plan = plan._controlled(control)
@@ -192,6 +193,7 @@ def staged_plan(
     needed = [*columns, *([ROWS] if study.dataset.is_auto else [])]
     if not needed:
         return None
+    refuse_fruitless(study, needed)
     rows = study.dataset.is_auto
     left = study.allowance(epsilon, plan=True).epsilon
     stage = discovery_plan(study, tuple(columns), rows_per_unit=rows, whole=left)
@@ -205,6 +207,23 @@ def staged_plan(
     facts = {each.name: getattr(first, each.name) for each in fields(Plan)}
     given = rest if epsilon is not None else None
     return StagedPlan(**{**facts, "epsilon": given}, whole=study, stage=stage, cases=tuple(cases))
+
+
+def refuse_fruitless(study: StudyAccount, names: Sequence[str]) -> None:
+    """Refuse what needs something that was searched and not found: to search for the same again returns the same."""
+    for name in names:
+        paid = paid_finding(study, name)
+        if paid is None or paid.finding.is_usable:
+            continue
+        place = ("max_rows", "auto") if name == ROWS else ("column", name)
+        what, option = ("rows_per_unit=True", "--rows-per-unit") if name == ROWS else (repr(name), f"--column {name}")
+        cost, outcome = number_text(paid.receipt.epsilon), paid.finding.sentence.partition(": ")[2]
+        raise InvalidValue(
+            *place,
+            f"was searched for epsilon {cost}, and cannot be used: {outcome}",
+            f"search again with a larger epsilon, study.discover({what}, epsilon=..., fresh=True) or farthing discover "
+            f"{option} --epsilon E --fresh, or declare it",
+        )
 
 
 def unknown_columns(

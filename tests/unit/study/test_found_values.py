@@ -201,3 +201,21 @@ def test_a_number_of_found_values_is_never_more_than_were_found(tmp_path: Path) 
     assert "12 listed values" in str(own.plan(*asked, epsilon=0.001))
     assert release.counts["all wards"] == "different values (found or not)"
     own.close()
+
+
+def test_what_was_searched_in_vain_is_refused_with_a_way_out_and_promises_no_errors(tmp_path: Path) -> None:
+    """A plan after it showed errors "if this is found", and its discover() returned the same nothing for ever."""
+    own = study(tmp_path, cells=[f"text {number}" for number in range(1_200)])
+    words = (
+        r"was searched for epsilon 1, and cannot be used: no value found; .*study.discover\('diagnosis', epsilon=..., "
+    )
+    asked = ft.mean("age", by="diagnosis")
+    with pytest.raises(InvalidValue, match=words):
+        own.plan(asked, epsilon=10.0).discover()
+    paid = own.budget.spent.upper
+    for again in (asked, ft.count(by="diagnosis", of="people", max_cells=1), ft.top("diagnosis", 3)):
+        with pytest.raises(InvalidValue, match=words):
+            own.plan(again, epsilon=10.0)
+    assert own.budget.spent.upper == paid and own.budget.count == 1
+    assert "To be found first" in str(own.discover("diagnosis", epsilon=5.0, fresh=True))
+    own.close()
