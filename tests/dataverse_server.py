@@ -5,6 +5,7 @@ A request that breaks a rule is answered with an error and noted in `faults`, wh
 
 from __future__ import annotations
 
+import base64
 import email.parser
 import email.policy
 import hashlib
@@ -60,6 +61,7 @@ class State:
     trouble: dict[int, str] = field(default_factory=dict)
     heard: int = 0
     slow: float = 0.0
+    told: dict[str, Any] = field(default_factory=dict)
     open: threading.Event = field(default_factory=threading.Event)
 
     def next_number(self) -> int:
@@ -173,6 +175,9 @@ class Dataverse(BaseHTTPRequestHandler):
         if call.path == "/dataset.xhtml":  # what people open needs no token here
             self._answer(200, _page(state, call), {"Content-Type": "text/html; charset=utf-8"})
             return
+        if re.fullmatch(_SIGNED_CALLS, call.path) and "token" in call.query:
+            self._answer(*_signed(state, call, parts.query), {})
+            return
         try:
             status, data = self._result(call)
             answer: Any = data if isinstance(data, bytes) else {"status": "OK", "data": data}
@@ -236,6 +241,30 @@ def _dataset(state: State, call: Call) -> dict[str, Any]:
     if found is None:
         raise Refusal(404, "Dataset with Persistent ID not found.")
     return found
+
+
+_SIGNED_CALLS = r"/api/v1/files/7(/metadata/8/toolparams/1)?"
+SIGNATURE = "until=2026-11-20T01:02:03.456&user=finch&method=GET&token=5f1d0c2e"
+
+
+def launch_link(url: str) -> str:
+    """What Dataverse puts into `callback` when somebody chooses farthing on file 7."""
+    return base64.b64encode(f"{url}/api/v1/files/7/metadata/8/toolparams/1?{SIGNATURE}".encode()).decode()
+
+
+def _signed(state: State, call: Call, query: str) -> tuple[int, Any]:
+    """A call at a signed address: the signature says who asks, and a token would be one too many."""
+    if call.method != "GET" or "X-Dataverse-key" in call.headers:
+        state.faults.append(f"{call.name} with a token")
+    if query != SIGNATURE:
+        return 401, {"status": "ERROR", "message": f"Bad signature: {query}"}
+    here = f"http://{call.headers['Host']}"
+    if call.path.endswith("/toolparams/1"):
+        signed = {"name": "describeFile", "httpMethod": "GET", "timeOut": 10}
+        signed["signedUrl"] = f"{here}/api/v1/files/7?{SIGNATURE}"
+        told = {"siteUrl": here, "datasetPid": "doi:10.5072/FK2/ORIGINAL", "fileId": 7, **state.told}
+        return 200, {"status": "OK", "data": {"queryParameters": told, "signedUrls": [signed]}}
+    return 200, {"status": "OK", "data": {"label": "birds & <b>people</b>.tab", "restricted": True}}
 
 
 def _page(state: State, call: Call) -> bytes:

@@ -81,7 +81,7 @@ class Dataverse:
 
     Args:
         url: Its address.
-        token: The API token.
+        token: The API token; empty for addresses that the server has signed.
         timeout: How long the server may say nothing, and how long one answer may take once it has begun, in seconds.
         sleep: Waits between attempts.
     """
@@ -100,7 +100,7 @@ class Dataverse:
             self._client = httpx.Client(
                 base_url=self.url,
                 headers={
-                    "X-Dataverse-key": token,
+                    **({"X-Dataverse-key": token} if token else {}),
                     "Accept": "application/json, */*;q=0.5",
                     "Accept-Encoding": "identity",  # what is packed could be of any length
                 },
@@ -129,7 +129,7 @@ class Dataverse:
         if not isinstance(listed, list):
             raise strange("the list of a collection")
         named = [_listed(one) for one in listed if isinstance(one, dict) and one.get("type") == "dataset"]
-        return [one for one in named if _is_name(one)]
+        return [one for one in named if is_name(one)]
 
     def version(self, persistent_id: str) -> dict[str, Any]:
         """The latest version of a dataset, a draft if there is one: metadata, state and files."""
@@ -193,6 +193,10 @@ class Dataverse:
         path = "/api/datasets/:persistentId/actions/:publish"
         self._changed("POST", path, {"persistentId": persistent_id, "type": kind})
 
+    def signed(self, path: str) -> Any:
+        """What is at an address that the server has signed: its query, which says who asks, goes as it is."""
+        return self._data(self._checked(self._sent("GET", path)))
+
     def wait(self, seconds: float) -> None:
         """Wait so many seconds before looking again."""
         self._sleep(seconds)
@@ -244,7 +248,8 @@ class Dataverse:
             said = str(json.loads(answer.content)["message"])
         except (ValueError, KeyError, TypeError, RecursionError):
             said = "no reason was given"
-        said = "".join(one for one in said.replace(self._token, "...") if one.isprintable())[:300]
+        said = said.replace(self._token, "...") if self._token else "the address is not valid, or not any more"
+        said = "".join(one for one in said if one.isprintable())[:300]
         status = answer.status_code
         advice = _ADVICE.get(status, "")
         raise RequestRefused("refused", f"the server refused with {status}: {said}.{advice}", {"status": status})
@@ -316,12 +321,12 @@ def _delay(answer: httpx.Response, attempt: int) -> float:
 
 def _persistent(data: Any) -> str:
     persistent = data.get("persistentId") if isinstance(data, dict) else None
-    if not (isinstance(persistent, str) and _is_name(persistent)):
+    if not (isinstance(persistent, str) and is_name(persistent)):
         raise strange("a new dataset")
     return persistent
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
     """Whether it can be the persistent identifier of a dataset."""
     return 3 < len(text) < 200 and text.isprintable()
 

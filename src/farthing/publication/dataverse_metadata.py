@@ -6,6 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from farthing.errors import InvalidValue
+from farthing.publication.dataverse_launch import FILE_CALL
 from farthing.publication.edition import Edition
 from farthing.publication.methods import composition_words
 from farthing.publication.publication_form import LICENCES
@@ -137,13 +138,13 @@ def variables_xml(edition: Edition, table: Any, codebook: bytes, file_id: int) -
 
 
 def external_tool(address: str) -> dict[str, Any]:
-    """The manifest with which an installation of Dataverse launches farthing on a file, with signed addresses."""
+    """The manifest with which an installation of Dataverse launches the page of a farthing server on a file."""
     if not address.startswith(("https://", "http://127.0.0.1", "http://localhost")):
         raise InvalidValue("tool-manifest", address, "must be the https:// address of a farthing server")
     parameters = ("siteUrl", "datasetPid", "fileId")
     return {
         "displayName": "farthing",
-        "description": "Release differentially private statistics of a restricted file, and attach them to it.",
+        "description": "Attach differentially private statistics to a restricted file.",
         "toolName": "farthing",
         "scope": "file",
         "types": ["configure"],
@@ -152,17 +153,7 @@ def external_tool(address: str) -> dict[str, Any]:
         "httpMethod": "GET",
         "toolParameters": {"queryParameters": [{name: f"{{{name}}}"} for name in parameters]},
         "allowedApiCalls": [
-            {
-                "name": "retrieveFile",
-                "httpMethod": "GET",
-                "urlTemplate": "/api/v1/access/datafile/{fileId}?format=original",
-                "timeOut": 60,
-            },
-            {
-                "name": "attachRelease",
-                "httpMethod": "POST",
-                "urlTemplate": "/api/v1/access/datafile/{fileId}/auxiliary/dpJson/v1",
-                "timeOut": 60,
-            },
+            # No address from which rows could be read: farthing has no use for one.
+            {"name": FILE_CALL, "httpMethod": "GET", "urlTemplate": "/api/v1/files/{fileId}", "timeOut": 10},
         ],
     }

@@ -8,12 +8,13 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dataverse_server import TOKEN, State
+from dataverse_server import TOKEN, State, launch_link
 from dataverse_server import serving as dataverse
 from farthing.publication.verification import verify_publication
 from publications import FORM
@@ -40,6 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, archive: tuple[State, str]) -
 
 def filled(page: Page, title: str) -> None:
     """The form as somebody fills it in who has little time."""
+    page.get_by_text("Write a publication of this release").wait_for()
     if not page.get_by_label("Title").is_visible():  # opened by an earlier deposit, or by the address
         page.get_by_text("Write a publication of this release").click()
     page.get_by_label("Title").fill(title)
@@ -144,6 +146,31 @@ def test_a_curator_deposits_and_sees_how_far_it_is(new_page: NewPage, site: Site
     expect(page.get_by_label("Title")).to_have_value("People who do not exist, by sex")
     expect(page.get_by_text("Deposited as a draft")).to_be_visible()
     assert TOKEN not in page.content()
+
+
+def test_a_link_from_a_dataverse_leads_to_the_deposit(
+    new_page: NewPage, site: Site, archive: tuple[State, str]
+) -> None:
+    state, url = archive
+    name = released(new_page, site)
+    page = new_page("ada")
+    page.goto(f"{site.url}/?callback={quote(launch_link(url))}&locale=en")
+    expect(page.get_by_text("birds & <b>people</b>.tab")).to_be_visible()
+    assert "callback" not in page.url  # nor in the history: going back does not send it again
+    expect(page.get_by_role("link", name="doi:10.5072/FK2/ORIGINAL")).to_be_visible()
+    settled(page)
+    assert faults_of_all_looks(page) == {}
+    screenshot(page, "launch")
+    page.get_by_role("link", name="Release of people").first.click()
+    page.get_by_role("heading", level=1, name=re.compile("Release of people")).wait_for()
+    assert f"#/release/{name}".replace(":", "%3A") in page.url
+    filled(page, "People")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_label("Number of the restricted file")).to_have_value("7")
+    expect(page.get_by_label("Dataverse", exact=True)).to_have_value(url)
+    page.goto(f"{site.url}/?callback={quote(launch_link('https://evil.example.org'))}")
+    expect(page.get_by_text("an allowed Dataverse launches a tool")).to_be_visible()
+    assert state.faults == []
 
 
 def test_a_server_that_may_deposit_nowhere_says_how_to_allow_it(new_page: NewPage, site: Site) -> None:

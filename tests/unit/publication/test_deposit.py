@@ -298,6 +298,7 @@ def test_the_manifest_of_the_external_tool() -> None:
     tool = external_tool("https://farthing.example.org/launch")
     assert (tool["scope"], tool["types"]) == ("file", ["configure"])
     assert "apiToken" not in json.dumps(tool)  # deprecated: signed addresses instead
+    assert "/access/" not in json.dumps(tool)  # no address from which rows could be read
     assert all({"name", "httpMethod", "urlTemplate", "timeOut"} == set(one) for one in tool["allowedApiCalls"])
     with pytest.raises(InvalidValue):
         external_tool("http://farthing.example.org")

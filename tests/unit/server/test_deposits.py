@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from dataverse_server import TOKEN, State, serving
+from dataverse_server import TOKEN, State, launch_link, serving
 from farthing.errors import InvalidValue
 from farthing.publication import Publication
 from farthing.publication.form_fields import FORM_FIELDS
@@ -254,3 +254,14 @@ def test_the_form_asks_for_every_field_once(ada: TestClient) -> None:
     seen = ada.get("/api/v1/publishing").json()["fields"]
     assert [one["name"] for one in seen] == names
     assert next(one for one in seen if one["name"] == "licence")["choices"][0] == ["CC0-1.0", "CC0 1.0"]
+
+
+def test_a_launch_is_read_from_an_allowed_dataverse_by_curators(deposits: Deposits, ada: TestClient) -> None:
+    served, _, url = deposits
+    said = ada.post("/api/v1/launches", json={"callback": launch_link(url)})
+    assert said.status_code == 200 and said.json()["file"] == 7
+    assert said.json()["url"] == f"{url}/dataset.xhtml?persistentId=doi:10.5072/FK2/ORIGINAL"
+    hostile = ada.post("/api/v1/launches", json={"callback": launch_link("https://evil.example.org")})
+    assert hostile.status_code == 422 and "evil" not in hostile.text
+    bob = served.signed_in("bob").post("/api/v1/launches", json={"callback": launch_link(url)})
+    assert bob.status_code == 403

@@ -132,6 +132,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("POST", f"{_V}/releases/{{request_id}}/publication/preview"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/releases/{{request_id}}/publication"): Rule(CURATOR, "manage"),
     ("GET", f"{_V}/publishing"): Rule(CURATOR, "manage"),
+    ("POST", f"{_V}/launches"): Rule(CURATOR, "manage"),
     ("GET", f"{_V}/releases/{{request_id}}/deposits"): Rule(CURATOR, "manage"),
     ("POST", f"{_V}/releases/{{request_id}}/deposits"): Rule(CURATOR, "manage"),
     # Requests.

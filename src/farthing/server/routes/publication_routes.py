@@ -9,6 +9,7 @@ from farthing.server.http.error_envelope import refusals
 from farthing.server.http.security_headers import described_headers
 from farthing.server.routes.release_routes import AnyId
 from farthing.server.schemas.deposit_schema import DepositForm, DepositView, PublishingView
+from farthing.server.schemas.launch_schema import LaunchForm, LaunchView
 from farthing.server.schemas.publication_schema import PublicationForm, PublicationPreview
 from farthing.server.services import deposit_service, publication_service
 from farthing.server.services.app_state import TheState
@@ -76,3 +77,14 @@ def deposits(request_id: AnyId, who: Who, state: TheState) -> list[DepositView]:
 def deposit(request_id: AnyId, body: DepositForm, who: Who, state: TheState) -> DepositView:
     """Begin a deposit, or continue one that ended half-way; nothing is uploaded twice. It runs in the background."""
     return deposit_service.begun(state, who, request_id, body)
+
+
+@router.post(
+    "/launches",
+    response_model=LaunchView,
+    responses=_REFUSALS,
+    summary="Which file of a Dataverse a link is about",
+)
+def launch(body: LaunchForm, state: TheState) -> LaunchView:
+    """Ask an allowed Dataverse which file somebody was looking at when they chose farthing there."""
+    return deposit_service.launched(state, body.callback)

@@ -15,12 +15,14 @@ import threading
 import traceback
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict
 from typing import Any
 
 from farthing.errors import FarthingError, InvalidValue, LedgerUnavailable, RequestRefused
 from farthing.publication import Publication
 from farthing.publication.bundle import Files
 from farthing.publication.dataverse import TOKEN_VARIABLE, Dataverse, checked_address, checked_token, read_token
+from farthing.publication.dataverse_launch import read_launch
 from farthing.publication.deposit import DepositNotes, DepositPlan, deposit, page_of
 from farthing.publication.edition import Edition
 from farthing.publication.form_fields import FORM_FIELDS
@@ -28,6 +30,7 @@ from farthing.publication.publisher import publication_files
 from farthing.server.auth.permissions import Caller
 from farthing.server.http.error_envelope import ErrorBody, error_of
 from farthing.server.schemas.deposit_schema import AllowedDataverse, DepositForm, DepositView, PublishingView
+from farthing.server.schemas.launch_schema import LaunchView
 from farthing.server.schemas.publication_schema import FormFieldView
 from farthing.server.services.app_state import State
 from farthing.server.services.publication_service import publishable_release
@@ -54,6 +57,12 @@ def deposits(state: State, who: Caller, request_id: str) -> list[DepositView]:
     """The deposits of a release."""
     release = publishable_release(state, who, request_id)
     return [_view(row) for row in rows.deposits_of(state.store, release.request_id)]
+
+
+def launched(state: State, callback: str) -> LaunchView:
+    """Which file of a Dataverse a link is about."""
+    launch = read_launch(callback, state.settings.dataverses)
+    return LaunchView(**asdict(launch), url=page_of(launch.dataverse, launch.dataset))
 
 
 def begun(state: State, who: Caller, request_id: str, form: DepositForm) -> DepositView:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dataverse_server import launch_link
 from publications import FORM
 from system.server.fuzzing import drafts
 from system.server.fuzzing.known import Known
@@ -268,7 +269,8 @@ def _publication(mind: Mind) -> Wish:
 
 
 def _deposit(mind: Mind) -> Wish:
-    place = {"dataverse": "http://127.0.0.1:9", "collection": "birds", "token": "a-token-of-nobody"}
+    people = mind.known.people
+    place = {"dataverse": people.archive, "collection": "birds", "token": people.archive_token}
     return Wish({"request_id": mind.release()}, body={"publication": FORM, **place})
 
 
@@ -384,6 +386,7 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("POST", f"{V}/releases/{{request_id}}/publication/preview"): _publication,
     ("POST", f"{V}/releases/{{request_id}}/publication"): _publication,
     ("GET", f"{V}/publishing"): _nothing,
+    ("POST", f"{V}/launches"): lambda mind: Wish(body={"callback": launch_link(mind.known.people.archive)}),
     ("GET", f"{V}/releases/{{request_id}}/deposits"): lambda mind: Wish({"request_id": mind.release()}),
     ("POST", f"{V}/releases/{{request_id}}/deposits"): _deposit,
     ("POST", f"{V}/sessions/price"): lambda mind: Wish(body=drafts.session(mind.draw)),

@@ -68,6 +68,7 @@ class People:
 
     def __init__(self, store: Store, canaries: Canaries) -> None:
         self.store, self.canaries, self.here = store, canaries, ""
+        self.archive, self.archive_token = "", ""  # of a Dataverse that the server may deposit in
         self.passwords: dict[str, str] = {}
         for role in ROLES:
             for name in (role, f"{role}.mover"):

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import requests
 
 from backends.processes import free_port
+from dataverse_server import State
+from dataverse_server import serving as dataverse
 from farthing.ledger import open_ledger
 from farthing.server.auth.api_tokens import SCOPES_OF_ROLE
 from farthing.server.store import Store
@@ -83,8 +85,11 @@ def fuzzed(base: Path, draw: random.Random, *plants: str) -> Iterator[Fuzzed]:
     open_ledger(ledger, actor="server", role="curator", key=key).close()
     canaries.secret("ledger key", key.read_text().strip())
     people = People(Store.beside(ledger), canaries)
+    people.archive_token = canaries.secret("token of a Dataverse", word(24))
     port = free_port()
-    process = _started(root, ledger, key, port, canaries, plants)
+    archive = ExitStack()
+    people.archive = archive.enter_context(dataverse(State()))
+    process = _started(root, ledger, key, port, canaries, people.archive, plants)
     url = f"http://127.0.0.1:{port}"
     workers: set[int] = set()
     try:
@@ -97,12 +102,13 @@ def fuzzed(base: Path, draw: random.Random, *plants: str) -> Iterator[Fuzzed]:
     finally:
         process.terminate()
         process.wait(600)
+        archive.close()
         people.store.close()
         wait_for(lambda: not any(is_alive(each) for each in workers))
 
 
 def _started(
-    root: Path, ledger: str, key: Path, port: int, canaries: Canaries, plants: tuple[str, ...]
+    root: Path, ledger: str, key: Path, port: int, canaries: Canaries, archive: str, plants: tuple[str, ...]
 ) -> subprocess.Popen[bytes]:
     ways = [
         str(HERE / "loud"),
@@ -122,6 +128,7 @@ def _started(
             stdin=subprocess.PIPE, stdout=streams, stderr=streams, env=environment, start_new_session=True,
         )  # fmt: skip
     told = {"ledger": ledger, "ledger_key": str(key), "data": str(root / "data"), "port": port}
+    told["dataverses"] = [archive]
     told["client_secret"] = canaries.secret("secret at the provider", word(24))
     told["plants"] = list(plants)
     assert process.stdin is not None
@@ -162,7 +169,7 @@ def main() -> None:
     oidc = OidcSettings("http://127.0.0.1:9/realm", "farthing", told["client_secret"])
     settings = Settings(
         ledger=told["ledger"], ledger_key=Path(told["ledger_key"]), data=Path(told["data"]), port=told["port"],
-        cheap_passwords=True, log_requests=True, oidc=oidc, dataverses=("http://127.0.0.1:9",),
+        cheap_passwords=True, log_requests=True, oidc=oidc, dataverses=tuple(told["dataverses"]),
     )  # fmt: skip
     for each in told["plants"]:
         plant(each, settings.data)

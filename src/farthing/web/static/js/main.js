@@ -3,6 +3,7 @@ import { html, render, useEffect, useErrorBoundary, useState } from "../vendor/p
 import { ErrorBox } from "./components/error.js";
 import { Loading } from "./components/loading.js";
 import { Page } from "./components/page.js";
+import { keepLaunch } from "./launch_link.js";
 import { loadMe, useMe } from "./login_session.js";
 import { go, useRoute } from "./router.js";
 import { Shell } from "./shell.js";
@@ -69,6 +70,7 @@ function Guard({ children }) {
   <//>`;
 }
 
+keepLaunch();
 const root = document.getElementById("page");
 root.replaceChildren();
 render(html`<${App} />`, root);

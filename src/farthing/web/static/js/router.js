@@ -16,6 +16,7 @@ export const ROUTES = {
   ledger: ["ledger", ["dataset"]],
   learn: ["learn", []],
   people: ["people", []],
+  launch: ["launch", []],
 };
 
 /** {route, screen, params} of a hash; screen is null for an address that does not exist. */
