@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -150,6 +151,9 @@ def test_what_cannot_be_read_is_refused() -> None:
         simulate(good, ([0.5, 0.5], [1.0]))
     with pytest.raises(InvalidValue, match=r"first\[0\]"):
         simulate(([0.5, 0.4], [0.5, 0.5]), good)
+    for typed in ("1e999999999", "1e-999999999", Decimal("1e999999"), b"1", 10**400):
+        with pytest.raises(InvalidValue, match=r"first\[0\].*(finite number|add up to 1)"):
+            simulate(([typed], [1]), ([1], [1]))
     for bad in (-0.1, 1, math.nan):
         with pytest.raises(InvalidValue, match="tolerance"):
             simulate(good, good, tolerance=bad)

@@ -21,22 +21,31 @@ Pair = tuple[Distribution, Distribution]
 _SUM_ERROR = Fraction(1, 10**9)
 _MOST_EPSILON = 5000.0  # e^5000 has 7,214 binary digits
 _ODDS_BITS = 50
+_MOST_POWER = 1000
+_LARGEST = Fraction(10) ** 300
 
 
 def checked_number(value: object, name: str) -> Fraction:
-    """`value` as a fraction; NaN, infinities, bools and what is no number are refused.
+    """`value` as a fraction; NaN, infinities, bools, powers of ten beyond a thousand and what is no number are refused.
 
     >>> checked_number(0.1, "x"), checked_number("1/3", "x")
     (Fraction(1, 10), Fraction(1, 3))
     """
     try:
+        if isinstance(value, str | Decimal) and abs(_power_of_ten(value)) > _MOST_POWER:
+            raise ValueError(value)  # as a fraction it would fill the memory
         if isinstance(value, Fraction | int | str | Decimal) and not isinstance(value, bool):
             return Fraction(value)
-        if not isinstance(value, bool):
+        if not isinstance(value, bool | bytes | bytearray):
             return exact(float(value))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         pass
     raise InvalidValue(name, value, "must be a finite number", "fractions may be typed as '1/3'")
+
+
+def _power_of_ten(value: str | Decimal) -> int:
+    """The exponent that is written behind a number, 0 if there is none."""
+    return int(str(value).lower().partition("e")[2] or 0)
 
 
 def checked_distribution(values: Iterable[Number], name: str) -> Distribution:
@@ -56,7 +65,7 @@ def checked_distribution(values: Iterable[Number], name: str) -> Distribution:
             raise InvalidValue(f"{name}[{place}]", given[place], "must be a probability >= 0")
     total = sum(shares, Fraction(0))
     if not abs(total - 1) <= _SUM_ERROR:
-        raise InvalidValue(name, given, f"must add up to 1, not {float(total):.10g}")
+        raise InvalidValue(name, given, f"must add up to 1, not {float(min(total, _LARGEST)):.10g}")
     return tuple(share / total for share in shares)
 
 

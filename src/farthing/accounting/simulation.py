@@ -135,8 +135,8 @@ def simulate(
         the second's. Going through the outcomes of the second by posterior, each takes from what is left of the first
         the piece between two quantiles that has its mass and its mean.
     Source: Blackwell, Ann. Math. Stat. 24, 1953, for two hypotheses; Kairouz, Oh & Viswanath, arXiv:1311.0776v4,
-        section 2 (the data processing inequality and its converse); Beiglboeck & Juillet, Ann. Probab. 44, 2016,
-        Theorem 4.8 and Example 4.7, for the coupling.
+        section 2 (the data processing inequality and its converse, Theorem 2.5); Beiglboeck & Juillet, Ann. Probab.
+        44, 2016, Theorem 4.8 and Example 4.7, for the coupling.
     Assumes: sums within 1e-9 of 1, which are made exactly 1.
     Direction: exact, in fractions: the equations are checked before the matrix is returned. If `error` is not 0, they
         hold for the second pair moved by so much towards its mean.
@@ -207,8 +207,9 @@ def randomized_response_simulation(
         (P, Q) is (epsilon, delta)-indistinguishable if and only if there is a stochastic matrix T with R0 T = P and
         R1 T = Q, where, with odds r = e^epsilon,
             R0 = (delta, (1 - delta) r / (1 + r), (1 - delta) / (1 + r), 0),  R1 = the same backwards.
-    Source: Kairouz, Oh & Viswanath, arXiv:1311.0776v4, section 3 (the mechanism that dominates); Murtagh
-        & Vadhan, Theory of Computing 14(8), 2018 (arXiv:1507.03113), section 3 (the simulation lemma).
+    Source: Kairouz, Oh & Viswanath, ICML 2015 (arXiv:1311.0776v4): the mechanism that dominates, in the proof of
+        Theorem 3.3 (supplement of ICML, section 5.1, equations 12 and 13), by Theorem 2.5; Murtagh & Vadhan, Theory of
+        Computing 14(8), 2018 (arXiv:1507.03113), section 3 (the simulation lemma).
     Assumes: sums within 1e-9 of 1, which are made exactly 1.
     Direction: r is e^epsilon, rounded up by at most one part in 2^50. So a matrix is always found where the claim
         holds, and a witness refutes the claim.

@@ -176,7 +176,11 @@ def _rounded(count: Fraction) -> int:
 
 def checked_integers(values: Iterable[int]) -> tuple[int, ...]:
     """Whole numbers >= 1, at least one of them."""
-    integers = tuple(_checked_integer(value) for value in values)
+    try:
+        listed = tuple(values)
+    except TypeError:
+        raise InvalidValue("integers", values, "must be a list of whole numbers >= 1") from None
+    integers = tuple(map(_checked_integer, listed))
     if not integers:
         raise InvalidValue("integers", [], "must not be empty")
     return integers

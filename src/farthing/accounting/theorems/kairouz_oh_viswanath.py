@@ -1,4 +1,7 @@
-"""Kairouz, Oh and Viswanath exactly: the optimum for k equal charges, enclosed."""
+"""Kairouz, Oh and Viswanath exactly: the optimum for k equal charges, enclosed.
+
+Theorems 3.3 and 3.5 have these numbers and forms in published code by J. Murtagh as well; see docs/theorems.md.
+"""
 
 from __future__ import annotations
 

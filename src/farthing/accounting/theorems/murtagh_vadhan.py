@@ -1,4 +1,8 @@
-"""Murtagh and Vadhan's dynamic programme: close to the optimum, in polynomial time."""
+"""Murtagh and Vadhan's dynamic programme: close to the optimum, in polynomial time.
+
+Theorem 1.7, Lemmas 5.1 and 5.2 and the steps of the grid were compared with published code by J. Murtagh; see
+docs/theorems.md.
+"""
 
 from __future__ import annotations
 
