@@ -410,8 +410,8 @@ def release_from(text: str, *, repeated: bool = True) -> Release:
     """The release that a server sends as JSON: the same answers, predicted errors and receipt as a local one."""
     try:
         document = json.loads(text)
-        named = restored_answers(document["answers"], document["plan"])
         receipt = Receipt.from_json(json.dumps(document["receipt"]))
+        named = restored_answers(document["answers"], document["plan"], receipt)
         return Release(named, document["plan"], receipt, str(document["request_id"]), repeated=repeated)
     except (ValueError, KeyError, TypeError):
         raise LedgerUnavailable(

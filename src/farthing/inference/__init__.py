@@ -2,7 +2,8 @@
 
 noise_terms, noise_sums    the noise in an answer, and the distribution of its sum
 error_distributions        standard errors, errors at a confidence, and intervals of ratios
-answers                    values with their intervals
+answers                    values with their intervals, which can be computed with
+noisy_numbers, comparisons which noise is in which answer, and what follows for differences and ratios
 variance_estimates         variances and standard deviations, with intervals that hold for any count
 least_squares              cells that were measured more than once, totals equal to their parts
 regular_tree               the same for blocks of cells

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidValue
+from farthing.inference.comparisons import Estimate, intervals_of, way_note
 from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.noise_terms import Floats
+from farthing.inference.noisy_numbers import CellNoise
 
 
 def decimals_for(error: float) -> int:
@@ -178,6 +181,11 @@ class Answer:
             are not negative, and add up to the total that the raw ones have); elsewhere both are the same.
         counts: What its numbers count, where something of a unit may be left out before any noise; no margin of error
             speaks of that.
+        noise: Which noises its cells are made of, where that is known: what is computed from answers needs it.
+        computed: How its numbers were computed from others, where they were.
+
+    Answers can be added, subtracted, multiplied and divided, and combined with numbers. What comes out is an answer,
+    whose interval knows which noises the two have in common.
 
     >>> from farthing.inference import ErrorDistribution, Term
     >>> answer = Answer.around("mean of income", 41_230.4, ErrorDistribution([Term("normal", 245.0)]))
@@ -211,6 +219,8 @@ class Answer:
     asking: FurtherQueries | None = field(default=None, repr=False)
     raw: Numbers = math.nan
     counts: str = ""
+    noise: CellNoise | None = field(default=None, repr=False)
+    computed: tuple[Estimate, ...] = field(default=(), repr=False)
 
     @classmethod
     def around(
@@ -340,7 +350,7 @@ class Answer:
             asking=self.asking,
             raw=self.raw,
         )
-        return answer.counting(self.counts)
+        return replace(answer, counts=self.counts, noise=self.noise, computed=self.computed)
 
     def query(self, what: Any) -> Answer:
         """What the released cells say about a question nobody asked before, with its own error: free, at any time.
@@ -405,6 +415,123 @@ class Answer:
         """
         return replace(self, counts=counts)
 
+    def estimate(self, place: int) -> Estimate:
+        """The number in one place, ready to be computed with.
+
+        Args:
+            place: Which number, counted from 0.
+
+        Returns:
+            The number, and which noises it is made of.
+        """
+        if self.computed:
+            return self.computed[place]
+        interval = self.interval_at
+
+        def box(level: float) -> tuple[float, float]:
+            low, high = (float(np.atleast_1d(end)[place]) for end in interval(level))
+            return low, high
+
+        value, raw = (float(np.atleast_1d(numbers)[place]) for numbers in (self.values, self.raw))
+        if self.noise is None or not self.noise.release:  # noises without a name could be taken for each other
+            return Estimate(value, value if math.isnan(raw) else raw, box)
+        top, bottom = self.noise.numbers(place)
+        return Estimate.of(value, box, top, bottom, self.noise.least, self.noise.most)
+
+    @property
+    def estimates(self) -> list[Estimate]:
+        """All numbers, ready to be computed with."""
+        return [self.estimate(place) for place in range(len(self))]
+
+    @classmethod
+    def of_estimates(
+        cls,
+        name: str,
+        estimates: Sequence[Estimate],
+        labels: tuple[Any, ...] = (),
+        *,
+        confidence: float = 0.95,
+        note: str = "",
+    ) -> Answer:
+        """What was computed from released numbers, as an answer.
+
+        Args:
+            name: What it is.
+            estimates: The numbers.
+            labels: What each number is of; empty for a single number.
+            confidence: The probability with which each interval holds the truth.
+            note: What there is to know about it.
+
+        Returns:
+            The answer; its note says what its intervals rest on.
+        """
+        parts = tuple(estimates)
+        answer = cls.within(
+            name,
+            [each.value for each in parts],
+            [each.standard_error for each in parts],
+            lambda level: intervals_of(parts, level),
+            labels,
+            confidence=confidence,
+            note="; ".join(dict.fromkeys(part for part in (*note.split("; "), way_note(parts)) if part)),
+            raw=[each.centre for each in parts],
+        )
+        return replace(answer, computed=parts)
+
+    def __float__(self) -> float:
+        if self.labels:
+            raise InvalidValue("answer", self.name, "has several numbers", f"choose one of {_few(self.labels)}")
+        return float(self.values)
+
+    def _with(self, other: object, sign: str, function: Callable[[Estimate, Estimate], Estimate]) -> Answer:
+        """Both answers cell by cell; a single number goes with every cell."""
+        if isinstance(other, Answer):
+            if self.labels and other.labels and self.labels != other.labels:
+                raise InvalidValue("answer", other.name, f"has other cells than {self.name!r}", "choose cells of both")
+            name, theirs, note = other.name, other.estimates, other.note
+            labels, counts = self.labels or other.labels, other.counts
+        elif isinstance(other, Real) and not isinstance(other, bool) and math.isfinite(other):
+            name, theirs, note = plain(float(other), 12), [Estimate.known(float(other))], ""
+            labels, counts = self.labels, self.counts
+        else:
+            return NotImplemented  # type: ignore[no-any-return]
+        own, size = self.estimates, len(labels) or 1
+        pairs = zip(own * (size if len(own) == 1 else 1), theirs * (size if len(theirs) == 1 else 1), strict=True)
+        answer = Answer.of_estimates(
+            f"({self.name}) {sign} ({name})",
+            [function(one, two) for one, two in pairs],
+            labels,
+            confidence=self.confidence,
+            note="; ".join(_said(self.note, note)),
+        )
+        return answer.counting(self.counts) if self.counts == counts else answer
+
+    def __add__(self, other: object) -> Answer:
+        return self._with(other, "+", lambda one, two: one.plus(two))
+
+    def __radd__(self, other: object) -> Answer:
+        return self if type(other) is int and other == 0 else self.__add__(other)  # as `sum` begins
+
+    def __sub__(self, other: object) -> Answer:
+        return self._with(other, "-", lambda one, two: one.plus(two, -1.0))
+
+    def __rsub__(self, other: object) -> Answer:
+        return (-self).__add__(other)
+
+    def __mul__(self, other: object) -> Answer:
+        return self._with(other, "×", lambda one, two: one.by(two))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: object) -> Answer:
+        return self._with(other, "/", lambda one, two: one.over(two))
+
+    def __rtruediv__(self, other: object) -> Answer:
+        return self._with(other, "under", lambda one, two: two.over(one))
+
+    def __neg__(self) -> Answer:
+        return self._with(-1, "×", lambda one, two: one.times(two.value))
+
     def __len__(self) -> int:
         return len(self.labels) or 1
 
@@ -428,7 +555,8 @@ class Answer:
             note=self.note,
             raw=np.atleast_1d(self.raw)[place],
         )
-        return answer.counting(self.counts)
+        computed = () if self.noise is None and not self.computed else (self.estimate(place),)
+        return replace(answer, counts=self.counts, computed=computed)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.labels)
@@ -477,6 +605,11 @@ class Answer:
 def _label(label: Any) -> str:
     """A label as text; a label of several columns has its parts joined."""
     return ", ".join(map(str, label)) if type(label) is tuple else str(label)
+
+
+def _said(*notes: str) -> list[str]:
+    """Each part of several notes once."""
+    return list(dict.fromkeys(part for note in notes for part in note.split("; ") if part))
 
 
 def _few(labels: tuple[Any, ...]) -> str:

@@ -236,6 +236,14 @@ class LinkedCounts:
             total[..., inside] += sign * whole[..., start + labels[inside]]
         return total
 
+    def entries(self, vector: int) -> list[tuple[float, Places]]:
+        """How a vector enters the kept relations: a weight, and the relation that each number is in with it, or -1."""
+        number = np.full(int(self._starts[-1]) + 1, -1)
+        number[self.kept] = np.arange(len(self.kept))
+        return [
+            (sign, number[np.where(labels >= 0, start + labels, -1)]) for start, labels, sign in self._parts[vector]
+        ]
+
     def signatures(self, vector: int) -> tuple[Places, Places]:
         """One number of the vector for each way of entering into the relations, and how many numbers do so alike."""
         columns = [labels for _, labels, _ in self._parts[vector]]

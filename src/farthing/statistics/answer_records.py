@@ -20,6 +20,7 @@ from farthing.data import Integers, Reals
 from farthing.data.schema import Dates, Schema
 from farthing.inference import Answer
 from farthing.inference.error_distributions import KeptInterval
+from farthing.inference.noisy_numbers import CellNoise
 from farthing.statistics.counts.top_values import ranked
 from farthing.statistics.marginals.marginal_queries import restored_queries
 from farthing.statistics.measurements import Noise, Output
@@ -149,6 +150,8 @@ def stored_form(answer: Answer, levels: Sequence[float] = ()) -> dict[str, Any]:
     if isinstance(answer.interval_at, ShapedInterval):
         return _shaped_form(answer, answer.interval_at)
     form = {**answer.to_dict(), "labels": [_label(label) for label in answer.labels]}
+    if answer.noise is not None and answer.noise.small:
+        form["noise"] = answer.noise.stored()
     intervals = {}
     kept, interval = list(dict.fromkeys((*LEVELS, *levels))), answer.interval_at
     ends = interval.at_levels(kept) if isinstance(interval, KeptInterval) else map(interval, kept)
@@ -219,8 +222,11 @@ def _runs(numbers: Any) -> list[list[float]]:
     return [[float(numbers[start]), int(end - start)] for start, end in zip(starts, ends, strict=True)]
 
 
-def restored(form: Mapping[str, Any]) -> Answer:
-    """The answer of `stored_form`. Its interval at another confidence is the next wider one that was stored."""
+def restored(form: Mapping[str, Any], release: str = "") -> Answer:
+    """The answer of `stored_form`. Its interval at another confidence is the next wider one that was stored.
+
+    `release` names the release that it is of, so that its noises are told from those of others.
+    """
     if "shaped" in form:
         return _restored_shaped(form)
     labels = tuple(_read_label(label) for label in form["labels"])
@@ -235,7 +241,7 @@ def restored(form: Mapping[str, Any]) -> Answer:
             np.broadcast_to(_read(upper, math.inf), size),
         )
 
-    return Answer.within(
+    answer = Answer.within(
         form["name"],
         _read(form["values"], math.nan),
         _read(form["standard_errors"], math.inf),
@@ -245,6 +251,9 @@ def restored(form: Mapping[str, Any]) -> Answer:
         note=form.get("note", ""),  # answers of older ledgers have none, nor raw numbers
         raw=_read(form.get("raw", form["values"]), math.nan),
     )
+    if not release or "noise" not in form:
+        return answer
+    return replace(answer, noise=CellNoise.restored(form["noise"], release, answer.name))
 
 
 def records_of(answer: Answer, together: Answer | None = None, counts: str | None = None) -> Iterator[dict[str, Any]]:
@@ -331,7 +340,9 @@ def answers_from(
     for output, notes in zip(outputs, findings or [{}] * len(outputs), strict=True):
         asked, answer = output.statistic, output.answer(measured, noises)
         answer = with_note(with_bounds(answer, asked, schema, output.limits(measured), notes), *notes.values())
-        if asked.kind == "top":
+        if asked.kind != "top":
+            answer = replace(answer, noise=output.noise_in(measured, noises))
+        else:
             known = len(answer.labels)
             answer = ranked(answer, asked.most, independent=output.independent)
             if known < asked.most and asked.column in notes:

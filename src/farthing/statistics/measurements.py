@@ -28,6 +28,7 @@ from farthing.data.stability import Sensitivity
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorDistribution
 from farthing.inference.linked_counts import Covariance
+from farthing.inference.noisy_numbers import CellNoise
 from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.additive import vector_event
 from farthing.mechanisms.mechanism import Mechanism
@@ -139,6 +140,10 @@ class Slot:
     def numbers(self, measured: Integers, kind: Kind) -> Floats:
         """The numbers that `row_counts` is about, from what was measured with this kind of noise."""
         return np.asarray(measured, dtype=np.float64).reshape(-1)
+
+    def mixing(self, kind: Kind) -> Floats | None:
+        """The weight of every measured number in each of its `numbers`; None where they are the same, or too many."""
+        return None
 
     @property
     def numbers_count(self) -> int:
@@ -517,6 +522,10 @@ class Output(ABC):
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         """The least and the most that declared bounds allow each cell, as far as these determine them."""
+        return None
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """Which noises the cells of its answer are made of; None where it is no sum or ratio of noisy numbers."""
         return None
 
     @abstractmethod

@@ -31,6 +31,7 @@ from farthing.study.attacker_odds import budget_cautions
 from farthing.study.findings import found_notes
 from farthing.study.plan_contents import columns_of, contents_of, least_in_cell
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
+from farthing.study.release_comparisons import Comparisons
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount, register_to_spend
 
@@ -45,7 +46,7 @@ _ANEW_FILE = "for new noise, which is charged again, use farthing release --fres
 
 
 @dataclass(frozen=True, eq=False)
-class Release(Mapping[str, Answer]):
+class Release(Comparisons):
     """Answers by the name of their statistic. Everything in it is public: it was paid for. Made by `Plan.release`.
 
     `release["mean of income"]` is an Answer.
@@ -566,7 +567,9 @@ def _is_release(answered: Answered) -> bool:
     return {"answers", "plan"} <= set(answered.finished)
 
 
-def restored_answers(forms: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> dict[str, Answer]:
+def restored_answers(
+    forms: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], receipt: Receipt
+) -> dict[str, Answer]:
     """Answers by name, from plain data; each says what it counts, where something of a unit may be left out.
 
     Values that were found are in the order that people expect, whichever they were recorded in.
@@ -575,7 +578,7 @@ def restored_answers(forms: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]
     ranks = {one["name"] for one in plan["statistics"] if one.get("asked", {}).get("kind") == "top"}
     answers = [
         in_natural_order(answer) if VALUES_FOUND in answer.note and answer.name not in ranks else answer
-        for answer in map(restored, forms)
+        for answer in (restored(form, f"{receipt.ledger} {receipt.request_id}") for form in forms)
     ]
     return {answer.name: answer.counting(limited(counts.get(answer.name, ROWS))) for answer in answers}
 
@@ -590,7 +593,7 @@ def _read(answered: Answered, ledger: Ledger) -> Release:
             "a session, a monitor, a series or a synthetic table is resumed by the call that made it",
         )
     return Release(
-        restored_answers(record["answers"], record["plan"]),
+        restored_answers(record["answers"], record["plan"], answered.receipt),
         record["plan"],
         answered.receipt,
         answered.request_id,

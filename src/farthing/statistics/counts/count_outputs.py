@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from farthing.inference import (
     rounded,
 )
 from farthing.inference.noise_terms import variance_of
+from farthing.inference.noisy_numbers import CellNoise, NoisyCells, Spread
 from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 
 Places = NDArray[np.int64]
@@ -154,6 +155,12 @@ def smooth_factor(slot: Slot, noise: Noise) -> float:
     return math.sqrt(slot.variance(noise) / variance_of(*smooth_noise(noise.kind)))
 
 
+def block_of(slot: Slot, noise: Noise) -> tuple[str, Literal["laplace", "gaussian"], float]:
+    """The noise of a slot's numbers: which it is, its kind and its scale."""
+    assert noise.kind != "exponential"
+    return slot.name, noise.kind, slot.scale(noise)
+
+
 class RememberedDistribution(ErrorDistribution):
     """A distribution that finds the error at a confidence once."""
 
@@ -224,6 +231,9 @@ class ExactOutput(Output):
     def answer(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise], confidence: float = 0.95) -> Answer:
         distribution = self.predicted(noises)
         return Answer.around(self.name, self.values, distribution, self.labels, confidence=confidence, least=0.0)
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise:
+        return CellNoise((), NoisyCells(tuple(self.values.tolist()), ()), least=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +316,20 @@ class CountOutput(Output):
             least=0.0,
             note=moved_note(plain, values, deviation * np.sqrt(np.maximum(self.parts, 1))),
         )
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """The noises of its cells, each once."""
+        (slot,) = self.slots
+        plain = self._sums(np.asarray(measured[slot.name]))
+        cells = NoisyCells(tuple(plain.tolist()), (Spread(0, 1.0, tuple(self.members.tolist())),))
+        return self.with_sampling(CellNoise((block_of(slot, noises[slot.name]),), cells, least=0.0), plain)
+
+    def with_sampling(self, noise: CellNoise, counts: Floats) -> CellNoise:
+        """The same with the errors of sampling, where it is about a population."""
+        if not self.statistic.for_population:
+            return noise
+        sampling = np.sqrt(self.rows_per_unit * np.maximum(counts, 0.0))
+        return replace(noise, sampling=tuple(sampling.tolist()), apart=self.rows_per_unit == 1)
 
     def _sums(self, cells: NDArray[Any]) -> Floats:
         inside = self.members >= 0

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorDistribution, StatedDistribution, Term
+from farthing.inference.noisy_numbers import CellNoise, NoisyCells, Spread
 from farthing.statistics.counts.count_outputs import (
     RememberedDistribution,
     ScaledDistribution,
+    block_of,
     smooth_factor,
     smooth_noise,
 )
@@ -24,6 +26,7 @@ from farthing.statistics.counts.share_reach import ReleasedShares, Spreads, risi
 from farthing.statistics.measurements import Integers, Kind, Noise, Output, Slot
 
 Floats = NDArray[np.float64]
+_MOST_EDGES = 100  # of a cdf whose noises are kept with it
 
 
 class CdfAssumptions(Output):
@@ -300,6 +303,27 @@ class CdfOutput(CdfAssumptions):
             confidence=confidence,
             raw=plain,
         )
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """Running totals over the whole; nothing of samples, whose errors are not independent from edge to edge."""
+        if self.statistic.for_population or self.expected.shape[1] > _MOST_EDGES:
+            return None
+        (slot,) = self.slots
+        noisy = np.asarray(measured[slot.name]).astype(float)
+        groups, edges = self.expected.shape
+        inside = self.members >= 0
+        cells = np.bincount(self.members[inside], noisy[inside], minlength=self.expected.size)
+        totals = np.cumsum(cells.reshape(groups, edges), axis=1)
+        rising, whole = [], []
+        for edge in range(edges):  # a running total has every cell below it
+            place = self.members % edges
+            below = np.where(inside & (place <= edge), self.members // edges * edges + edge, -1)
+            rising.append(Spread(0, 1.0, tuple(below.tolist())))
+            every = np.where(inside, self.members // edges * edges + edge, -1)
+            whole.append(Spread(0, 1.0, tuple(every.tolist())))
+        top = NoisyCells(tuple(totals.reshape(-1).tolist()), tuple(rising))
+        bottom = NoisyCells(tuple(np.repeat(totals[:, -1], edges).tolist()), tuple(whole))
+        return CellNoise((block_of(slot, noises[slot.name]),), top, bottom, least=0.0, most=1.0)
 
 
 def cdf_labels(question: Question) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from farthing.data.schema import Schema
 from farthing.inference import Answer, ErrorDistribution, Term, rounded
 from farthing.inference.linked_counts import Link, LinkedCounts, LinkedEstimate
+from farthing.inference.noisy_numbers import CellNoise, Mixture, NoisyCells, Spread
 from farthing.statistics.cells.common_cells import common_cells
 from farthing.statistics.counts.count_outputs import (
     LARGEST,
     WIDE,
     CountOutput,
+    block_of,
     consistent_cells,
     moved_note,
     smooth_factor,
@@ -340,6 +342,67 @@ class CombinedOutput(CountOutput):
             least=0.0,
             note=moved_note(plain, values, np.maximum(distribution.standard_errors, 1e-9)),
         )
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """The noises of its own cells, and those of all gaps that the combination takes off."""
+        (slot,) = self.slots
+        vectors, estimate = self.combination.under(noises)
+        if slot.name not in vectors:
+            return super().noise_in(measured, noises)
+        linked = estimate.linked
+        plain = self._sums(self.combination.estimates(measured, noises)[slot.name])
+        names = list(vectors)
+        slots = [self.combination.slots[self.combination.places[name]] for name in names]
+        taken = estimate.multipliers(vectors[slot.name], self.crossed(vectors, linked).relations)
+        cells = NoisyCells(
+            tuple(plain.tolist()),
+            (Spread(vectors[slot.name], 1.0, tuple(self.members.tolist())),),
+            gaps_of(linked, slots, noises),
+            tuple(map(tuple, taken.tolist())),
+        )
+        blocks = tuple(combined_block(each, noises[each.name]) for each in slots)
+        return self.with_sampling(CellNoise(blocks, cells, least=0.0), plain)
+
+
+def gaps_of(linked: LinkedCounts, slots: Sequence[Slot], noises: Mapping[str, Noise]) -> tuple[Spread | Mixture, ...]:
+    """The noises in the gaps of all kept relations, which are those between these slots."""
+    gaps: list[Spread | Mixture] = []
+    for vector, slot in enumerate(slots):
+        noise, entries = noises[slot.name], linked.entries(vector)
+        mixing = slot.mixing(noise.kind)
+        if slot.covariance(noise.kind) is None:
+            gaps += [Spread(vector, weight, tuple(places.tolist())) for weight, places in entries]
+        elif mixing is None:
+            gaps += _together(vector, slot, noise, *linked.squares[vector])
+        else:
+            sums = np.zeros((len(linked.kept), len(mixing)))
+            for weight, places in entries:
+                inside = np.flatnonzero(places >= 0)
+                sums[places[inside], inside] += weight
+            gaps.append(Mixture(vector, tuple(map(tuple, (sums @ mixing).tolist()))))
+    return tuple(gaps)
+
+
+def combined_block(slot: Slot, noise: Noise) -> tuple[str, Literal["laplace", "gaussian", "normal"], float]:
+    """The noise of a slot's numbers; of a strategy, whose numbers have many noises each, a smooth one."""
+    if slot.covariance(noise.kind) is None or slot.mixing(noise.kind) is not None:
+        return block_of(slot, noise)
+    return (f"{slot.name}, together", *smooth_noise(noise.kind))
+
+
+def _together(vector: int, slot: Slot, noise: Noise, relations: Places, covariance: Floats) -> list[Spread]:
+    """What the noises of a strategy bring into the relations: as many noises as relations, of the same covariance.
+
+    Each is a sum of many noises of one kind, whose tails are no wider than those of a single one.
+    """
+    sizes, directions = np.linalg.eigh(covariance)
+    roots = directions * np.sqrt(np.maximum(sizes, 0.0)) * smooth_factor(slot, noise)
+    return [
+        Spread(vector, float(roots[row, column]), (int(relation),), column)
+        for row, relation in enumerate(relations.tolist())
+        for column in range(len(sizes))
+        if abs(roots[row, column]) > 1e-12
+    ]
 
 
 _MANY = 200  # equal Laplace noises that are as good as one normal one: their excess kurtosis is 3 / 200

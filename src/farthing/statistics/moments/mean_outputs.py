@@ -23,11 +23,13 @@ from farthing.inference.error_distributions import (
     noise_in_cases,
     tail_cases,
 )
+from farthing.inference.noisy_numbers import CellNoise
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.answer_records import too_few_rows
 from farthing.statistics.counts.expected_shares import PRESENT, SMALLER
 from farthing.statistics.measurements import Integers, Noise, Output
 from farthing.statistics.moments.moment_measurements import Shared
+from farthing.statistics.moments.moment_noise import noise_of_mean
 
 Floats = NDArray[np.float64]
 _FEW_ROWS = 0.02  # noise of the number of rows, as a share of them, up to which the first order is enough
@@ -537,19 +539,28 @@ class MeanOutput(MomentOutput):
 
     def estimate_of(self, parts: Sequence[Floats], noises: Mapping[str, Noise]) -> Estimate:
         """The mean, between the bounds; its interval has its coverage however noisy the number of rows is."""
-        shared, middle, half = self.shared, self.shared.centred.middle, self.shared.centred.half_width
+        middle, half = self.shared.centred.middle, self.shared.centred.half_width
         number, first, second = self.measurements(parts, noises)
         if self.statistic.for_population:
-            rows = np.maximum(number.values, 1.0)
-            variance = np.full(len(rows), half**2)
-            if shared.has_squares:
-                square = second.values / rows + half**2 / 2 - (first.values / rows) ** 2
-                variance = np.clip(square, 0.0, half**2)
-            # It is the centred sum that varies over samples, N times as far as the mean.
-            spread = Term("normal", 1.0, rows * np.sqrt(self.sampling(rows, first.values, variance)))
+            spread = Term("normal", 1.0, self._spread(number.values, first.values, second.values))
             first = Measured(first.values, [*first.terms, spread])
         ratio = Ratio(first, number, -half, half)
         return ratio.values + middle, ratio.standard_errors, KeptInterval(ratio, middle)
+
+    def _spread(self, number: Floats, first: Floats, second: Floats) -> Floats:
+        """How far the centred sum varies over samples: N times as far as the mean."""
+        rows, half = np.maximum(number, 1.0), self.shared.centred.half_width
+        variance = np.full(len(rows), half**2)
+        if self.shared.has_squares:
+            variance = np.clip(second / rows + half**2 / 2 - (first / rows) ** 2, 0.0, half**2)
+        return np.asarray(rows * np.sqrt(self.sampling(rows, first, variance)))
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """S1 over N, and the middle of the bounds."""
+        parts = self.shared.own(measured)
+        number, (_, first, second) = self.number(parts), self.sums(parts)
+        spread = self._spread(number, first, second) if self.statistic.for_population else None
+        return noise_of_mean(self.shared, noises, first, number, spread)
 
     def sampling(self, rows: Floats, mean: Floats, variance: Floats) -> Floats:
         """The variance over the number of rows; where the variance is not measured, the most it can be."""

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from farthing.inference import ErrorDistribution, Term
 from farthing.inference.answers import IntervalAt, SymmetricInterval
 from farthing.inference.error_distributions import Measured, RootDistribution
+from farthing.inference.noisy_numbers import CellNoise
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 from farthing.statistics.measurements import EVERY_RELEASE, Integers, Noise
 from farthing.statistics.moments.mean_outputs import _NEAR, Estimate, MomentOutput, Widths, exceeded_by
+from farthing.statistics.moments.moment_noise import noise_of_sum
 
 _APART = 1.02  # times another width: so far apart, neither decides for the other
 _ROOM = 1.02  # for what so few cases do not show
@@ -97,6 +99,14 @@ class SumOutput(MomentOutput):
             values = np.round(values)
         distribution = ErrorDistribution(terms, len(totals))
         return values, distribution.standard_errors, SymmetricInterval(totals, distribution, least, most)
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """The noises of its parts."""
+        shared, parts = self.shared, self.shared.own(measured)
+        _, _, interval = self.estimate_of(parts, noises)
+        assert isinstance(interval, SymmetricInterval)
+        weights = [float(np.ravel(each)[0]) for each in self.weights(shared.rows, self.mean, self.variance)]
+        return noise_of_sum(shared, noises, weights, interval)
 
     def limits(self, measured: Mapping[str, Integers]) -> tuple[Floats | float, Floats | float] | None:
         """All values on one bound, where the number of rows is known or was measured too."""

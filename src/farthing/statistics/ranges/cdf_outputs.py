@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from farthing.inference import Answer, ErrorDistribution
 from farthing.inference.linked_counts import LinkedCounts
+from farthing.inference.noisy_numbers import CellNoise, Mixture, NoisyCells, Spread
 from farthing.matrix.workloads.interval_queries import SomeRanges
 from farthing.statistics.counts.cumulative_shares import CdfAssumptions
 from farthing.statistics.counts.share_reach import Spreads, rising_shares, shares_between, unit_noise
-from farthing.statistics.counts.slot_combination import Combination, Crossed
+from farthing.statistics.counts.slot_combination import Combination, Crossed, combined_block, gaps_of
 from farthing.statistics.measurements import Integers, Kind, Noise
 from farthing.statistics.ranges.combined_errors import CombinedErrors
 from farthing.statistics.ranges.error_shapes import Shape, ShapedDistribution, ShapedErrors
@@ -23,6 +24,7 @@ from farthing.statistics.ranges.strategy_slots import StrategyOutput
 from farthing.statistics.ranges.strategy_transforms import StrategyTransform
 
 Floats = NDArray[np.float64]
+_MOST_EDGES = 100  # of a cdf whose noises are kept with it
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +180,38 @@ class StrategyCdfOutput(CdfAssumptions, StrategyOutput):
             return shares_between(totals.reshape(-1), whole, own, both, ends, population)
 
         return Answer.within(self.name, shares, errors, interval_at, self.labels, confidence=confidence, raw=plain)
+
+    def noise_in(self, measured: Mapping[str, Integers], noises: Mapping[str, Noise]) -> CellNoise | None:
+        """Running totals over the whole, each with the weights of what was measured in it."""
+        noise = noises[self.slot.name]
+        mixing = self.slot.mixing(noise.kind)
+        groups, edges = self.expected.shape
+        if mixing is None or groups * edges > _MOST_EDGES or self.statistic.for_population:
+            return None
+        numbers, slots = self.slot.numbers(measured[self.slot.name], noise.kind), [self.slot]
+        gaps: tuple[Spread | Mixture, ...] = ()
+        relations = np.zeros((len(mixing), 0))
+        place = 0
+        if self.combination is not None:
+            vectors, estimate = self.combination.under(noises)
+            if self.slot.name in vectors:
+                numbers, place = self.combination.estimates(measured, noises)[self.slot.name], vectors[self.slot.name]
+                slots = [self.combination.slots[self.combination.places[name]] for name in vectors]  # type: ignore[misc]
+                gaps = gaps_of(estimate.linked, slots, noises)
+                relations = estimate.multipliers(place, estimate.linked.moved(place))
+        of_edges = [
+            NoisyCells(
+                tuple(values.reshape(-1).tolist()),
+                (Mixture(place, tuple(map(tuple, weights.tolist()))),),
+                gaps,
+                tuple(map(tuple, taken.tolist())) if gaps else (),
+            )
+            for values, weights, taken in zip(
+                *(self._below(each) for each in (numbers[:, None], mixing, relations)), strict=True
+            )
+        ]
+        blocks = tuple(combined_block(each, noises[each.name]) for each in slots)
+        return CellNoise(blocks, of_edges[0], of_edges[1], least=0.0, most=1.0)
 
     def _at_unit(self, kind: Kind) -> ShapedErrors:
         if kind not in self._known:

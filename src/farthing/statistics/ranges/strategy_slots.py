@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from farthing.mechanisms import DiscreteGaussian, DiscreteLaplace
 from farthing.mechanisms.mechanism import Mechanism
 from farthing.statistics.measurements import Floats, Integers, Kind, Noise, Output, RowCounts, Slot
 from farthing.statistics.ranges.strategy_transforms import Transform, sensitivity_through
+
+_FEW = 512  # measured numbers whose weights in each estimate are written down
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,21 @@ class StrategySlot(Slot):
     def numbers(self, measured: Integers, kind: Kind) -> Floats:
         """Estimated from what was measured."""
         return self.transforms[kind].numbers(measured)
+
+    def mixing(self, kind: Kind) -> Floats | None:
+        """The estimates of every measured number by itself, as far as these are few."""
+        transform = self.transforms[kind]
+        if transform.size > _FEW:
+            return None
+        if kind not in self._mixing:
+            self._mixing[kind] = np.array(
+                [transform.numbers(each) for each in np.eye(transform.size, dtype=np.int64)]
+            ).T
+        return self._mixing[kind]
+
+    @cached_property
+    def _mixing(self) -> dict[Kind, Floats]:
+        return {}
 
     @property
     def numbers_count(self) -> int:
