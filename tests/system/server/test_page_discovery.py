@@ -111,6 +111,7 @@ def test_a_plan_with_a_range_that_nobody_knows_is_shown_in_two_stages_before_any
     stages = page.locator("#stages")
     expect(stages.get_by_text("It costs ε\u202f1:")).to_be_visible()  # 5% of what is left
     expect(stages.get_by_text("a range of income whose ends")).to_be_visible()
+    expect(page.get_by_role("button", name="Find it (costs")).to_have_count(1)  # one search has one price
     expect(stages.get_by_text("The second stage then has ε\u202f19")).to_be_visible()
     head = [stages.get_by_role("columnheader").nth(place).inner_text() for place in range(3)]
     assert head == ["Statistic", "income: 0 to 100", "income: 0 to 1,000,000"]

@@ -14,9 +14,12 @@ import { useAction } from "../server_data.js";
 export const ROWS = "rows per unit";
 const NAMES = { [ROWS]: "rows of one person" };
 
-/** The card; nothing where everything was declared. `onFound` is called when something was. */
-export function UnknownFacts({ data, me, onFound }) {
-  const unknown = data.unknown ?? [];
+/**
+ * The card; nothing where everything was declared. `onFound` is called when something was. What a plan offers to find
+ * for a price of its own (`elsewhere`, names) has no second price here.
+ */
+export function UnknownFacts({ data, me, onFound, elsewhere = [] }) {
+  const unknown = (data.unknown ?? []).filter((one) => one.finding !== null || !elsewhere.includes(one.name));
   if (!unknown.length) return null;
   const open = unknown.filter((one) => one.finding === null).map((one) => one.name);
   return html`<${Card} title=${open.length > 0 ? "Find what nobody knows" : "What was found"} id="unknown-facts">

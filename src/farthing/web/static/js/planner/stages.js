@@ -5,6 +5,12 @@ import { Table } from "../components/table.js";
 import { ROWS, Search } from "../dataset/unknown_facts.js";
 import { epsilon, plusMinus } from "../format.js";
 
+/** What the first stage of the plan that was refused would find. */
+export const foundByStages = (refusal) => {
+  const { stages, columns = [] } = refusal?.error.fields ?? {};
+  return stages ? columns : [];
+};
+
 /** Both stages of the plan that was refused; nothing where the refusal has no preview. */
 export function Stages({ refusal, about, me, onFound }) {
   const { stages, columns = [] } = refusal?.error.fields ?? {};

@@ -38,7 +38,7 @@ import { Refusal } from "../planner/refusal.js";
 import { Risk } from "../planner/risk.js";
 import { AssumedRows } from "../planner/row_count.js";
 import { Drafts, SaveDraft } from "../planner/saved_drafts.js";
-import { Stages } from "../planner/stages.js";
+import { foundByStages, Stages } from "../planner/stages.js";
 import { StatisticForm } from "../planner/statistic_form.js";
 import { emptyForm } from "../planner/statistic_kinds.js";
 import { StatisticRow } from "../planner/statistic_row.js";
@@ -142,7 +142,7 @@ function Planner({ about, reload, saved: loaded, me, title }) {
     <${Page} title=${title} lead=${LEAD}>
       <div class="planner">
         <div class="planner-main stack">
-          <${UnknownFacts} data=${about} me=${me} onFound=${found} />
+          <${UnknownFacts} data=${about} me=${me} onFound=${found} elsewhere=${foundByStages(refusal)} />
           ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
           <${Card} title="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
