@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from system.server.browser import NewPage, Site, launch, serving, watched
+from system.server.browser import PATIENCE, NewPage, Site, launch, serving, watched
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium, which reaches nothing but this machine."""
-    expect.set_options(timeout=300_000)  # machines are noisy; what is there is seen at once all the same
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         found = launch(playwright)
         yield found

@@ -133,8 +133,17 @@ WATCH_THE_BAR = """() => {
 
 
 def row_of(page: Page, name: str) -> Locator:
-    """The row of one statistic."""
+    """The line of one statistic, and what is unfolded below it."""
     return page.locator(f'.statistic[data-name="{name}"]')
+
+
+def unfolded(page: Page, name: str) -> Locator:
+    """The line of one statistic with its details in sight."""
+    row = row_of(page, name)
+    opener = row.locator(".statistic-open")
+    if opener.get_attribute("aria-expanded") == "false":
+        opener.click()
+    return row
 
 
 def opened(page: Page, site: Site, user: str, *entries: dict[str, Any], dataset: str = DATASET) -> None:
@@ -185,11 +194,11 @@ def test_a_stranger_asks_in_plain_words_and_sees_errors_first(new_page: NewPage,
     page.get_by_role("button", name="Add a statistic").click()
     page.get_by_label("What do you want to know?").select_option("The average of a column")
     page.get_by_role("button", name="Add to the plan").click()
-    row = row_of(page, "mean of age")
+    row = unfolded(page, "mean of age")
     row.get_by_text("What do you expect?").click()
     row.get_by_label("Average").fill("41")
     expect(row.get_by_text("you expect 41; the answer would lie between 4")).to_be_visible()
-    row = row_of(page, "count by sex")
+    row = unfolded(page, "count by sex")
     row.get_by_text("What do you expect?").click()
     row.get_by_label("F", exact=True).fill("60")
     expect(row.get_by_label("M", exact=True)).to_have_value("40")  # the others share the rest
@@ -199,7 +208,7 @@ def test_a_stranger_asks_in_plain_words_and_sees_errors_first(new_page: NewPage,
     expect(row.get_by_role("alert")).to_have_count(0)
     page.get_by_label("About how many rows are there?").fill("30000")
     proven(page)
-    expect(page.get_by_text("No gain yet")).to_be_visible()
+    page.get_by_text("Composition saves nothing here").click()
     expect(
         page.get_by_text(re.compile("^Choosing each measurement after seeing the answers before it"))
     ).to_be_visible()
@@ -378,7 +387,7 @@ def test_a_release_is_followed_without_events_and_the_same_plan_is_not_paid_twic
     expect(page.locator(".answer")).to_have_count(1)
     page.go_back()
     proven(page)
-    page.get_by_role("button", name="Release …").click()
+    page.get_by_role("button", name="Released: see or repeat …").click()
     expect(page.get_by_role("dialog")).to_contain_text("You have released exactly this already")
     page.get_by_role("button", name="Show what was released").click()
     expect(page.locator(".answer")).to_have_count(1)

@@ -111,12 +111,13 @@ def _released(page: Page) -> str:
     for _ in range(5):
         page.keyboard.press("PageDown")  # a tenth each
     row = page.locator('.statistic[data-name="mean of age"]')
+    row.locator(".statistic-open").click()
     row.get_by_text("What do you expect?").click()
     row.get_by_label("Average").fill("50")
     row.get_by_label("Spread").fill("20")
     expect(row.get_by_text("you expect 50; the answer would lie between")).to_be_visible()
     expect(page.locator("#plan-proof")).to_have_text("proven")
-    page.locator("h1").click()
+    page.get_by_role("heading", name="Statistics").click()
     settled(page)
     assert not NO_NUMBER.search(page.locator("main").inner_text())
     assert faults_of_all_looks(page) == {}

@@ -30,11 +30,15 @@ export function InlineErrorBar({ low, high, value, expected, domain, width = 160
     </svg>`;
 }
 
-/** Rows {label, value, lower, upper, expected?} below each other, with one axis; labels stand above their bars. */
-export function ErrorBarRows({ title, description, rows, label, table, note, busy }) {
+/**
+ * Rows {label, value, lower, upper, expected?} below each other, with one axis; labels stand above their bars. `bars`
+ * draws each value as a length from zero, `domain` is what the axis shows at least.
+ */
+export function ErrorBarRows({ title, description, rows, label, table, note, busy, bars = false, domain = [] }) {
   const draw = (width) => {
     const numbers = rows.flatMap((row) => [row.value, row.lower, row.upper, row.expected]);
-    const across = linear(widened(extent(numbers)), [8, width - 12], width < 420 ? 4 : 6);
+    const room = extent([...numbers, ...domain, ...(bars ? [0] : [])]);
+    const across = linear(bars ? upwards(room) : widened(room), [8, width - 12], width < 420 ? 4 : 6);
     const ground = rows.length * (ROW + 12) + 8;
     return {
       height: ground + ROWS_FOOT,
@@ -47,6 +51,7 @@ export function ErrorBarRows({ title, description, rows, label, table, note, bus
             return html`
               <g key=${place}>
                 <text class="chart-row" x="8" y=${top + 16}>${row.label}</text>
+                ${bars && Number.isFinite(row.value) ? html`<rect class="mark-value" x=${Math.min(across(0), across(row.value))} y=${middle - 7} width=${Math.abs(across(row.value) - across(0))} height="14" />` : null}
                 ${
                   Number.isFinite(row.lower) && Number.isFinite(row.upper)
                     ? html`<${Marks} low=${across(row.lower)} high=${across(row.upper)} middle=${middle} />`
@@ -71,7 +76,7 @@ export function ErrorBarRows({ title, description, rows, label, table, note, bus
 }
 
 /** Rows {label, value, lower, upper} beside each other, from left to right: for many of them. */
-export function ErrorBarColumns({ title, description, rows, table }) {
+export function ErrorBarColumns({ title, description, rows, table, bars = false }) {
   const draw = (width) => {
     const ground = HEIGHT - COLUMNS_FOOT;
     const [low, high] = extent(rows.flatMap((row) => [row.value, row.lower, row.upper, 0]));
@@ -87,6 +92,15 @@ export function ErrorBarColumns({ title, description, rows, table }) {
         <g>
           <${LeftAxis} scale=${up} at=${LEFT} top=${14} bottom=${ground} grid=${width - LEFT - 8} />
           <${BottomAxis} scale=${named} at=${ground} left=${LEFT} right=${width - 8} text=${(place) => cut(rows[place]?.label)} />
+          ${
+            bars
+              ? rows.map((row, place) =>
+                  Number.isFinite(row.value)
+                    ? html`<rect key=${place} class="mark-value" x=${across(place + 0.1)} width=${across(0.8) - across(0)} y=${Math.min(up(0), up(row.value))} height=${Math.abs(up(row.value) - up(0))} />`
+                    : null,
+                )
+              : null
+          }
           <g class=${rows.length > 40 ? "whisker-marks thin" : "whisker-marks"}>
             ${rows.map((row, place) =>
               Number.isFinite(row.lower) && Number.isFinite(row.upper)
@@ -112,6 +126,12 @@ function Marks({ low, high, middle }) {
       <line x1=${low} x2=${low} y1=${middle - 5} y2=${middle + 5} />
       <line x1=${high} x2=${high} y1=${middle - 5} y2=${middle + 5} />
     </g>`;
+}
+
+/** A range that keeps zero at its end, with room beyond the other. */
+function upwards([low, high]) {
+  const room = (high - low) * 0.05 || 1;
+  return [low < 0 ? low - room : low, high + room];
 }
 
 function widened([low, high]) {

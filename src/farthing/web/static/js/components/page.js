@@ -4,7 +4,7 @@ import { html, useEffect, useRef } from "../../vendor/preact.js";
 let opened = 0; // the first screen does not take the focus; each one after it does, so that it is read out
 
 /** <${Page} title="..." lead="one sentence" actions=${...}>...<//> */
-export function Page({ title, lead, actions, children }) {
+export function Page({ title, lead, actions, class: more = "", children }) {
   const heading = useRef(null);
   useEffect(() => {
     document.title = `${title} · farthing`;
@@ -15,7 +15,7 @@ export function Page({ title, lead, actions, children }) {
     window.scrollTo(0, 0);
   }, []);
   return html`
-    <div class="page-head">
+    <div class=${`page-head ${more}`}>
       <div>
         <h1 ref=${heading} tabindex="-1">${title}</h1>
         ${lead && html`<p class="lead">${lead}</p>`}

@@ -20,7 +20,7 @@ export const Budget = memo(({ dataset, budget, bar, reserve, stale, sentence = t
   return html`
     <div class="plan-budget ${stale ? "stale" : ""}">
       <${BudgetBar} bar=${parts} always=${PARTS} label=${`Budget of ${dataset}`} id="plan-bar" />
-      ${sentence ? html`<p class="small plan-budget-words">${budget.sentence}</p>` : null}
+      ${sentence ? html`<p class="small plan-budget-words" title=${budget.sentence}>${budget.sentence}</p>` : null}
       <${Lifetime} budget=${budget} />
     </div>`;
 });

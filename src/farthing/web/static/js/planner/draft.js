@@ -1,5 +1,7 @@
 // The draft that the page holds, and what its controls do to it. Every function returns a new draft.
 
+import { askedWords } from "./statistic_kinds.js";
+
 const WIDEST = 3; // the slider goes from a thousandth to a thousand times the usual weight
 let lastKey = 0;
 
@@ -56,6 +58,16 @@ function stripped(fields) {
 export const added = (draft, entry) => ({ ...draft, rows: [...draft.rows, keyed(entry)] });
 
 export const removed = (draft, key) => ({ ...draft, rows: draft.rows.filter((row) => row.key !== key) });
+
+/** One more of the same, below it, under a name of its own if it has one. */
+export const duplicated = (draft, key) => ({
+  ...draft,
+  rows: draft.rows.flatMap((row) =>
+    row.key === key
+      ? [row, keyed(stripped({ ...row.entry, name: `${row.entry.name ?? askedWords(row.entry)} (again)` }))]
+      : [row],
+  ),
+});
 
 const changed = (draft, key, changes) => ({
   ...draft,

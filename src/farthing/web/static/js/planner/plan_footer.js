@@ -6,6 +6,7 @@ import { Button } from "../components/button.js";
 import { charged, epsilon, plural } from "../format.js";
 import { may } from "../login_session.js";
 import { ConfirmRelease, releasable } from "../release/confirm.js";
+import { wasSent } from "../release/request_ids.js";
 import { AskCurator } from "../requests/ask_curator.js";
 import { useLoaded } from "../server_data.js";
 
@@ -15,6 +16,7 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
   const [open, setOpen] = useState(null); // "release" or "ask"
   const policies = useLoaded(view.by_request ? `/policies${query({ dataset: view.dataset })}` : null).data?.policies;
   const current = answer.draft === draft && !stale; // only what is on the screen can be released
+  const released = current && wasSent(releasable(answer.draft, view)); // its answers are there: nothing more is to be paid
   const settled = status === "idle" && current;
   const spoken = settled ? `${plural(view.statistics.length, "statistic")} for ${charged(view.cost.upper)}` : "";
   return html`
@@ -24,6 +26,7 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
         <span class="badge ${view.cost.proven ? "good" : ""}" id="plan-proof">${settled ? (view.cost.proven ? "proven" : "estimate") : (PROOF[status] ?? "waiting")}</span>
         ${view.cost.proven ? null : html`<span class="muted small"> at most ${epsilon(view.epsilon)}</span>`}
       </p>
+      ${released ? html`<span class="badge good" id="plan-released">released</span>` : null}
       <p class="unseen" aria-live="polite">${spoken}</p>
       ${may(me, "spend") ? null : html`<span class="small muted">Your role can plan but not release.</span>`}
       ${
@@ -33,7 +36,7 @@ export function Foot({ view, draft, answer, status, stale, me, budget }) {
       }
       ${
         may(me, "spend") && (!view.by_request || policies?.length)
-          ? html`<${Button} kind=${view.by_request ? "plain" : "primary"} disabled=${!current || status === "planning"} onClick=${() => setOpen("release")}>${view.by_request ? "Release within your policy …" : "Release …"}<//>`
+          ? html`<${Button} kind=${view.by_request || released ? "plain" : "primary"} disabled=${!current || status === "planning"} onClick=${() => setOpen("release")}>${released ? "Released: see or repeat …" : view.by_request ? "Release within your policy …" : "Release …"}<//>`
           : null
       }
       ${open === "release" ? html`<${ConfirmRelease} view=${view} draft=${answer.draft} budget=${budget} policy=${view.by_request ? policies?.[0] : null} me=${me} onClose=${() => setOpen(null)} />` : null}

@@ -2,8 +2,9 @@
 
 import { html } from "../../vendor/preact.js";
 import { Bars } from "../charts/bars.js";
-import { Notice } from "../components/notice.js";
-import { charged, privacy } from "../format.js";
+import { charged, percent, privacy } from "../format.js";
+import { link } from "../router.js";
+import { More } from "./disclosure.js";
 import { memo } from "./memo.js";
 
 /** How a theorem is drawn, by its key. */
@@ -14,6 +15,12 @@ const MARKS = {
   optimal: "theorem-optimal",
   own: "theorem-optimal",
 };
+
+/** What composing saves beside adding up, in one line. */
+function gainWords({ gain, basic, own }) {
+  if (!gain || !(basic > 0) || !Number.isFinite(own)) return "Composition saves nothing here";
+  return `Composition saves ${percent(Number((100 * (1 - own / basic)).toPrecision(2)))}`;
+}
 
 function PlainPrice({ price, cost, delta, proving }) {
   const rows = (price.rows ?? []).map((row) => ({
@@ -31,11 +38,12 @@ function PlainPrice({ price, cost, delta, proving }) {
           : html`<span class="badge">${proving ? "proving …" : "estimate"}</span>`
       }
     </p>
-    ${price.gain ? null : html`<${Notice} title="No gain yet"><p>With so few statistics the best theorem charges as much as plain addition. Composition pays off with more of them.</p><//>`}
-    <${Bars} title="The same plan under each theorem" description=${price.sentence} rows=${rows} text=${privacy}
-      table=${{ caption: "Epsilon of this plan under each theorem", head: ["Theorem", "Epsilon", "Remark"], rows: (price.rows ?? []).map((row) => [row.theorem, privacy(row.epsilon), row.remark ?? ""]) }} />
-    <p class="small muted">${price.sentence}</p>
-    ${price.adaptive_sentence ? html`<p class="small muted">${price.adaptive_sentence}</p>` : null}`;
+    <${More} summary=${gainWords(price)}>${() => html`
+      <${Bars} title="The same plan under each theorem" description=${price.sentence} rows=${rows} text=${privacy}
+        table=${{ caption: "Epsilon of this plan under each theorem", head: ["Theorem", "Epsilon", "Remark"], rows: (price.rows ?? []).map((row) => [row.theorem, privacy(row.epsilon), row.remark ?? ""]) }} />
+      <p class="small muted">${price.sentence}</p>
+      ${price.adaptive_sentence ? html`<p class="small muted">${price.adaptive_sentence}</p>` : null}
+      <p class="small"><a href=${link("learn")}>How composition works</a></p>`}<//>`;
 }
 
 export const Price = memo(PlainPrice);

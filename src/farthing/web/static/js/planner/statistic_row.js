@@ -1,121 +1,105 @@
-// One statistic of the plan: its error first, its epsilon second, and what can be done about it.
+// One line of the plan's table: what is asked, its error, and the controls; what more there is to say unfolds below.
 
 import { html, useState } from "../../vendor/preact.js";
-import { InlineErrorBar } from "../charts/error_bars.js";
 import { Button } from "../components/button.js";
 import { NumberField, SliderField } from "../components/field.js";
-import { Table } from "../components/table.js";
-import { amount, epsilon, percent, plural, plusMinus } from "../format.js";
-import { More } from "./disclosure.js";
+import { percent, plusMinus } from "../format.js";
 import { importanceWords, placeOf, weightAt } from "./draft.js";
-import { ExpectedFields, expectsAnything } from "./expectations.js";
+import { ErrorChange } from "./error_change.js";
 import { memo } from "./memo.js";
 import { Refusal } from "./refusal.js";
+import { StatisticDetails } from "./statistic_details.js";
 import { askedWords } from "./statistic_kinds.js";
 
-/** `row` is what was asked ({key, entry}), `planned` what the newest plan predicts of it (null until it is planned). */
-export const StatisticRow = memo(({ row, planned, schema, expected, refusal, stale, actions }) => {
-  const { entry } = row;
-  const name = planned?.name ?? askedWords(entry);
-  return html`
-    <li class="statistic ${stale ? "stale" : ""}" data-key=${row.key} data-name=${name}>
-      <div class="statistic-head">
-        <h3 class="statistic-name" tabindex="-1">${name}</h3>
-        <${Button} kind="quiet" small onClick=${() => actions.remove(row.key)} aria-label=${`Remove ${name}`}>Remove<//>
-      </div>
-      <div class="statistic-body">
-        <${PredictedError} planned=${planned} entry=${entry} schema=${schema} />
+/** What the columns are called; on a narrow page every control has its own label instead. */
+export const StatisticHeads = () => html`
+  <div class="statistic-line statistic-heads" aria-hidden="true">
+    <span>Statistic</span><span>Error, 95%</span><span>Change</span><span>Importance</span><span>Make it ±</span><span></span>
+  </div>`;
+
+/**
+ * `row` is what was asked ({key, entry}), `planned` what the newest plan predicts of it (null until it is planned),
+ * `before` the error that it had before the last edit.
+ */
+export const StatisticRow = memo(
+  ({ row, planned, before, schema, expected, refusal, stale, open, chosen, onOpen, onChoose, actions }) => {
+    const { entry, key } = row;
+    const name = planned?.name ?? askedWords(entry);
+    const classes = ["statistic", stale && "stale", open && "open", chosen && "chosen"].filter(Boolean).join(" ");
+    return html`
+    <li class=${classes} data-key=${key} data-name=${name} onFocusIn=${() => onChoose(key)} onPointerDown=${() => onChoose(key)}>
+      <div class="statistic-line">
+        <div class="statistic-what">
+          <h3 class="statistic-name" tabindex="-1">
+            <button type="button" class="statistic-open" aria-expanded=${open ? "true" : "false"} title=${name} onClick=${() => onOpen(key)}>${name}</button>
+          </h3>
+          <p class="statistic-counts"><${Warning} planned=${planned} />${countsWords(planned, entry)}</p>
+        </div>
+        <${Prediction} planned=${planned} />
+        <${ErrorChange} before=${before} now=${planned?.error} />
         <${Controls} row=${row} name=${name} unit=${planned?.unit_of_error} lockable=${planned?.error > 0} actions=${actions} />
       </div>
-      ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${row.key} />` : null}
-      <div class="statistic-more">
-        ${
-          expectsAnything(entry, planned, schema)
-            ? html`
-          <${More} summary="What do you expect?">
-            ${() => html`<${ExpectedFields} ...${{ entry, planned, schema, expected, onExpect: actions.expect }} />`}
-          <//>`
-            : null
-        }
-        ${
-          planned && planned.cells > 1 && planned.labels?.length
-            ? html`
-          <${More} summary=${`${plural(planned.cells, "number")}, each with its error`}>${() => html`<${Cells} planned=${planned} />`}<//>`
-            : null
-        }
-      </div>
+      ${refusal ? html`<${Refusal} refusal=${refusal} own=${name} actions=${actions} ownKey=${key} />` : null}
+      ${open ? html`<${StatisticDetails} ...${{ planned, entry, schema, expected, actions, name, rowKey: key }} />` : null}
     </li>`;
-});
+  },
+);
 
-function Cells({ planned }) {
-  const caption =
-    planned.cells > planned.labels.length
-      ? `The first ${planned.labels.length} of ${planned.cells}`
-      : `Errors of ${planned.name}`;
-  const rows = planned.labels.map((label, at) => ({ label, error: plusMinus(planned.errors?.[at]) }));
-  return html`<${Table} caption=${caption} rows=${rows}
-    columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]} />`;
+/** What the numbers count, or how many there are of what. */
+function countsWords(planned, entry) {
+  if (!planned) return entry.of === "people" ? "people" : "";
+  const many = planned.cells > 1 ? `${planned.cells} numbers` : "1 number";
+  const counted = planned.counts !== "rows" ? planned.counts : planned.unit_of_error === "rows" ? "rows" : null;
+  return counted ? `${counted}; ${many}` : many;
 }
 
-function PredictedError({ planned, entry, schema }) {
+function Warning({ planned }) {
+  if (!planned?.note) return null;
+  return html`<span class="statistic-mark" title=${planned.note}><span aria-hidden="true">⚠</span><span class="unseen">Mind this: ${planned.note} </span></span>`;
+}
+
+function Prediction({ planned }) {
   if (!planned) {
-    return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div><div class="skeleton" aria-hidden="true"></div></div>`;
+    return html`<div class="statistic-error" role="status"><span class="unseen">Working out its error</span><div class="skeleton" aria-hidden="true"></div></div>`;
   }
+  const known = Number.isFinite(planned.error);
   const unit = planned.unit_of_error;
   const unitText = ["rows", "people"].includes(unit) ? unit : unit ? `in ${unit}` : "";
-  const known = Number.isFinite(planned.error);
+  const share = Number.isFinite(planned.error_percent) ? percent(planned.error_percent) : "";
   return html`
     <div class="statistic-error">
-      <p class="error-line">
-        <span class="error-number number">${plusMinus(planned.error)}</span><span class="error-unit">${known ? unitText : ""}</span>
-        ${Number.isFinite(planned.error_percent) ? html` <span class="error-percent number">${percent(planned.error_percent)} of ${planned.percent_of ?? "the expected value"}</span>` : null}
-      </p>
-      ${known ? null : html`<p class="muted small">No error can be predicted for this; say what you expect, below.</p>`}
-      <${Expected} planned=${planned} entry=${entry} schema=${schema} />
-      ${planned.counts && planned.counts !== "rows" ? html`<p class="small statistic-counts">Counts ${planned.counts}.</p>` : null}
-      <p class="statistic-sentence">${planned.sentence}</p>
-      ${planned.of_table ? html`<p class="muted small">Of the table: ${planned.of_table.sentence}.</p>` : null}
-      ${planned.required ? html`<p class="statistic-required small">Locked: ${planned.required}.</p>` : null}
-      ${planned.cells > 1 && Number.isFinite(planned.error_at_once) ? html`<p class="muted small">${planned.cells === 2 ? "Both" : `All ${planned.cells} numbers`} at once: ${plusMinus(planned.error_at_once)}, 95 times in 100.</p>` : null}
-      ${planned.shown_even_share ? html`<p class="muted small statistic-even">With an even share of the budget: ${planned.shown_even_share}.</p>` : null}
-      <p class="muted small">By itself it costs ${epsilon(planned.epsilon)} (${planned.mechanism}).</p>
-      ${planned.note ? html`<p class="statistic-note">${planned.note}</p>` : null}
-    </div>`;
-}
-
-/** The error bar around what the steward expects; nothing where nobody said what that is. */
-function Expected({ planned, entry, schema }) {
-  const [low, high] = planned.whisker ?? [null, null];
-  if (!Number.isFinite(low) || !Number.isFinite(high) || !Number.isFinite(planned.reference)) return null;
-  const column = schema.find((one) => one.name === entry.column);
-  const about = column && Number.isFinite(column.lower) && ["mean", "median", "quantile"].includes(entry.kind);
-  const domain = about
-    ? [Math.min(column.lower, low), Math.max(column.upper, high)]
-    : [Math.min(0, low), Math.max(0, high, 2 * planned.reference)];
-  return html`
-    <div class="statistic-whisker">
-      <${InlineErrorBar} low=${low} high=${high} value=${planned.reference} domain=${domain} width=${220} />
-      <span class="small muted">you expect ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}</span>
+      <span class="error-number number">${plusMinus(planned.error)}</span>
+      <span class="error-unit">${known ? unitText : "unknown"}${share ? html`${unitText ? ", " : ""}<span class="error-percent number" title=${`of ${planned.percent_of ?? "the expected value"}`}>${share}</span>` : null}</span>
     </div>`;
 }
 
 /** What can be done about the error; drawn again only when the row itself is changed. */
 const Controls = memo(({ row, name, unit, lockable, actions }) => {
   const locked = row.entry.within !== undefined;
+  const words = locked ? "its error is locked" : importanceWords(row.entry.weight);
   return html`
-    <div class="statistic-controls">
+    <div class="statistic-importance" title=${words}>
       <${SliderField} label="Importance" left="less important" right="more important" min=${-3} max=${3} step=${0.05}
-        value=${placeOf(row.entry.weight)} valueText=${locked ? "its error is locked" : importanceWords(row.entry.weight)} disabled=${locked}
+        value=${placeOf(row.entry.weight)} valueText=${words} disabled=${locked}
         onValue=${(place) => actions.weigh(row.key, weightAt(place))} />
-      <${MakeIt} ...${{ row, name, unit, locked, lockable, actions }} />
+    </div>
+    <${MakeIt} ...${{ row, name, unit, actions }} />
+    <div class="statistic-buttons">
+      <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !lockable}
+        title=${locked ? `Locked at ${plusMinus(row.entry.within)}: press to unlock` : "Lock its present error"}
+        onClick=${() => (locked ? actions.unlock(row.key) : actions.lock(row.key))} aria-label=${locked ? `Unlock ${name}` : `Lock ${name} at its present error`}>
+        <${LockPicture} closed=${locked} />${locked ? html`<span class="unseen">Locked at ${plusMinus(row.entry.within)}</span>` : null}
+      <//>
+      <${Button} kind="quiet" small title="Remove" onClick=${() => actions.remove(row.key)} aria-label=${`Remove ${name}`}><span aria-hidden="true">✕</span><//>
     </div>`;
 });
 
-/** "Make it ±x", and the lock that keeps the present error. */
-function MakeIt({ row, name, unit, locked, lockable, actions }) {
+/** "Make it ±x". */
+function MakeIt({ row, name, unit, actions }) {
   const [wish, setWish] = useState(null);
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState(null);
+  const locked = row.entry.within;
   const submit = (event) => {
     event.preventDefault();
     if (wish === null || !(wish > 0)) {
@@ -127,17 +111,13 @@ function MakeIt({ row, name, unit, locked, lockable, actions }) {
   };
   return html`
     <form class="make-it" onSubmit=${submit} noValidate aria-label=${`Error of ${name}`}>
-      <${NumberField} label="Make it ±" value=${wish} error=${wrong} unit=${unit}
+      <${NumberField} label="Make it ±" value=${wish} error=${wrong} unit=${unit} placeholder=${locked === undefined ? "" : plusMinus(locked)}
         onValue=${(number, typed) => {
           setWish(number);
           setText(typed);
           setWrong(null);
         }} />
-      <${Button} type="submit" small>Set this error<//>
-      <${Button} small class="lock" aria-pressed=${locked ? "true" : "false"} disabled=${!locked && !lockable}
-        onClick=${() => (locked ? actions.unlock(row.key) : actions.lock(row.key))} aria-label=${locked ? `Unlock ${name}` : `Lock ${name} at its present error`}>
-        <${LockPicture} closed=${locked} /> ${locked ? `Locked at ${plusMinus(row.entry.within)}` : "Lock this error"}
-      <//>
+      <${Button} type="submit" small aria-label="Set this error" title="Set this error">Set<//>
     </form>`;
 }
 

@@ -4,8 +4,10 @@ import { html, useState } from "../../vendor/preact.js";
 import { reachable } from "../components/budget_bar.js";
 import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
+import { CheckField } from "../components/field.js";
 import { Notice } from "../components/notice.js";
-import { charged, epsilon, plural, privacy } from "../format.js";
+import { Table } from "../components/table.js";
+import { charged, count, epsilon, plural, plusMinus, privacy } from "../format.js";
 import { forServer } from "../planner/draft.js";
 import { Warnings } from "../planner/warnings.js";
 import { go, link } from "../router.js";
@@ -20,9 +22,44 @@ export function releasable(draft, view) {
 /** What was agreed to: planned again, a plan may cost a hair more, and never above its share. */
 const limitOf = ({ cost, epsilon: most }) => (cost.proven ? Math.min(most, cost.upper * 1.01) : most);
 
+const COLUMNS = [
+  { key: "name", title: "Statistic", head: true },
+  {
+    key: "counts",
+    title: "Counts",
+    cell: (one) => (one.unit_of_error === "rows" || one.counts !== "rows" ? one.counts : ""),
+  },
+  {
+    key: "error",
+    title: "Error (95%)",
+    right: true,
+    cell: (one) => (Number.isFinite(one.error) ? plusMinus(one.error) : "not known"),
+  },
+];
+
+/** Every statistic with its error, and what the errors are assumed from. */
+function Promised({ view, draft }) {
+  const said = Object.keys(draft.expected ?? {}).length > 0;
+  const assumed = view.assumed ?? [];
+  return html`
+    <div class="confirm-promised" tabindex="0" role="region" aria-label="What will be released, and what its errors rest on">
+      <${Table} caption="What will be released" hideCaption columns=${COLUMNS} rows=${view.statistics} rowKey=${(one) => one.name} />
+      ${view.about ? html`<p class="small">The ${view.about}.</p>` : null}
+      ${
+        assumed.length
+          ? html`
+        <p class="small">These errors are predicted from ${said ? "what you expect, and from " : ""}assumptions that nobody has confirmed:</p>
+        <ul class="small confirm-assumed">${assumed.map((line) => html`<li key=${line}>${line}</li>`)}</ul>`
+          : null
+      }
+    </div>`;
+}
+
 export function ConfirmRelease({ view, draft, budget, policy, me, onClose }) {
   const [asked] = useState(() => releasable(draft, view));
   const [request, setRequest] = useState(() => requestFor(asked));
+  const [accepted, setAccepted] = useState(false);
+  const unsized = Number.isFinite(view.assumed_rows) && !request.sent; // nobody said how many rows there are
   const release = () => {
     confirm(request.id, limitOf(view), draft.title);
     go(link("release", request.id));
@@ -38,7 +75,7 @@ export function ConfirmRelease({ view, draft, budget, policy, me, onClose }) {
       ${
         request.sent
           ? html`<${Button} kind="primary" onClick=${release}>Show what was released<//>`
-          : html`<${Button} kind="primary" onClick=${release}>Release and spend ${charged(view.cost.upper)}<//>`
+          : html`<${Button} kind="primary" disabled=${unsized && !accepted} onClick=${release}>Release and spend ${charged(view.cost.upper)}<//>`
       }`}>
       ${
         request.sent
@@ -57,6 +94,8 @@ export function ConfirmRelease({ view, draft, budget, policy, me, onClose }) {
         <dt>Will be left</dt><dd>${left > 0 ? html`<span class="number">${epsilon(left)}</span> for everything after this${policy ? ` in this ${policy.per}` : ""}` : last}</dd>
         <dt>Released by</dt><dd>${me.name}; you can show the answers to anybody</dd>
       </dl>
+      <${Promised} view=${view} draft=${draft} />
+      ${unsized ? html`<${CheckField} id="confirm-rows" checked=${accepted} onValue=${setAccepted} label=${`Release although nobody said how many rows there are: ${count(view.assumed_rows)} are assumed`} hint="With fewer rows, means and shares have larger errors than shown." />` : null}
       <${Warnings} lines=${view.warnings} />
       ${view.withheld ? html`<p id="confirm-withheld">${view.withheld[0].toUpperCase()}${view.withheld.slice(1)}.</p>` : null}
       ${noise.map((note) => html`<p class="statistic-note" key=${note}>${note}</p>`)}

@@ -33,6 +33,12 @@ export function requestFor(draft, { again = false } = {}) {
   return { id, sent: false };
 }
 
+/** Whether this draft was released in this tab. */
+export const wasSent = (draft) => {
+  const asked = JSON.stringify(draft);
+  return Object.values(read()).some((one) => one.asked === asked && one.sent);
+};
+
 /**
  * The person has confirmed: from now on this id stands for this release, whatever happens to the page.
  * `limit` is the epsilon that was confirmed; what costs more by the time it runs is refused. `title` is what people

@@ -17,6 +17,7 @@ import { Share } from "../planner/budget_share.js";
 import { More } from "../planner/disclosure.js";
 import {
   added,
+  duplicated,
   emptyDraft,
   expecting,
   fitting,
@@ -29,6 +30,7 @@ import {
   weighted,
 } from "../planner/draft.js";
 import { ExpectedPeople, ExpectedRows } from "../planner/expectations.js";
+import { MadeUpPicture } from "../planner/made_up_picture.js";
 import { memo } from "../planner/memo.js";
 import { Code } from "../planner/plan_code.js";
 import { Foot } from "../planner/plan_footer.js";
@@ -41,7 +43,7 @@ import { Drafts, SaveDraft } from "../planner/saved_drafts.js";
 import { foundByStages, Stages } from "../planner/stages.js";
 import { StatisticForm } from "../planner/statistic_form.js";
 import { emptyForm } from "../planner/statistic_kinds.js";
-import { StatisticRow } from "../planner/statistic_row.js";
+import { StatisticHeads, StatisticRow } from "../planner/statistic_row.js";
 import { storeDraft, storedDraft } from "../planner/stored_draft.js";
 import { Suggestions } from "../planner/suggestions.js";
 import { Warnings } from "../planner/warnings.js";
@@ -103,7 +105,8 @@ function Planner({ about, reload, saved: loaded, me, title }) {
   const planning = usePlanning(first.draft, (draft, { proof, signal }) =>
     post(`/plans/price${query({ proof })}`, draft, { signal }),
   );
-  const { draft, answer, refusal, status } = planning;
+  const { draft, answer, before, refusal, status, steps } = planning;
+  const [chosen, setChosen] = useState(null); // the key of the statistic that is drawn
   const busy = status === "planning"; // a slider that moves is not written down at every step
   useEffect(() => {
     if (!busy) storeDraft(me.name, about.name, forServer(draft), saved);
@@ -139,12 +142,12 @@ function Planner({ about, reload, saved: loaded, me, title }) {
     <//>`;
   }
   return html`
-    <${Page} title=${title} lead=${LEAD}>
+    <${Page} title=${title} lead=${draft.rows.length ? null : LEAD} class="planner-page">
       <div class="planner">
         <div class="planner-main stack">
           <${UnknownFacts} data=${about} me=${me} onFound=${found} elsewhere=${foundByStages(refusal)} />
           ${view?.assumed_rows ? html`<${AssumedRows} view=${view} budget=${budget} me=${me} onCounted=${planning.again} />` : null}
-          <${Card} title="Budget">
+          <${Card} class="plan-purse" aria-label="Budget">
             <${Budget} dataset=${about.name} budget=${budget} bar=${view?.bar} reserve=${answer?.draft.reserve} stale=${stale} />
             ${about.budget.analyst && !mustAsk(about) ? html`<${CheckField} id="plan-on-request" checked=${asking} onValue=${actions.onRequest} label="Ask a curator for more than my grant" hint="The plan may then cost more than your grant has. Nothing is released before it is approved." />` : null}
             ${draft.rows.length ? html`<${Share} epsilon=${draft.epsilon} reserve=${draft.reserve} left=${left} actions=${actions} />` : null}
@@ -159,10 +162,11 @@ function Planner({ about, reload, saved: loaded, me, title }) {
           }
           ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Stages} refusal=${refusal} about=${about} me=${me} onFound=${found} />
-          <${Statistics} ...${{ about, draft, answer, refusal, stale, actions }} />
+          <${Statistics} ...${{ about, draft, answer, before, refusal, stale, steps, chosen, onChoose: setChosen, actions }} />
           <${Parts} data=${about} me=${me} reload=${reload} />
         </div>
         <div class="planner-side stack">
+          <${Chosen} ...${{ about, draft, answer, chosen }} />
           <${Outlook} about=${about} view=${view} proving=${status !== "idle"} />
           <${Card} title="Drafts" class="plan-drafts">
             ${
@@ -218,10 +222,12 @@ function useActions(planning) {
         );
       },
       remove: (key) => now().change((draft) => removed(draft, key)),
-      weigh: (key, weight) => now().change((draft) => weighted(draft, key, weight)),
+      duplicate: (key) => now().change((draft) => duplicated(draft, key)),
+      weigh: (key, weight) =>
+        now().change((draft) => weighted(draft, key, weight), { kind: "change", edit: `weight of ${key}` }),
       expect: (name, value) => {
         if (name === "rows") rememberRows(now().draft.dataset, value);
-        now().change((draft) => expecting(draft, name, value));
+        now().change((draft) => expecting(draft, name, value), { kind: "change", edit: `expected ${name}` });
       },
       lock: async (key) => {
         // A plan that a slider has just made has no worst error yet: it is asked for, and what is seen is locked.
@@ -234,8 +240,8 @@ function useActions(planning) {
           ].worst_error;
         if (worst > 0) make(key, keepable(worst));
       },
-      share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share" }),
-      reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share" }),
+      share: (value) => now().change((draft) => ({ ...draft, epsilon: value }), { kind: "share", edit: "share" }),
+      reserve: (value) => now().change((draft) => ({ ...draft, reserve: value }), { kind: "share", edit: "reserve" }),
       onRequest: (wanted) =>
         now().change(
           (draft) => ({ ...draft, onRequest: wanted || null, epsilon: wanted ? (draft.epsilon ?? 0.1) : null }),
@@ -253,19 +259,20 @@ function useActions(planning) {
   return actions;
 }
 
-function Statistics({ about, draft, answer, refusal, stale, actions }) {
+function Statistics({ about, draft, answer, before, refusal, stale, steps, chosen, onChoose, actions }) {
   const [adding, setAdding] = useState(false);
+  const [unfolded, setUnfolded] = useState(() => new Set());
   const [form, setForm] = useState(emptyForm);
   const refused = refusal?.cause.kind === "add" && refusal.cause.form ? refusal : null;
   const open = adding || !draft.rows.length;
   const card = useRef(null);
-  const before = useRef(draft.rows.length);
+  const rowsBefore = useRef(draft.rows.length);
   useEffect(() => {
     // People who use a keyboard continue where the change was.
-    const grown = draft.rows.length - before.current;
-    before.current = draft.rows.length;
+    const grown = draft.rows.length - rowsBefore.current;
+    rowsBefore.current = draft.rows.length;
     if (grown > 0) card.current?.querySelector(".statistic:last-child h3")?.focus();
-    if (grown < 0 && !refused) card.current?.querySelector(".card-head button, select")?.focus();
+    if (grown < 0 && !refused) card.current?.querySelector(".card-head button:not(:disabled), select")?.focus();
   }, [draft.rows.length]);
   useEffect(() => {
     if (adding && !refused) card.current?.querySelector("#ask-kind")?.focus();
@@ -280,29 +287,78 @@ function Statistics({ about, draft, answer, refusal, stale, actions }) {
     setForm(emptyForm());
     setAdding(false);
   };
+  const [unfold] = useState(
+    () => (key) =>
+      setUnfolded((keys) => {
+        const next = new Set(keys);
+        if (!next.delete(key)) next.add(key);
+        return next;
+      }),
+  );
+  const some = draft.rows.length > 0;
   return html`
     <div ref=${card}>
-    <${Card} title="Statistics" class="statistics-card"
-      actions=${open ? null : html`<${Button} kind="primary" onClick=${() => setAdding(true)}>Add a statistic<//>`}>
+    <${Card} title=${some ? null : "Statistics"} class="statistics-card">
       ${
-        draft.rows.length
-          ? null
+        some
+          ? html`
+        <div class="card-head statistics-head">
+          <h2>Statistics</h2>
+          <div class="statistics-size">
+            <${ExpectedRows} rows=${about.rows} expected=${draft.expected} view=${answer?.view} onExpect=${actions.expect} />
+            <${ExpectedPeople} people=${about.people} entries=${draft.rows.map((row) => row.entry)} expected=${draft.expected} onExpect=${actions.expect} />
+          </div>
+          <div class="row">
+            <${Steps} steps=${steps} />
+            ${open ? null : html`<${Button} kind="primary" small onClick=${() => setAdding(true)}>Add a statistic<//>`}
+          </div>
+        </div>`
           : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
         Start with one of these, or build your own below. You will see its error at once.<//>`
       }
-      ${open ? html`<${StatisticForm} schema=${about.schema} unknown=${about.unknown} unit=${about.unit} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${draft.rows.length ? () => setAdding(false) : null} />` : null}
-      ${draft.rows.length ? html`<${ExpectedPeople} people=${about.people} entries=${draft.rows.map((row) => row.entry)} expected=${draft.expected} onExpect=${actions.expect} />` : null}
-      ${draft.rows.length ? html`<${ExpectedRows} rows=${about.rows} expected=${draft.expected} view=${answer?.view} onExpect=${actions.expect} />` : null}
+      ${open ? html`<${StatisticForm} schema=${about.schema} unknown=${about.unknown} unit=${about.unit} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${some ? () => setAdding(false) : null} />` : null}
+      ${some ? html`<${StatisticHeads} />` : null}
       <ul class="statistics">
         ${draft.rows.map(
           (row) => html`
           <${StatisticRow} key=${row.key} row=${row} planned=${answer?.view.statistics[answer.keys.indexOf(row.key)] ?? null}
-            schema=${about.schema} expected=${draft.expected} stale=${stale} actions=${actions}
+            before=${before[row.key]} schema=${about.schema} expected=${draft.expected} stale=${stale} actions=${actions}
+            open=${unfolded.has(row.key)} chosen=${row.key === (chosen ?? draft.rows[0].key)} onOpen=${unfold} onChoose=${onChoose}
             refusal=${refusal?.cause.kind === "make" && refusal.cause.key === row.key ? refusal : null} />`,
         )}
       </ul>
     <//>
     </div>`;
+}
+
+/** Undo and redo, also by Ctrl+Z and Ctrl+Shift+Z outside of what is being typed. */
+function Steps({ steps }) {
+  useEffect(() => {
+    const pressed = (event) => {
+      const typing = event.target.closest?.("input:not([type=range]), textarea, select, dialog");
+      if (typing || !(event.ctrlKey || event.metaKey) || event.altKey || event.key.toLowerCase() !== "z") return;
+      const step = event.shiftKey ? steps.redo : steps.undo;
+      event.preventDefault();
+      step?.();
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [steps.undo, steps.redo]);
+  return html`
+    <${Button} kind="quiet" small disabled=${!steps.undo} onClick=${() => steps.undo()} title="Undo (Ctrl+Z)" aria-label="Undo"><span aria-hidden="true">↶</span><//>
+    <${Button} kind="quiet" small disabled=${!steps.redo} onClick=${() => steps.redo()} title="Do it again (Ctrl+Shift+Z)" aria-label="Do it again"><span aria-hidden="true">↷</span><//>`;
+}
+
+/** The picture of the chosen statistic, on numbers that are made up. */
+function Chosen({ about, draft, answer, chosen }) {
+  const row = draft.rows.find((one) => one.key === chosen) ?? draft.rows[0];
+  const planned = row ? (answer?.view.statistics[answer.keys.indexOf(row.key)] ?? null) : null;
+  if (!planned) return null;
+  return html`
+    <${Card} class="chosen-card" title="What it could look like">
+      <p class="small">${planned.sentence}</p>
+      <${MadeUpPicture} planned=${planned} entry=${row.entry} schema=${about.schema} expected=${draft.expected} size=${about.rows ?? answer.view.counted?.lower ?? answer.view.assumed_rows} />
+    <//>`;
 }
 
 function Problem({ refusal, actions, again }) {
