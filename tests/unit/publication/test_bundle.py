@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -111,6 +112,24 @@ def test_the_citation_file_is_valid_by_its_schema(made: tuple[Edition, Files]) -
     jsonschema.validate(_texts(data), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({name: part for name, part in data.items() if name != "authors"}, schema)
+
+
+@pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever the process draws
+def test_cffconvert_finds_nothing_wrong(made: tuple[Edition, Files], tmp_path: Path) -> None:
+    """It runs with packages of its own, which `make test` puts beside the environment."""
+    home = Path(sys.prefix) / "cffconvert"
+    if not home.is_dir():
+        pytest.skip("cffconvert is not installed: make test installs it")
+    command = [sys.executable, "-W", "ignore", "-c", "from cffconvert.cli.cli import cli; cli()", "--validate", "-i"]
+    whole = made[1]["CITATION.cff"]
+    for name, content, ok in (("whole", whole, True), ("cut", whole.replace(b"authors:", b"writers:"), False)):
+        (tmp_path / name).write_bytes(content)
+        said = subprocess.run(
+            [*command, str(tmp_path / name)],
+            env={**os.environ, "PYTHONPATH": str(home)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (said.returncode == 0) is ok, said.stdout + said.stderr
+        assert ("are valid according to schema version 1.2.0" in said.stdout) is ok, said.stdout + said.stderr
 
 
 def test_the_registry_record_is_valid_by_its_schema(made: tuple[Edition, Files]) -> None:
