@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import shutil
 import zipfile
 from collections.abc import Mapping
@@ -178,24 +179,41 @@ def write(files: Mapping[str, bytes], edition: Edition, path: str | os.PathLike[
 def _write_zip(content: bytes, place: Path) -> None:
     if place.exists() and place.read_bytes() != content:
         raise InvalidValue("folder", str(place), "holds something else", "choose another path, or remove it")
-    draft = place.with_name(f"{place.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.replace(place)
+    draft = _draft_of(place)
+    try:
+        draft.write_bytes(content)
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _write_folder(files: Mapping[str, bytes], place: Path) -> None:
-    if place.exists() and any(place.iterdir()):
-        held = {str(one.relative_to(place).as_posix()) for one in place.rglob("*") if not one.is_dir()}
-        if held == set(files) and all((place / path).read_bytes() == content for path, content in files.items()):
-            return
-        raise InvalidValue("folder", str(place), "holds something else", "choose another path, or empty it")
-    draft = place.with_name(f"{place.name}.{os.getpid()}")
+    if _is_there(files, place):
+        return
+    draft = _draft_of(place)
     try:
         for path, content in files.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             (draft / path).write_bytes(content)
-        if place.exists():
-            place.rmdir()
-        draft.replace(place)
+        try:
+            draft.replace(place)  # over an empty folder too
+        except OSError:  # somebody else was quicker
+            if not _is_there(files, place):
+                raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _is_there(files: Mapping[str, bytes], place: Path) -> bool:
+    """Whether a folder has these files already; refused if it has something else."""
+    if not place.exists() or not any(place.iterdir()):
+        return False
+    held = {str(one.relative_to(place).as_posix()) for one in place.rglob("*") if not one.is_dir()}
+    if held == set(files) and all((place / path).read_bytes() == content for path, content in files.items()):
+        return True
+    raise InvalidValue("folder", str(place), "holds something else", "choose another path, or empty it")
+
+
+def _draft_of(place: Path) -> Path:
+    """Where a file or folder is written before it takes its place; no two writers share one."""
+    return place.with_name(f"{place.name}.{secrets.token_hex(8)}")

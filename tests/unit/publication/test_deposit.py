@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -302,3 +303,17 @@ def test_the_manifest_of_the_external_tool() -> None:
     assert all({"name", "httpMethod", "urlTemplate", "timeOut"} == set(one) for one in tool["allowedApiCalls"])
     with pytest.raises(InvalidValue):
         external_tool("http://farthing.example.org")
+
+
+def test_two_deposits_at_once_make_one_dataset(made: tuple[Edition, Files], tmp_path: Path) -> None:
+    state = State()
+    done: list[Deposited] = []
+    with serving(state) as url:
+        one = lambda: done.append(deposited(made, url, tmp_path / "notes.json"))  # noqa: E731
+        threads = [threading.Thread(target=one) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert len(state.datasets) == 1 and state.faults == []
+    assert sorted(each.uploaded for each in done) == [0, 0, len(made[1])]
