@@ -27,7 +27,7 @@ export const StatisticRow = memo(
     const name = planned?.name ?? askedWords(entry);
     const classes = ["statistic", stale && "stale", open && "open", chosen && "chosen"].filter(Boolean).join(" ");
     return html`
-    <li class=${classes} data-key=${key} data-name=${name} onFocusIn=${() => onChoose(key)} onPointerDown=${() => onChoose(key)}>
+    <li class=${classes} data-key=${key} data-name=${name} onFocusCapture=${() => onChoose(key)} onPointerDown=${() => onChoose(key)}>
       <div class="statistic-line">
         <div class="statistic-what">
           <h3 class="statistic-name" tabindex="-1">
