@@ -4,6 +4,7 @@
     ├── InvalidValue      (also ValueError)   an argument breaks its rule
     ├── InvalidData       (also ValueError)   a private value is of the wrong kind; the value is never shown
     ├── InvalidExpression (also ValueError)   an expression is not one that farthing can run safely
+    │   └── InvalidSQL                        the same of a statement of SQL, with its line and column
     ├── EngineError                           a database failed; its own text is kept out, it may quote a row
     ├── MissingExtra      (also ImportError)  a part of farthing whose optional packages are not installed
     ├── BudgetExceeded                        a filter or ledger refused a charge
@@ -35,6 +36,7 @@ __all__ = [
     "Infeasible",
     "InvalidData",
     "InvalidExpression",
+    "InvalidSQL",
     "InvalidValue",
     "LedgerError",
     "LedgerTampered",
@@ -118,6 +120,37 @@ class InvalidExpression(FarthingError, ValueError):
         tail = f"; {way_out}" if way_out else ""
         where = "" if position is None else f", character {position + 1}"
         super().__init__(f"expression{where}: {rule}{tail}.{_with_caret(text, position)}")
+
+
+class InvalidSQL(InvalidExpression):
+    """A statement of SQL is not one that farthing can answer; the caret shows where.
+
+    It depends on the text and on what is public about the tables, never on a row. Nothing is charged.
+
+    >>> error = InvalidSQL("SELECT income\\nFROM people", 7, "rows never leave the table", "take AVG(income)")
+    >>> print(error)
+    SQL, line 1, column 8: rows never leave the table; take AVG(income).
+        SELECT income
+               ^
+    >>> error.line, error.place
+    (1, 8)
+    """
+
+    def __init__(
+        self, text: str, position: int | None, rule: str, way_out: str = "", *, column: str | None = None
+    ) -> None:
+        super().__init__(text, position, rule, way_out, column=column)
+        start = text.rfind("\n", 0, position or 0) + 1
+        self.line = text.count("\n", 0, start) + 1
+        self.place = (position or 0) - start + 1
+        tail = f"; {way_out}" if way_out else ""
+        if position is None:
+            self.args = (f"SQL: {rule}{tail}.",)
+            return
+        end = text.find("\n", start)
+        line = text[start:] if end < 0 else text[start:end]
+        where = f"SQL, line {self.line}, column {self.place}"
+        self.args = (f"{where}: {rule}{tail}.{_with_caret(line, position - start)}",)
 
 
 class EngineError(FarthingError):

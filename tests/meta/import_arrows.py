@@ -222,7 +222,7 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
             "ledger": LAZY_IN_LEDGER,
             "matrix": LAZY | {"pandas"},
             "publication": LAZY | {"httpx", "pyarrow"},
-            "study": LAZY | {"pandas", "pyarrow"},
+            "study": LAZY | {"pandas", "pyarrow", "sqlglot"},
             "cli": LAZY | {"pyarrow"},
             "server": LAZY | EAGER_IN_SERVER | {"psycopg", "pyarrow"},
             "client": LAZY | {"httpx", "pandas", "pyarrow"},

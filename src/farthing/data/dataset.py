@@ -133,6 +133,28 @@ class Dataset(PublicFace):
         base = self._base.home
         return Dataset(base, (), base.schema)
 
+    def linked_table(self, name: str) -> Dataset:
+        """Another of the tables that keys link to this one, with nothing done to it.
+
+        Args:
+            name: Its name among the linked tables.
+
+        Returns:
+            A dataset of the same units.
+
+        Raises:
+            InvalidValue: If no table of this name is linked to this one.
+
+        >>> import pyarrow, farthing as ft
+        >>> persons = ft.table(pyarrow.table({"id": [1]}), schema={})
+        >>> visits = ft.table(pyarrow.table({"who": [1]}), schema={})
+        >>> both = ft.linked(persons=persons, visits=visits, unit="persons.id", keys={"visits.who": "persons.id"})
+        >>> both["visits"].linked_table("persons")
+        Dataset(persons, unit=id, at most 1 rows, columns=)
+        """
+        base = self._base.beside(name)
+        return Dataset(base, (), base.schema)
+
     def stability(self) -> Stability:
         """How far the rows of one unit can reach after every transformation.
 

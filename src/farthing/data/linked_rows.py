@@ -74,6 +74,11 @@ class Tables:
         key = self.keys.get(name)
         return key is None or (key.parent, key.target) == (self.unit_table, self.unit_column)
 
+    def unit_column_of(self, name: str) -> str:
+        """The column that says whose a row is, where a row says it by itself."""
+        key = self.keys.get(name)
+        return self.unit_column if key is None else key.column
+
     def base(self, name: str) -> LinkedBase:
         """One of the tables, with the unit of all of them."""
         own = self.members[name]
@@ -217,6 +222,18 @@ class LinkedBase(Base):
             joins=(*self.joins, (name, keep)),
             columns={**self.columns, **brought, **{column: (name, column) for column in unknown}},
         )
+
+    def key_columns(self, name: str) -> set[tuple[str, str]]:
+        """Along which columns another table is joined: pairs of a column of a table here, and one of it."""
+        here, pairs = [self.place, *dict(self.joins)], set()
+        for child, key in self.tables.keys.items():
+            if child in here and key.parent == name:
+                pairs.add((f"{child}.{key.column}", key.target))
+        if pairs or name in self.tables.above(self.place) or not self.tables.names_unit(name):
+            return pairs
+        # Each row meets every row of the same unit: by the columns that name it in both.
+        own, there = self.tables.unit_column_of(self.place), self.tables.unit_column_of(name)
+        return {(f"{self.place}.{own}", there)} if self.tables.names_unit(self.place) else pairs
 
     def table_of(self, column: str) -> LinkedBase:
         """The table of a column without any join: what is found there is the same, whatever it is joined to."""

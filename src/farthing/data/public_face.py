@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from farthing.data.linked_rows import LinkedBase
 from farthing.data.schema import Schema, Unknown
 from farthing.data.stability import UNBOUNDED, LeftOut, Link, Step, definition_of, refuse_unbounded
 from farthing.data.steps.per_unit import PerUnit
@@ -30,6 +31,11 @@ class PublicFace:
     def name(self) -> str:
         """What the source is called."""
         return self._base.source.name
+
+    @property
+    def table_name(self) -> str:
+        """What the table is called among those that keys link; by itself, what its source is called."""
+        return self._base.place_name or self.name
 
     @property
     def unit(self) -> tuple[str, ...]:
@@ -123,6 +129,29 @@ class PublicFace:
     def schemas_beside(self) -> Mapping[str, Schema]:
         """What was declared of the other linked tables, by their names, unless their columns are joined along keys."""
         return self._base.schemas_beside
+
+    @property
+    def linked_names(self) -> tuple[str, ...]:
+        """The names of all tables that keys link to this one, its own included; none where there is one table."""
+        return tuple(self._base.tables.members) if isinstance(self._base, LinkedBase) else ()
+
+    def key_columns(self, name: str) -> set[tuple[str, str]]:
+        """Along which columns a linked table is joined: pairs of a column here, with its table, and one there.
+
+        Args:
+            name: The other table.
+
+        Returns:
+            The pairs; none where no key leads from one to the other.
+
+        >>> import pyarrow, farthing as ft
+        >>> persons = ft.table(pyarrow.table({"id": [1]}), schema={})
+        >>> visits = ft.table(pyarrow.table({"who": [1]}), schema={})
+        >>> both = ft.linked(persons=persons, visits=visits, unit="persons.id", keys={"visits.who": "persons.id"})
+        >>> both["visits"].key_columns("persons"), both["persons"].key_columns("visits")
+        ({('visits.who', 'id')}, {('persons.id', 'who')})
+        """
+        return self._base.key_columns(name) if isinstance(self._base, LinkedBase) else set()
 
     @property
     def bound(self) -> int:

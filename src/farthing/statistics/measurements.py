@@ -347,9 +347,19 @@ class Measurements:
 
     def exact(self, dataset: Dataset, progress: Callable[[float], None] | None = None) -> dict[str, NDArray[Any]]:
         """What the engine adds up, without noise: private, for `measure` alone."""
-        prepared = dataset.derive(**dict(self.derived)) if self.derived else dataset
-        aggregates = {name: part for slot in self.slots for name, part in slot.aggregates.items()}
-        return prepared.exact(aggregates, progress, one_sample=True)  # a plan is one mechanism: it is amplified whole
+        # A plan is one mechanism: it is amplified whole.
+        return self._prepared(dataset).exact(self._aggregates, progress, one_sample=True)
+
+    def explain(self, dataset: Dataset) -> str:
+        """The SQL that `exact` would run; nothing is run."""
+        return self._prepared(dataset).explain(self._aggregates)
+
+    def _prepared(self, dataset: Dataset) -> Dataset:
+        return dataset.derive(**dict(self.derived)) if self.derived else dataset
+
+    @property
+    def _aggregates(self) -> dict[str, Aggregate]:
+        return {name: part for slot in self.slots for name, part in slot.aggregates.items()}
 
     def measure(self, exact: Mapping[str, NDArray[Any]]) -> dict[str, Integers]:
         """The numbers of every slot with fresh noise: each call is one release, to be charged for."""

@@ -4,6 +4,8 @@ from farthing.study.discovery_plan import DiscoveryPlan
 from farthing.study.plan import Plan
 from farthing.study.plan_statistic import PlannedStatistic
 from farthing.study.release import Release
+from farthing.study.sql.result_table import ResultTable
+from farthing.study.sql.sql_plan import SqlPlan, SqlRelease
 from farthing.study.study import Study
 from farthing.study.synthesis.synthetic_quality import MarginalQuality, Quality
 from farthing.study.synthesis.synthetic_query import SyntheticAnswer
@@ -16,6 +18,9 @@ __all__ = [
     "PlannedStatistic",
     "Quality",
     "Release",
+    "ResultTable",
+    "SqlPlan",
+    "SqlRelease",
     "Study",
     "SynthesisOffer",
     "Synthetic",

@@ -43,6 +43,7 @@ from farthing.study.plan import Plan
 from farthing.study.release import Release, releases_in, stored_release, warn_if_changed
 from farthing.study.release_request import checked_statistics, nothing_to_measure
 from farthing.study.renewal import open_account, period_of, studied_period
+from farthing.study.sql.sql_plan import SqlPlan, plan_of_sql
 from farthing.study.staged_plan import in_use, staged_plan
 from farthing.study.study_account import (
     SHARE,
@@ -199,6 +200,69 @@ class Study(StudySessions):
             if staged is not None:
                 return staged
         return Plan.of(in_use(self, asked, expected), asked, expected, epsilon)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+        max_cells: int | None = None,
+    ) -> SqlPlan:
+        """The plan of a statement of SQL: nothing is spent and no row is read.
+
+        It is the plan that `plan` makes of the same statistics, at the same price. Several statements, separated by
+        semicolons, are one plan. See docs/sql.md for what can be asked.
+
+        Args:
+            text: "SELECT sex, COUNT(*), AVG(income) FROM people WHERE age >= 18 GROUP BY sex"; with EXPLAIN before it,
+                a plan that says everything about itself and cannot be released.
+            epsilon: Limits the plan to a part of the budget, by default all that is left.
+            expected: What is known, as for `plan`.
+            max_cells: In how many groups COUNT(DISTINCT person) counts one person; by default in all.
+
+        Returns:
+            A plan whose `release()` has the rows of the statement in `table`, beside its answers by name.
+
+        Raises:
+            InvalidSQL: If it is not one of the statements that can be answered; the message shows where, and what is
+                nearest to it. That depends on the text and on public facts, never on a row.
+            BudgetExceeded: If the budget does not have what is asked for.
+            Infeasible: If no noise meets what is required.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> table = pyarrow.table({"age": [30, 41, 52] * 1_000, "sex": ["F", "M", "F"] * 1_000})
+        >>> people = ft.dataset(table, schema={"age": (0, 110), "sex": ["F", "M"]}, name="people")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=20.0, ledger=folder + "/study.db")
+        ...     plan = study.sql("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n DESC")
+        ...     print(plan.asked, [sex for sex, n in plan.release().table])
+        ...     study.close()
+        (count(by='sex'),) ['F', 'M']
+        """
+        return plan_of_sql(self, text, epsilon=epsilon, expected=expected, max_cells=max_cells)
+
+    def over(self, dataset: Dataset) -> Self:
+        """The same study, of the same table after further steps, or of a table that keys link to it.
+
+        Args:
+            dataset: Made from the study's dataset.
+
+        Returns:
+            A study that spends from the same account.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"age": [30, 41, 52]}), schema={"age": (0, 110)}, name="people")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     study = ft.Study(people, epsilon=1.0, ledger=folder + "/study.db")
+        ...     decades = study.over(study.dataset.derive(decade="age // 10"))
+        ...     print(decades.account, decades.plan(ft.count(by="decade")).asked)
+        ...     study.close()
+        people (count(by='decade'),)
+        """
+        study = copy(self)
+        study.dataset = study.declared = dataset
+        return study
 
     def discover(
         self,
