@@ -60,16 +60,20 @@ def test_one_cell_and_even_shares_need_no_correction() -> None:
     assert PublicSession([2], 0.5).most_corrections == 0
 
 
-@pytest.mark.parametrize("shares", [[], [0, 0], [-1, 2], [math.nan], [math.inf, 1]])
-def test_bad_shares_are_refused(shares: list[float]) -> None:
+@pytest.mark.parametrize("shares", [[], [0, 0], [-1, 2], [math.nan], [math.inf, 1], "x", None])
+def test_bad_shares_are_refused(shares: object) -> None:
     with pytest.raises(InvalidValue, match="shares"):
         PublicSession(shares, 0.1)
+
+
+def test_shares_of_any_size_are_divided_by_their_sum() -> None:
+    assert PublicSession([1e308, 1e308, 0], 0.1).ask([1, 0, 0]) == pytest.approx(0.5)
 
 
 def test_bad_questions_and_alphas_are_refused() -> None:
     for alpha in (0.0, 1.0, -1.0, math.nan):
         with pytest.raises(InvalidValue, match="alpha"):
             PublicSession([1, 2], alpha)
-    for question in ([1], [1, 2], [math.nan, 0], [-0.1, 0]):
+    for question in ([1], [1, 2], [math.nan, 0], [-0.1, 0], "x"):
         with pytest.raises(InvalidValue, match="question"):
             PublicSession([1, 2], 0.1).ask(question)

@@ -49,13 +49,15 @@ class PublicSession:
     """
 
     def __init__(self, shares: Any, alpha: float) -> None:
-        values = np.asarray(shares, dtype=np.float64).reshape(-1)
-        if not (len(values) and np.all(np.isfinite(values)) and np.all(values >= 0) and values.sum() > 0):
+        values = _numbers(shares)
+        largest = values.max(initial=0.0)
+        if not (np.all(values >= 0) and 0 < largest < math.inf):
             raise InvalidValue("shares", "an array", "must hold finite numbers >= 0, not all of them 0")
         self.alpha = checked_real(alpha, "alpha")
         if not 0 < self.alpha < 1:
             raise InvalidValue("alpha", alpha, "must be above 0 and below 1")
-        self._shares = values / values.sum()
+        scaled = values / largest  # whose sum is no infinity
+        self._shares = scaled / scaled.sum()
         self.guess: NDArray[np.float64] = np.full(len(values), 1 / len(values))
         self.corrections = 0
 
@@ -76,7 +78,7 @@ class PublicSession:
         Raises:
             InvalidValue: If the question is not such numbers.
         """
-        counted = np.asarray(question, dtype=np.float64).reshape(-1)
+        counted = _numbers(question)
         if counted.shape != self.guess.shape or not np.all((counted >= 0) & (counted <= 1)):
             raise InvalidValue("question", "an array", f"must hold {len(self.guess)} numbers from 0 to 1")
         truth, answer = float(self._shares @ counted), float(self.guess @ counted)
@@ -86,3 +88,11 @@ class PublicSession:
         moved = self.guess * np.exp(math.copysign(self.alpha / 2, truth - answer) * counted)
         self.guess = moved / moved.sum()
         return truth
+
+
+def _numbers(given: Any) -> NDArray[np.float64]:
+    """Anything as doubles; what is no number becomes NaN, which is refused like any other."""
+    try:
+        return np.asarray(given, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([math.nan])

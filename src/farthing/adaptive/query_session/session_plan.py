@@ -398,8 +398,8 @@ def plan_guaranteed_session(
     if not facts.enough_rounds():
         raise Infeasible(
             f"epsilon={facts.epsilon:.3g}: must be larger for {facts.rows:,} rows: no alpha below 1 can be guaranteed "
-            "for every question; raise epsilon, take fewer cells, or choose alpha in plan_query_session, where updates "
-            "may run out.",
+            "for every question; raise epsilon, ask fewer questions, take fewer cells, or give alpha as a number: then "
+            "updates may run out.",
             blocking=("epsilon",),
             closest=None,
             epsilon=facts.epsilon,
