@@ -266,6 +266,11 @@ def proposed_keys(tables: Mapping[str, Mapping[str, str | None]]) -> tuple[dict[
     ... }
     >>> proposed_keys(tables)
     ({'visits.person_id': 'persons.person_id', 'drugs.visit_id': 'visits.visit_id'}, 'persons.person_id')
+
+    A column may also have the name of the table that it leads to; the unit is in a table that leads to no other.
+
+    >>> proposed_keys({"staff": {"staff_id": None}, "shifts": {"shift_id": None, "staff": None}})
+    ({'shifts.staff': 'staff.staff_id'}, 'staff.staff_id')
     """
     homes: dict[str, str] = {}  # for each column that numbers something, the column of the table of those things
     for column in {column for columns in tables.values() for column in columns}:
@@ -274,9 +279,17 @@ def proposed_keys(tables: Mapping[str, Mapping[str, str | None]]) -> tuple[dict[
             own = next((each for each in (column, "id") if each in columns and _is_table_of(thing, name)), None)
             if own:
                 homes[column] = f"{name}.{own}"
+    own_keys = {name: f"{name}.id" for name, columns in tables.items() if "id" in columns}
+    own_keys |= {place.partition(".")[0]: place for place in homes.values()}
+    for column in {column for columns in tables.values() for column in columns if column not in homes}:
+        called = next((name for name in tables if name in own_keys and _is_table_of(_words(column), name)), None)
+        if called is not None:
+            homes[column] = own_keys[called]
     people = [place for column, place in homes.items() if _NAMES_SOMEBODY.search(_words(column))]
     used = [homes[column] for name, columns in tables.items() for column in columns if column in homes]
-    unit = max(sorted(people or homes.values()), key=used.count, default="")
+    led_to = {name: {homes[column] for column in columns if column in homes} for name, columns in tables.items()}
+    roots = [place for place in homes.values() if led_to[place.partition(".")[0]] == {place}]
+    unit = max(sorted(people or roots or homes.values()), key=used.count, default="")
     keys: dict[str, str] = {}
     for name, columns in tables.items():
         leads = [
