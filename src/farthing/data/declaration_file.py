@@ -57,7 +57,7 @@ from farthing.data.file_paths import beside, paths_of
 from farthing.data.linked_tables import TableFacts, linked
 from farthing.data.parquet_files import PARQUET, parquet_schema
 from farthing.data.schema import KINDS, Categories, Flags, Reals, Schema, Unknown, folded
-from farthing.errors import FarthingError, InvalidValue
+from farthing.errors import FarthingError, InvalidExpression, InvalidValue
 
 ZONED = "times with a time zone"
 """What a column holds that no statistic can use: the zone decides which day a moment falls on."""
@@ -227,6 +227,12 @@ def after_steps(rows: Dataset, steps: Any, folder: Path | None = None) -> Datase
             rows = known[word](rows, step[word])
         except InvalidValue as problem:
             raise InvalidValue(f"{place}.{word}.{problem.name}", problem.value, problem.rule, problem.way_out) from None
+        except InvalidExpression as problem:
+            if problem.column not in rows.unknown:
+                raise
+            rule = "is declared as unknown, and steps are made before anything is found"
+            way_out = "find it, with farthing discover say, and then declare what was found in its place"
+            raise InvalidValue(f"{place}.{word}", problem.column, rule, way_out) from None
         except FarthingError:
             raise
         except (TypeError, ValueError, AttributeError, LookupError):  # nothing but what was written is looked at here
@@ -238,12 +244,15 @@ def after_steps(rows: Dataset, steps: Any, folder: Path | None = None) -> Datase
 def _bounded(columns: Mapping[str, Any]) -> dict[str, Any]:
     """For each column its text, or the pair of its text and its bounds."""
 
-    def read(entry: Any) -> Any:
+    def read(name: str, entry: Any) -> Any:
+        if isinstance(entry, dict) and set(entry) != {"of", "range"}:
+            way_out = 'write { of = "weight / 2", range = [0, 100] }, or the text alone'
+            raise InvalidValue(name, entry, "must be a text, or have of and range", way_out)
         if isinstance(entry, dict) and set(entry) == {"of", "range"} and isinstance(entry["range"], list):
             return (entry["of"], tuple(entry["range"]))
         return entry
 
-    return {name: read(entry) for name, entry in columns.items()}
+    return {name: read(name, entry) for name, entry in columns.items()}
 
 
 def columns_of(path: str) -> list[tuple[str, str | None]]:

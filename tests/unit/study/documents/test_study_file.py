@@ -12,7 +12,7 @@ import pytest
 from farthing.data import Count, linked
 from farthing.data import table as linked_table
 from farthing.data.declaration_file import dataset_of_tables
-from farthing.errors import FarthingError
+from farthing.errors import FarthingError, InvalidValue
 from farthing.study.documents.study_file import read_study
 from study_people import table
 
@@ -247,12 +247,25 @@ def test_steps_are_those_of_python(write: Path) -> None:
         ('explode = { column = "age" }', "must have a column and a limit"),
         ('per_unit = { visits = "count()" }', "must be a column to have one row a unit"),
         ("clip = { self = [0, 1] }", "must be a column of the schema"),
+        ("derive = { old = { as = 'age > 65' } }", r"steps\[1\].derive.old=.*must be a text, or have of and range"),
     ],
 )
 def test_a_wrong_step_is_said_with_its_number(write: Path, step: str, words: str) -> None:
     write.write_text(f"{HEAD}{STUDY}[[steps]]\n{step}\n{COUNT}")
     with pytest.raises(FarthingError, match=words):
         read_study(write).dataset  # noqa: B018
+
+
+def test_a_step_that_uses_what_is_unknown_says_what_to_declare(write: Path) -> None:
+    """Steps are made before the ledger is open: they could not use it after `farthing discover` either."""
+    unknown = HEAD.replace("income = { range = [0, 250_000] }", 'income = { unknown = "number" }')
+    for step in ('where = "income > 50"', 'derive = { rich = "income > 50" }'):
+        write.write_text(f"{unknown}{STUDY}[[steps]]\n{step}\n{COUNT}")
+        words = (
+            r"steps\[1\]\.\w+='income': is declared as unknown, and steps are made before anything is found; find it"
+        )
+        with pytest.raises(InvalidValue, match=words):
+            read_study(write).dataset  # noqa: B018
 
 
 LINKED = """\
