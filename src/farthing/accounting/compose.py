@@ -14,6 +14,7 @@ import numpy as np
 from farthing.accounting.algorithm_choice import EngineChoice, Pricing
 from farthing.accounting.bounded_range_cost import noise_of_ranges
 from farthing.accounting.charges import Charges, Chunk, ComposedLoss, check_range, checked_finite_order, read_charges
+from farthing.accounting.cost_estimates import composed_cost, losses_of
 from farthing.accounting.regions import Region, region_of
 from farthing.accounting.tradeoff_functions import TradeoffFunction
 from farthing.errors import InvalidValue
@@ -254,13 +255,20 @@ class Composition:
         charges = ranges_as_noise(self._enclosed[1], proof=True)
         return self._above if charges is None else Pricing(ComposedLoss(charges))
 
-    def _cheapest(self, cost: Callable[[Pricing, bool], Bounds], proof: bool) -> Pricing:
+    def _cheapest(self, question: str, target: float, proof: bool) -> Pricing:
         """The engines with the least upper end, by estimates."""
-        if self._noise_estimate is None:
-            return self._above
-        if not cost(self._noise_estimate, False).estimate < cost(self._above, False).estimate:
+        if self._noise_estimate is None or not self._less_as_noise(self._noise_estimate, question, target):
             return self._above
         return self._noise if proof else self._noise_estimate
+
+    def _less_as_noise(self, noise: Pricing, question: str, target: float) -> bool:
+        """Whether choices cost less as Gaussian noise. A wrong answer makes the upper end larger, and no less true."""
+        if question == "epsilon" and target > 0:
+            losses = [losses_of(each.loss.charges) for each in (noise, self._above)]
+            costs = [composed_cost(each, target) for each in losses if each is not None]
+            if len(costs) == 2 and all(cost.reliable for cost in costs):
+                return costs[0].epsilon < costs[1].epsilon
+        return _cost(noise, question, target, False).estimate < _cost(self._above, question, target, False).estimate
 
     @cached_property
     def _answers(self) -> dict[_Question, Bounds]:
@@ -289,7 +297,7 @@ class Composition:
 
     def _upper(self, question: str, target: float, proof: bool) -> tuple[Pricing, Bounds]:
         def computed() -> tuple[Pricing, Bounds]:
-            above = self._cheapest(lambda pricing, proof: _cost(pricing, question, target, proof), proof)
+            above = self._cheapest(question, target, proof)
             return above, _cost(above, question, target, proof)
 
         return _remembered(self._uppers, (question, target, proof), computed)
@@ -449,7 +457,7 @@ class Composition:
         'lattice'
         """
         target = checked_delta(delta)
-        pricing = self._cheapest(lambda pricing, proof: pricing.epsilon_at(target, proof), proof=False)
+        pricing = self._cheapest("epsilon", target, proof=False)
         choice = pricing.engine_at(target)
         if pricing is not self._noise_estimate:
             return choice

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accounting import compose
-from farthing.accounting.event_price import Cost, Losses, composed_cost, saddle_cost
+from farthing.accounting.cost_estimates import Cost, Losses, composed_cost, saddle_cost
 from farthing.errors import InvalidValue
 from farthing.planner.design_arrays import Divider, Model, Shares
 from farthing.planner.planning_problem import Problem

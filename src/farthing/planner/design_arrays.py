@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.event_price import Losses, laplace_log_moment, range_log_moment
+from farthing.accounting.cost_estimates import Losses, laplace_log_moment, range_log_moment
 from farthing.errors import InvalidValue
 from farthing.planner.choice_curves import COARSE, GRID, curve_at, epsilon_at, smooth
 from farthing.planner.gaussian_release import gaussian_strength

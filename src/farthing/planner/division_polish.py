@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from farthing.accounting.event_price import composed_cost
+from farthing.accounting.cost_estimates import composed_cost
 from farthing.planner.allocation_search import (
     Division,
     Search,

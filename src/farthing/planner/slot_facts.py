@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accounting.event_price import REAL_LAPLACE
+from farthing.accounting.cost_estimates import REAL_LAPLACE
 from farthing.errors import InvalidValue
 from farthing.privacy import (
     ApproxDP,

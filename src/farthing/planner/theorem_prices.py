@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.accounting import compose, sampled_approx_dp
-from farthing.accounting.event_price import REAL_LAPLACE, Losses, saddle_cost
+from farthing.accounting.cost_estimates import REAL_LAPLACE, Losses, saddle_cost
 from farthing.accounting.theorems import COMPARED, advanced_composition, basic_composition, kov_heterogeneous_bound
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import rounded_text, rounded_up_text

@@ -35,6 +35,8 @@ def checked_delta(value: object, name: str = "delta") -> float:
 
 def checked_real(value: object, name: str) -> float:
     """`value` as a float; anything that is not a real number is refused (a bool is not a number here)."""
+    if type(value) is float:  # nearly always: looking up what else is a number takes longer than all the rest
+        return value
     scalar_array = getattr(value, "shape", None) == () and getattr(getattr(value, "dtype", None), "kind", "-") in "iuf"
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or scalar_array):
         raise InvalidValue(name, value, f"must be a real number, not {type(value).__name__}")
@@ -46,6 +48,8 @@ def checked_real(value: object, name: str) -> float:
 
 def checked_count(value: object, name: str = "count") -> int:
     """`value` as an int >= 0; bools and fractions are refused."""
+    if type(value) is int and value >= 0:  # as above
+        return value
     # A NumPy integer without a dimension counts as one; "" in "iu" is true, hence the set.
     kind = getattr(getattr(value, "dtype", None), "kind", "") if getattr(value, "shape", None) == () else ""
     if isinstance(value, bool) or not (isinstance(value, numbers.Integral) or kind in {"i", "u"}):

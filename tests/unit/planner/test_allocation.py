@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from farthing.accounting import compose, sampled_approx_dp
-from farthing.accounting.event_price import composed_cost
+from farthing.accounting.cost_estimates import composed_cost
 from farthing.errors import Infeasible
 from farthing.planner import Allocation, Problem, Requirement, allocate, fit
 from farthing.planner.allocation_search import search_of

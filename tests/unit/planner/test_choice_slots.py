@@ -11,7 +11,7 @@ import pytest
 
 import farthing as ft
 from farthing.accounting import compose
-from farthing.accounting.event_price import saddle_cost
+from farthing.accounting.cost_estimates import saddle_cost
 from farthing.planner import Problem, allocate
 from farthing.planner.design_arrays import EXPONENTIAL, Model
 from farthing.privacy import BoundedRange

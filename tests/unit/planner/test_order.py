@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from farthing.accounting import compose
-from farthing.accounting.event_price import (
+from farthing.accounting.cost_estimates import (
     REAL_LAPLACE,
     Losses,
     composed_cost,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from farthing.accounting.event_price import laplace_log_moment, range_log_moment
+from farthing.accounting.cost_estimates import laplace_log_moment, range_log_moment
 from farthing.planner.design_arrays import EXPONENTIAL, GAUSSIAN, LAPLACE, Divider, Model, Shares
 from planner_designs import ChoiceOutput, HandDesign, choice, counts, mixed
 
