@@ -129,7 +129,9 @@ def test_the_query_session_is_resumed_with_what_it_measured(study: ft.Study) -> 
 def test_the_monitor_knows_its_alerts_and_looks_again(study: ft.Study) -> None:
     monitor = study.monitor(**MONITOR, request_id="a monitor")
     assert [[alert.series, alert.step, alert.above_by] for alert in monitor.alerts] == ANSWERS["monitor"]
-    assert monitor.alerts_left == MONITOR["alerts"] - len(ANSWERS["monitor"])
+    # The round that was running when the ledger was stored was lost with its process.
+    assert monitor.alerts_left == MONITOR["alerts"] - len(ANSWERS["monitor"]) - 1
+    assert monitor.look().step > ANSWERS["monitor"][-1][1]  # looks were not kept in those days
 
 
 def test_the_holdout_is_taken_up(folder: Path) -> None:
