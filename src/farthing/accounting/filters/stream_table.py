@@ -2,7 +2,8 @@
 
 A potential V_k(x), k = 0..K, for k units of a clock that are left and a privacy loss that stands at epsilon + x. It is
 the most that can be reached from there by Gaussian noise, at its clock, and by mechanisms of any epsilon from a menu,
-at prices that know how far their losses reach.
+at prices that know how far their losses reach. A bonus for Gaussian noise and small charges stands beside the units
+until the first charge on a menu.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ Floats = NDArray[np.float64]
 UNITS = 1500
 """Units that a whole Gaussian clock is cut into."""
 
+_WHOLE = Fraction(975, 1000)  # units and bonus together, of a whole Gaussian clock
+_KEPT = Fraction(995, 1000)  # about what the bonus leaves of the units that there would be without one
 _CELLS = 90  # of the lattice, in a standard deviation of the whole clock
 _SMALLEST, _LARGEST = 0.07, 1.0  # sizes on the menu, in the same measure
 _FINE = 64  # prices differ by at most this part
@@ -50,10 +53,11 @@ class Menu(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamTable:
-    """How many units a budget has, what a unit is of a clock, and the menu at every number of units left."""
+    """How many units a budget has, what a unit is of a clock, the bonus, and the menu at every number of units left."""
 
     count: int = 0
     unit: int = 0
+    bonus: int = 0
     smallest: Fraction = Fraction(0)
     step: int = 1
     menus: tuple[Menu, ...] = ()
@@ -81,7 +85,7 @@ class StreamTable:
 
 @lru_cache(maxsize=64)
 def stream_table(epsilon: Fraction, slack: Fraction, largest: float, units: int = UNITS) -> StreamTable:
-    """The table of a budget, computed in about half a second.
+    """The table of a budget, computed in a little more than half a second.
 
     Args:
         epsilon: The epsilon of the budget.
@@ -90,11 +94,13 @@ def stream_table(epsilon: Fraction, slack: Fraction, largest: float, units: int 
         units: How many units a whole Gaussian clock would have.
 
     Returns:
-        The units that are proven, and their menus; no units if the menus would be empty.
+        The units that are proven, the bonus beside them and their menus; no units if the menus would be empty.
 
     >>> table = stream_table(Fraction(1), Fraction(1, 10**9), 0.05, units=500)
     >>> round(table.count / 500, 2)      # of a Gaussian clock
-    0.94
+    0.93
+    >>> round((table.count + table.bonus / table.unit) / 500, 2)     # with the bonus
+    0.97
 
     Statement:
         Let u > 0 be a unit of a clock, m >= 1, and for k = m, m + 1, .. let a menu M_k say which epsilons e cost how
@@ -109,12 +115,15 @@ def stream_table(epsilon: Fraction, slack: Fraction, largest: float, units: int 
             (b) any other charge takes of g what it takes of a Gaussian clock of which it keeps the rest (`clock_cost`);
             (c) m units may be exchanged for m u more of g at any time. (Fewer than m are worth nothing.)
         So if V_K(-epsilon) <= slack, a filter that starts at (K, 0) guarantees what Theorem 1 says of a clock, with
-        leaks and plain sums beside it as there.
+        leaks and plain sums beside it as there. With a bonus r it starts at (K, r, 0), where V'_K(-epsilon) <= slack:
+            V'_k = the curve of Gaussian noise with mu^2 = r, at the points,         k < m,
+            V'_k = C max(G V'_(k-m), T_e V_(k-n) for all (e, n) in M_k),            k >= m.
+        A charge of (a) takes the bonus as well; less than m units may be exchanged, with the bonus, for r more of g.
     Source: Theorem 6 on the page docs/clock.md, written for farthing. Chords: Doroshenko et al., arXiv:2207.04380.
     Assumes: as ClockFilter.
     Direction: V is a sum of positive doubles with weights rounded up, mass beyond the cells of Gaussian noise counts as
-        the value 1, and a millionth is added at the end. Which sizes and prices are on the menus is a choice: V is
-        computed for the menus as they are.
+        the value 1, and a millionth is added at the end. Which sizes and prices are on the menus is a choice, and so
+        is the bonus: V is computed for what they are.
     Checked by: tests/theorems/test_stream_filter.py
     """
     unit = clock_of(epsilon, slack) // units
@@ -124,8 +133,14 @@ def stream_table(epsilon: Fraction, slack: Fraction, largest: float, units: int 
     step = prices.step
     menus = [prices.menu(n * step) for n in range(1, units // step + 1)]
     lattice = _Lattice.of(float(epsilon), Fraction(unit, CLOCK_UNITS), prices, float(slack))
-    count = lattice.units_within(menus, step, float(slack) * (1 - _MARGIN))
-    return StreamTable(count, unit, Fraction(prices.smallest), step, tuple(menus))
+    most = float(slack) * (1 - _MARGIN)
+    count, rows = lattice.layer(menus, step, most)
+    bonus = math.floor(_WHOLE * unit * units) - math.floor(_KEPT * count) * unit
+    if bonus > 0:
+        beside, _ = lattice.layer(menus, step, most, rows, Fraction(bonus, CLOCK_UNITS))
+    if bonus <= 0 or beside * unit + bonus <= count * unit:
+        beside, bonus = count, 0
+    return StreamTable(beside, unit, bonus, Fraction(prices.smallest), step, tuple(menus))
 
 
 class _Prices(NamedTuple):
@@ -202,28 +217,56 @@ class _Lattice(NamedTuple):
         low, high = -start - math.ceil(1.2 * deviation / h), math.ceil(1.5 * deviation / h)
         return cls(h, start, low, high, margin, noise, tail)
 
-    def units_within(self, menus: list[Menu], step: int, slack: float) -> int:
-        """The largest k, of those before the first that fails, with V_k(-epsilon) <= slack."""
-        for k, values in self.values(menus, step):
+    def layer(
+        self, menus: list[Menu], step: int, slack: float, without: Floats | None = None, bonus: Fraction = Fraction(0)
+    ) -> tuple[int, Floats]:
+        """The largest k, of those before the first that fails, with V_k(-epsilon) <= slack, and the V below it."""
+        rows = self.blank(menus, step)
+        for k, values in self.values(menus, step, rows, without, bonus):
             if not values[-self.start - self.low] <= slack:
-                return k - 1
-        return k
+                return k - 1, rows[: k - k % step]
+        return k, rows[: k + 1]
 
-    def values(self, menus: list[Menu], step: int) -> Iterator[tuple[int, Floats]]:
-        """V_k at the points, for k = 0, 1, ..; `step` of them are prepared at a time, because no price is less."""
+    def blank(self, menus: list[Menu], step: int) -> Floats:
+        """Rows for V with nothing in them."""
+        return np.empty(((len(menus) + 1) * step, self.high - self.low + 1 + 2 * self.margin))
+
+    def values(
+        self,
+        menus: list[Menu],
+        step: int,
+        rows: Floats,
+        without: Floats | None = None,
+        bonus: Fraction = Fraction(0),
+    ) -> Iterator[tuple[int, Floats]]:
+        """V_k at the points, for k = 0, 1, ..; `step` of them are prepared at a time, because no price is less.
+
+        With a bonus they are V', as far as the rows reach that a charge on the menu leads to: those without it.
+        """
         inner = slice(self.margin, self.margin + self.high - self.low + 1)
-        points = np.arange(self.low, self.high + 1, dtype=np.float64) * self.h
-        rows = np.empty(((len(menus) + 1) * step, len(points) + 2 * self.margin))
+        ends = self._curve(bonus)
         for k in range(step):  # too few for anything
-            self._extend(rows[k], np.maximum(0.0, -np.expm1(-points)))
+            self._extend(rows[k], ends)
             yield k, rows[k, inner]
         near = slice(inner.start - len(self.noise) // 2, inner.stop + len(self.noise) // 2)
-        for first, menu in zip(range(step, len(rows), step), menus, strict=True):
-            responses = self._responses(rows, first, step, menu)
+        after = rows if without is None else without
+        for first, menu in zip(range(step, len(after), step), menus, strict=False):
+            responses = self._responses(after, first, step, menu)
             for k in range(first, first + step):
                 noisy = np.convolve(rows[k - step, near], self.noise[::-1], "valid") + self.tail
                 self._extend(rows[k], np.maximum(noisy, responses[k - first]))
                 yield k, rows[k, inner]
+
+    def _curve(self, clock: Fraction) -> Floats:
+        """What can be reached with nothing but Gaussian noise of this clock, at the points."""
+        points = range(self.low, self.high + 1)
+        if not clock:
+            return np.maximum(0.0, -np.expm1(-self.h * np.asarray(points, dtype=np.float64)))
+        with precision(256):
+            s, h = ball(clock), arb(self.h)
+            above, beyond = ([_normal((n * h + sign * s / 2) / s.sqrt()) for n in points] for sign in (1, -1))
+            exact = [p - (-n * h).exp() * q for n, p, q in zip(points, above, beyond, strict=True)]
+            return np.array([float(value.upper()) * _UP for value in exact], dtype=np.float64)
 
     def _extend(self, row: Floats, values: Floats) -> None:
         """Below the lowest point the value there, above the highest the chord to 1."""
