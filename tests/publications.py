@@ -10,7 +10,7 @@ from typing import Any
 from farthing import count, dataset, histogram, mean
 from farthing.publication.bundle import Files
 from farthing.publication.edition import Edition
-from farthing.publication.publication_form import Publication
+from farthing.publication.publication_details import PublicationDetails
 from farthing.publication.publisher import publication_files
 from farthing.study import Release, Study
 from farthing.study.reports.release_report import report_page
@@ -40,9 +40,9 @@ FORM: dict[str, Any] = {
 }
 
 
-def form(**changes: Any) -> Publication:
+def form(**changes: Any) -> PublicationDetails:
     """What somebody says of it."""
-    return Publication.of({**FORM, **changes})
+    return PublicationDetails.of({**FORM, **changes})
 
 
 def study_in(folder: Path, *, epsilon: float = 1.0, delta: float = 1e-9) -> Study:

@@ -1,6 +1,6 @@
 """A publication as files: what it holds, its manifest, its signature, and the folder or zip file that it is written to.
 
-The bytes depend only on the release, on the details in its `Publication`, and on the versions of farthing and of the
+The bytes depend only on the release, on its `PublicationDetails`, and on the versions of farthing and of the
 packages that draw charts and write Parquet: no clock is read, keys are sorted, and every entry of a zip file has the
 time of the release.
 """

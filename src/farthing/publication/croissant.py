@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from farthing.publication.edition import COLUMNS, Edition
-from farthing.publication.publication_form import LICENCES
+from farthing.publication.publication_details import LICENCES
 from farthing.publication.published_tables import MEANINGS, is_text
 
 _OF_CROISSANT = (

@@ -9,7 +9,7 @@ from farthing.errors import InvalidValue
 from farthing.publication.dataverse_launch import FILE_CALL
 from farthing.publication.edition import Edition
 from farthing.publication.methods import composition_words
-from farthing.publication.publication_form import LICENCES
+from farthing.publication.publication_details import LICENCES
 from farthing.publication.published_tables import MEANINGS
 
 AGENCY = "farthing"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from farthing.privacy import Event
 from farthing.publication.edition import COLUMNS, Edition
 from farthing.publication.methods import composition_words, mechanism_words, processing_words
-from farthing.publication.publication_form import LICENCES
+from farthing.publication.publication_details import LICENCES
 from farthing.publication.published_tables import MEANINGS, is_text
 
 _NAMESPACE = "ddi:codebook:2_5"

@@ -1,4 +1,4 @@
-"""An edition: one release with the details in its `Publication`, from which all files of a publication are derived.
+"""An edition: one release with its `PublicationDetails`, from which all files of a publication are derived.
 
 An edition is plain data that was paid for, or is public. Every text and table of a publication is a function of it, so
 the same release gives the same bytes, and a reader can write them again and compare.
@@ -18,7 +18,7 @@ from farthing.inference import Answer
 from farthing.ledger import Ledger, Receipt
 from farthing.numerics.bounds import rounded_up_text
 from farthing.privacy.units import whom
-from farthing.publication.publication_form import Publication
+from farthing.publication.publication_details import PublicationDetails
 
 FORMAT = "farthing publication 1"
 SOFTWARE = "farthing"
@@ -39,8 +39,8 @@ def version_of_software() -> str:
     return version(SOFTWARE)
 
 
-class ReleaseFacts(Protocol):
-    """What an edition needs of a release."""
+class ReleasedPlan(Protocol):
+    """What every text about a release starts from: its answers, its plan, its receipt, its warnings."""
 
     @property
     def answers(self) -> Mapping[str, Answer]:
@@ -55,12 +55,16 @@ class ReleaseFacts(Protocol):
         """The receipt that proves the charge."""
 
     @property
-    def request_id(self) -> str:
-        """The name of its request."""
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """Why the budget gives little protection, if so."""
+
+
+class ReleaseFacts(ReleasedPlan, Protocol):
+    """What an edition needs of a release."""
+
+    @property
+    def request_id(self) -> str:
+        """The name of its request."""
 
     def records(self) -> list[dict[str, Any]]:
         """One plain record for each cell of each statistic."""
@@ -78,7 +82,7 @@ class Edition:
     """
 
     release: Mapping[str, Any]
-    publication: Publication
+    publication: PublicationDetails
     receipt: Receipt
     earlier: tuple[Receipt, ...] = ()
 
@@ -158,7 +162,7 @@ class Edition:
         return notes + [f"warning: {text}" for text in self.release["warnings"]]
 
 
-def edition_of(release: ReleaseFacts, publication: Publication, ledger: Ledger) -> Edition:
+def edition_of(release: ReleaseFacts, publication: PublicationDetails, ledger: Ledger) -> Edition:
     """The edition of a release that a ledger holds.
 
     Args:

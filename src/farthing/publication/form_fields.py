@@ -1,13 +1,13 @@
 """What a form asks about a publication: one description for the page, the server, messages and the docs.
 
-The rules of the fields are those of `Publication`, which checks them; what stands here is how to ask.
+The rules of the fields are those of `PublicationDetails`, which checks them; what stands here is how to ask.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from farthing.publication.publication_form import LICENCES, SECTORS, SUBJECTS
+from farthing.publication.publication_details import LICENCES, SECTORS, SUBJECTS
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from farthing.inference.answers import with_interval
 from farthing.publication.edition import Edition
-from farthing.publication.publication_form import LICENCES
+from farthing.publication.publication_details import LICENCES
 
 MOST_STATISTICS, MOST_CELLS = 12, 12
 """How many statistics, and numbers of each, are shown; the tables have all of them."""

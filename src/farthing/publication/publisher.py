@@ -13,13 +13,13 @@ from farthing.ledger import Ledger, Receipt
 from farthing.ledger.publication_key import PublicationKey
 from farthing.publication.bundle import Files, check_place, files_of, signed, write
 from farthing.publication.edition import Edition, ReleaseFacts, edition_of
-from farthing.publication.publication_form import Publication
+from farthing.publication.publication_details import PublicationDetails
 
 
 def publish(
     release: ReleaseFacts,
     path: str | os.PathLike[str],
-    publication: Publication | Mapping[str, Any],
+    publication: PublicationDetails | Mapping[str, Any],
     *,
     ledger: Ledger,
     report: Callable[[Any], str],
@@ -59,14 +59,14 @@ def publish(
 
 def publication_files(
     release: ReleaseFacts,
-    publication: Publication | Mapping[str, Any],
+    publication: PublicationDetails | Mapping[str, Any],
     *,
     ledger: Ledger,
     report: Callable[[Any], str],
     previous: str | os.PathLike[str] | None = None,
 ) -> tuple[Edition, Files]:
     """The edition and all of its files, signed."""
-    form = publication if isinstance(publication, Publication) else Publication.of(publication)
+    form = publication if isinstance(publication, PublicationDetails) else PublicationDetails.of(publication)
     form.checked()
     key = ledger.publication_key()
     edition = edition_of(release, form, ledger)

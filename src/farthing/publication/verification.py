@@ -43,7 +43,7 @@ from farthing.publication.bundle import (
 from farthing.publication.bundle_reader import Unreadable, json_in, read_bundle
 from farthing.publication.edition import COLUMNS, FORMAT, NUMBERS, SOFTWARE, Edition, version_of_software
 from farthing.publication.methods import events_in, recomputed_epsilon
-from farthing.publication.publication_form import Publication
+from farthing.publication.publication_details import PublicationDetails
 from farthing.publication.published_tables import csv_of, parquet_of, parquet_rows
 
 _MOST_EVENTS = 200_000
@@ -208,7 +208,7 @@ def edition_in(files: Mapping[str, bytes]) -> Edition:
     for name in ("epsilon", "delta", "confidence"):
         if type(release[name]) not in (int, float):
             raise ValueError(f"{name} must be a number")
-    edition = Edition(release, Publication.of(json_in(files[PEOPLE])).checked(), receipt, receipts)
+    edition = Edition(release, PublicationDetails.of(json_in(files[PEOPLE])).checked(), receipt, receipts)
     for name, content in sources_of(edition).items():
         if files.get(name) != content:
             raise ValueError(f"{name} is not written as farthing writes it")

@@ -21,7 +21,7 @@ from farthing.ledger.entries import checked_name
 from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import partition_answer
 from farthing.ledger.table_versions import Version
-from farthing.publication.publication_form import Publication
+from farthing.publication.publication_details import PublicationDetails
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
 from farthing.statistics.coverage import counts_all_values, limited
@@ -270,14 +270,14 @@ class Release(Comparisons):
     def publish(
         self,
         path: str | os.PathLike[str],
-        publication: Publication | Mapping[str, Any],
+        publication: PublicationDetails | Mapping[str, Any],
         previous: str | os.PathLike[str] | None = None,
     ) -> Path:
         """Write a signed publication: tables, charts, report, methods and metadata that others can cite and verify.
 
         Args:
             path: A new folder, or a file that ends in .zip.
-            publication: The details that only you know, as a `Publication` or a dictionary of its fields: title,
+            publication: The details that only you know, as a `PublicationDetails` or a dictionary of its fields: title,
                 authors, contact, description, purpose, rationale, region, licence and subject.
             previous: The bundle of the previous version; the new one includes its receipts.
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from dataverse_server import TOKEN, State, launch_link, serving
 from farthing.errors import InvalidValue
-from farthing.publication import Publication
+from farthing.publication import PublicationDetails
 from farthing.publication.form_fields import FORM_FIELDS
 from farthing.server import Settings
 from farthing.server.jobs.job_worker import Worker
@@ -87,7 +87,7 @@ def test_a_curator_deposits_with_a_token_that_is_kept_nowhere(
     assert (done["state"], done["error"]) == ("done", None)
     assert done["url"] == f"{url}/dataset.xhtml?persistentId={done['persistent_id']}"
     assert any(step.startswith("uploaded tables/") for step in done["steps"])
-    assert Publication.of(done["publication"]).title == FORM["title"]
+    assert PublicationDetails.of(done["publication"]).title == FORM["title"]
     assert state.faults == [] and len(state.datasets) == 1 and len(state.auxiliary) == 2
     (dataset,) = state.datasets.values()
     assert dataset["state"] == "DRAFT"  # nobody said that it is to be published
@@ -245,8 +245,8 @@ def test_a_setting_names_a_server() -> None:
 
 def test_the_form_asks_for_every_field_once(ada: TestClient) -> None:
     names = [field.name for field in FORM_FIELDS]
-    assert sorted(names) == sorted(Publication.__dataclass_fields__) == sorted(PublicationForm.model_fields)
-    assert {field.name for field in FORM_FIELDS if field.required} == set(Publication().missing)
+    assert sorted(names) == sorted(PublicationDetails.__dataclass_fields__) == sorted(PublicationForm.model_fields)
+    assert {field.name for field in FORM_FIELDS if field.required} == set(PublicationDetails().missing)
     for name, schema in (("authors", "AuthorForm"), ("contact", "ContactForm")):
         (field,) = (one for one in FORM_FIELDS if one.name == name)
         assert schema in str(PublicationForm.model_fields[name].annotation)

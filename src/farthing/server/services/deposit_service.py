@@ -19,7 +19,7 @@ from dataclasses import asdict
 from typing import Any
 
 from farthing.errors import FarthingError, InvalidValue, LedgerUnavailable, RequestRefused
-from farthing.publication import Publication
+from farthing.publication import PublicationDetails
 from farthing.publication.bundle import Files
 from farthing.publication.dataverse import TOKEN_VARIABLE, Dataverse, checked_address, checked_token, read_token
 from farthing.publication.dataverse_launch import read_launch
@@ -68,7 +68,7 @@ def launched(state: State, callback: str) -> LaunchView:
 def begun(state: State, who: Caller, request_id: str, form: DepositForm) -> DepositView:
     """Begin a deposit, or continue one; while it runs, the same request finds it running."""
     release = publishable_release(state, who, request_id)
-    publication = Publication.of(form.publication.plain()).checked()
+    publication = PublicationDetails.of(form.publication.plain()).checked()
     url = _allowed(state.settings, form.dataverse)
     plan = DepositPlan(form.collection, form.dataset, form.original, form.ingest, form.publish)
     secret = form.token.get_secret_value()

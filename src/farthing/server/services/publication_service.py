@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from farthing.errors import RequestRefused
-from farthing.publication import Publication
+from farthing.publication import PublicationDetails
 from farthing.publication.bundle import zip_of
 from farthing.publication.edition import edition_of
 from farthing.publication.landing_page import landing_page
@@ -20,7 +20,7 @@ from farthing.study.reports.release_report import report_page
 
 def preview(state: State, who: Caller, request_id: str, form: PublicationForm) -> PublicationPreview:
     """What is missing, or how the landing page will look."""
-    release, publication = publishable_release(state, who, request_id), Publication.of(form.plain())
+    release, publication = publishable_release(state, who, request_id), PublicationDetails.of(form.plain())
     missing = list(publication.missing)
     page = None if missing else landing_page(edition_of(release, publication, state.root), pictures=False)
     return PublicationPreview(missing=missing, landing_page=page, public_key=state.root.publication_key().public)

@@ -52,7 +52,7 @@ from farthing.data.declaration_file import dataset_of_tables, read_toml, table_o
 from farthing.errors import InvalidValue
 from farthing.ledger import Ledger
 from farthing.ledger.ledger_access import has_ledger
-from farthing.publication import Publication
+from farthing.publication import PublicationDetails
 from farthing.statistics import Statistic
 from farthing.study.documents.study_document import (
     PlanDescription,
@@ -131,9 +131,9 @@ class StudyFile:
         return str(self.facts["study"].get("title", ""))
 
     @property
-    def publication(self) -> Publication:
+    def publication(self) -> PublicationDetails:
         """The details of the release for its publication; much may be missing."""
-        return Publication.of(table_of(self.facts, "publication") if "publication" in self.facts else {})
+        return PublicationDetails.of(table_of(self.facts, "publication") if "publication" in self.facts else {})
 
     @property
     def split(self) -> Split | None:

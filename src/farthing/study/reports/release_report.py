@@ -15,11 +15,11 @@ import numpy as np
 from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
-from farthing.ledger import Receipt
 from farthing.ledger.table_versions import Version
 from farthing.numerics.bounds import number_text
 from farthing.planner import COMPARED
 from farthing.privacy.units import whom
+from farthing.publication.edition import ReleasedPlan
 from farthing.statistics.answer_records import are_neighbours, records_of
 from farthing.statistics.statistic import ROWS
 from farthing.study.attacker_odds import Risk
@@ -172,20 +172,8 @@ def _tick(value: float, step: float) -> str:
 _MOST_ROWS = 200
 
 
-class ReleaseFacts(Protocol):
+class ReportedRelease(ReleasedPlan, Protocol):
     """What the page needs of a release."""
-
-    @property
-    def answers(self) -> Mapping[str, Answer]:
-        """By the name of their statistic."""
-
-    @property
-    def plan(self) -> Mapping[str, Any]:
-        """What was predicted, as plain data."""
-
-    @property
-    def receipt(self) -> Receipt:
-        """The receipt that proves the charge."""
 
     @property
     def cost(self) -> float:
@@ -198,10 +186,6 @@ class ReleaseFacts(Protocol):
     @property
     def counts(self) -> Mapping[str, str]:
         """What the numbers of each statistic count."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Why the budget protects little, where it does."""
 
 
 def saved_page(page: str, path: str) -> Path:
@@ -224,7 +208,7 @@ def unwritable(path: str, problem: OSError) -> InvalidValue:
     )
 
 
-def report_page(release: ReleaseFacts, version: Version | None = None) -> str:
+def report_page(release: ReportedRelease, version: Version | None = None) -> str:
     """The page as text; everything on it was paid for or is public, as a `version` is if a steward says so."""
     plan = release.plan
     name = escape(str(plan["dataset"]))
@@ -264,11 +248,11 @@ def _style() -> str:
     return resources.files("farthing.study").joinpath("report.css").read_text(encoding="utf-8")
 
 
-def _about(release: ReleaseFacts) -> str:
+def _about(release: ReportedRelease) -> str:
     return f" The {escape(release.about)}." if release.about else ""
 
 
-def _protection(release: ReleaseFacts) -> str:
+def _protection(release: ReportedRelease) -> str:
     """What the noise does for people, or that it does next to nothing."""
     protected = escape(whom(str(release.plan.get("unit", "row, add-remove")), str(release.plan.get("period", ""))))
     lifelong = str(release.plan.get("lifetime", ""))
@@ -280,7 +264,7 @@ def _protection(release: ReleaseFacts) -> str:
     return f"Noise was added, but so little that these numbers can depend noticeably on {protected}.{warned}"
 
 
-def _numbers(release: ReleaseFacts) -> str:
+def _numbers(release: ReportedRelease) -> str:
     plan = release.plan
     left = plan.get("budget", {}).get("left_after")
     facts = [
@@ -353,7 +337,7 @@ def _interval_text(row: Mapping[str, Any]) -> str:
     return escape(with_interval(row["value"], row["lower"], row["upper"]))
 
 
-def _cost_section(release: ReleaseFacts) -> str:
+def _cost_section(release: ReportedRelease) -> str:
     plan = release.plan
     price = plan["price"]
     names = {theorem.key: theorem.name for theorem in COMPARED} | {"own": "exact curves (charged)"}
@@ -392,7 +376,7 @@ def _even_share(one: Mapping[str, Any], several: bool) -> str:
     return f"<td>±&nbsp;{number_text(_number(one['even_share']))}</td>" if several else ""
 
 
-def _risk_section(release: ReleaseFacts) -> str:
+def _risk_section(release: ReportedRelease) -> str:
     risk = Risk(release.cost, release.plan["delta"])
     quotes = "".join(f"<blockquote>{escape(sentence)}</blockquote>" for sentence in risk.sentences)
     return (
@@ -403,7 +387,7 @@ def _risk_section(release: ReleaseFacts) -> str:
     )
 
 
-def _receipt(release: ReleaseFacts) -> str:
+def _receipt(release: ReportedRelease) -> str:
     return (
         "<section><h2>The receipt</h2><p>The ledger must contain this entry forever. To check it: save the text as "
         "<code>receipt.json</code> and run <code>farthing ledger verify LEDGER --receipt receipt.json</code>.</p>"
@@ -411,7 +395,7 @@ def _receipt(release: ReleaseFacts) -> str:
     )
 
 
-def _code(release: ReleaseFacts) -> str:
+def _code(release: ReportedRelease) -> str:
     lines = release.plan.get("code")
     if not lines:
         return ""

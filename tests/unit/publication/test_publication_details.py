@@ -8,15 +8,15 @@ import pytest
 import yaml
 
 from farthing.errors import InvalidValue
-from farthing.publication import Author, Publication
-from farthing.publication.publication_form import SUBJECTS
+from farthing.publication import Author, PublicationDetails
+from farthing.publication.publication_details import SUBJECTS
 from farthing.publication.yaml_text import yaml_of
 from publications import FORM, SCHEMAS
 
 
 def test_it_survives_its_own_words() -> None:
-    form = Publication.of(FORM)
-    assert Publication.of(form.to_dict()) == form == form.checked()
+    form = PublicationDetails.of(FORM)
+    assert PublicationDetails.of(form.to_dict()) == form == form.checked()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_it_survives_its_own_words() -> None:
 )
 def test_what_breaks_a_rule_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidValue, match=said):
-        Publication.of({**FORM, **change})
+        PublicationDetails.of({**FORM, **change})
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_yaml_says_what_was_said(text: str) -> None:
 
 
 def test_who_publishes() -> None:
-    assert Publication.of(FORM).publishers == ("Institute of Birds",)
-    assert Publication.of({**FORM, "curators": ["Ministry"]}).publishers == ("Ministry",)
-    assert Publication(authors=(Author("Wren, W."),)).publishers == ("Wren, W.",)
+    assert PublicationDetails.of(FORM).publishers == ("Institute of Birds",)
+    assert PublicationDetails.of({**FORM, "curators": ["Ministry"]}).publishers == ("Ministry",)
+    assert PublicationDetails(authors=(Author("Wren, W."),)).publishers == ("Wren, W.",)
 
 
 def test_the_subjects_are_those_of_dataverse() -> None:

@@ -125,7 +125,7 @@ class Contact:
 
 
 @dataclass(frozen=True)
-class Publication:
+class PublicationDetails:
     """The details of a publication that only people know. `Release.publish` names what is missing, and writes nothing.
 
     Args:
@@ -146,7 +146,7 @@ class Publication:
         slug: The name of its record in the public registry; by default derived from the title.
         version: Which version of the publication it is.
 
-    >>> publication = Publication.of({"title": "Survey", "authors": [{"name": "Finch, Fiona"}]})
+    >>> publication = PublicationDetails.of({"title": "Survey", "authors": [{"name": "Finch, Fiona"}]})
     >>> publication.missing
     ('description', 'purpose', 'rationale', 'region', 'licence', 'subject', 'contact')
     >>> publication.authors[0].name, publication.registry_slug
@@ -195,7 +195,7 @@ class Publication:
             raise InvalidValue("publication.version", self.version, "must be a whole number, at least 1")
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Publication:
+    def of(cls, facts: Mapping[str, Any]) -> PublicationDetails:
         """The publication that a table of a study.toml, or a body of JSON, describes.
 
         Args:
@@ -207,7 +207,7 @@ class Publication:
         Raises:
             InvalidValue: If there is a field of another name, or one is of the wrong kind.
 
-        >>> Publication.of({"titel": "Survey"})
+        >>> PublicationDetails.of({"titel": "Survey"})
         Traceback (most recent call last):
             ...
         farthing.errors.InvalidValue: publication.titel='Survey': is not a field of a publication; ...
@@ -241,7 +241,7 @@ class Publication:
         Returns:
             What `of` reads.
 
-        >>> Publication(title="Survey").to_dict()
+        >>> PublicationDetails(title="Survey").to_dict()
         {'title': 'Survey', 'version': 1}
         """
         parts = asdict(self)
@@ -253,7 +253,7 @@ class Publication:
         """The fields that must be filled in and are not."""
         return tuple(name for name in _EXAMPLES if not getattr(self, name))
 
-    def checked(self) -> Publication:
+    def checked(self) -> PublicationDetails:
         """This publication, if nothing is missing.
 
         Returns:
@@ -262,7 +262,7 @@ class Publication:
         Raises:
             InvalidValue: If something is missing; the message names all of it.
 
-        >>> Publication(title="Survey").checked()
+        >>> PublicationDetails(title="Survey").checked()
         Traceback (most recent call last):
             ...
         farthing.errors.InvalidValue: publication=None: must say its description, purpose, ...
@@ -288,7 +288,7 @@ class Publication:
     def byline(self) -> str:
         """The authors in one line.
 
-        >>> Publication(authors=(Author("Finch, Fiona"), Author("Wren, W."))).byline
+        >>> PublicationDetails(authors=(Author("Finch, Fiona"), Author("Wren, W."))).byline
         'Finch, Fiona; Wren, W.'
         """
         return "; ".join(one.name for one in self.authors)
