@@ -27,6 +27,7 @@ from farthing.cli.publish_command import publish_command, verify_command
 from farthing.cli.requests_command import requests_command
 from farthing.cli.series_command import series_command
 from farthing.cli.serve_command import serve_command
+from farthing.cli.sql_command import sql_command
 from farthing.cli.strategies_command import strategies_command
 from farthing.cli.study_commands import check_command, plan_command, release_command
 from farthing.cli.synth_command import synth_command
@@ -131,6 +132,7 @@ main.add_command(publish_command)
 main.add_command(requests_command)
 main.add_command(serve_command)
 main.add_command(series_command)
+main.add_command(sql_command)
 main.add_command(strategies_command)
 main.add_command(synth_command)
 main.add_command(users_command)

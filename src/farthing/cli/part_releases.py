@@ -162,11 +162,12 @@ def print_release(release: Release, study: Study) -> None:
         click.echo("Answered from the ledger: this release was made before; nothing was spent now.\n")
     click.echo(str(release))
     paid = "paid before" if release.repeated else "spent"
-    cost = f"{paid}: epsilon {number_text(release.cost, 6)} {_payers(release, study)}"
+    cost = f"{paid}: epsilon {number_text(release.cost, 6)} {payers_text(release, study)}"
     click.echo(f"\n{cost}; request {release.request_id}")
 
 
-def _payers(release: Release, study: Study) -> str:
+def payers_text(release: Release, study: Study) -> str:
+    """Who paid for a release."""
     part = study.ledger.parts().get(release.receipt.dataset) if " / " in release.receipt.dataset else None
     if part is not None:
         return f"from the part {part.value}; nothing more of {part.account!r}"
