@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from farthing.cli.charge_grammar import decimal_number
-from farthing.cli.sql_command import SqlOptions, explanation, planned_sql, released_sql, show
+from farthing.cli.sql_statement import SqlOptions, explanation, planned_sql, released_sql, show
 from farthing.errors import FarthingError
 from farthing.numerics.bounds import number_text
 
@@ -285,7 +285,7 @@ def domain_text(domain: object) -> str:
     """
     values = getattr(domain, "values", None)
     if values is not None:
-        shown = ", ".join(map(str, values[:8]))
-        return shown if len(values) <= 8 else f"{shown} and {len(values) - 8:,} more"
+        first = ", ".join(map(str, values[:8]))
+        return first if len(values) <= 8 else f"{first} and {len(values) - 8:,} more"
     lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
     return "true or false" if lower is None else f"{lower} to {upper}"
