@@ -4,6 +4,7 @@ noise_terms, noise_sums    the noise in an answer, and the distribution of its s
 error_distributions        standard errors, errors at a confidence, and intervals of ratios
 answers                    values with their intervals, which can be computed with
 noisy_numbers, comparisons which noise is in which answer, and what follows for differences and ratios
+significance               tests of hypotheses, with p-values that know the noise
 variance_estimates         variances and standard deviations, with intervals that hold for any count
 least_squares              cells that were measured more than once, totals equal to their parts
 regular_tree               the same for blocks of cells
@@ -33,6 +34,7 @@ from farthing.inference.nonnegative import (
     nonnegative_in_norm,
 )
 from farthing.inference.regular_tree import RegularTree
+from farthing.inference.significance import Significance, adjusted
 from farthing.inference.variance_estimates import StandardDeviation, Variance
 
 # Deprecated names, importable until 1.0.
@@ -46,11 +48,13 @@ __all__ = [
     "Measured",
     "Ratio",
     "RegularTree",
+    "Significance",
     "StandardDeviation",
     "StatedDistribution",
     "StatedLaw",
     "Term",
     "Variance",
+    "adjusted",
     "deviation_of_sum",
     "error_of_sum",
     "errors_of_distributions",

@@ -29,9 +29,9 @@ from farthing.statistics.statistic import ROWS
 from farthing.statistics.withheld_cells import people_in
 from farthing.study.attacker_odds import budget_cautions
 from farthing.study.findings import found_notes
+from farthing.study.hypothesis_tests import HypothesisTests
 from farthing.study.plan_contents import columns_of, contents_of, least_in_cell
 from farthing.study.plan_text import PlanFacts, plan_data, release_table
-from farthing.study.release_comparisons import Comparisons
 from farthing.study.release_request import awaited_answer, fresh_answer, fresh_name, without_answer
 from farthing.study.study_account import StudyAccount, register_to_spend
 
@@ -46,7 +46,7 @@ _ANEW_FILE = "for new noise, which is charged again, use farthing release --fres
 
 
 @dataclass(frozen=True, eq=False)
-class Release(Comparisons):
+class Release(HypothesisTests):
     """Answers by the name of their statistic. Everything in it is public: it was paid for. Made by `Plan.release`.
 
     `release["mean of income"]` is an Answer.
