@@ -153,8 +153,18 @@ class DuckDBEngine(BytesAsKeys):
         return frozenset()
 
     def plain(self, column: Any, *, padded: bool = False) -> Any:
-        """Timestamps of seconds and milliseconds reach further than all others, to which casts would raise."""
+        """Timestamps of seconds and milliseconds reach further than all others, to which casts would raise.
+
+        The smallest and the largest number that a Parquet file states leave out NaN, and DuckDB 2.0 concludes from them
+        that no cell is NaN: `isnan` is false for all of a file as soon as it has two different numbers, so one row
+        would decide how the cells of others are read. What is neither finite nor infinite is NaN all the same.
+        """
+        import ibis
+
         kind = column.type()
+        if kind.is_floating():
+            is_finite, is_infinite = (function(name, ("float64",), "boolean") for name in ("isfinite", "isinf"))
+            return ibis.cases((is_finite(column) | is_infinite(column), column), else_=ibis.null(kind))
         return column.try_cast("timestamp(6)") if kind.is_timestamp() and kind.scale in (0, 3) else column
 
     def octets(self, text: Any) -> Any:
