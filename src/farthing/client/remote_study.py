@@ -22,6 +22,7 @@ from farthing.client.remote_series import (
     series_plan_from,
     series_words,
 )
+from farthing.client.remote_sql import RemoteSqlPlan, statement_at
 from farthing.client.remote_synthesis import (
     RemoteSynthesisPlan,
     RemoteSynthetic,
@@ -35,7 +36,7 @@ from farthing.numerics.bounds import number_text
 from farthing.privacy import ApproxDP
 from farthing.statistics import Statistic
 from farthing.study import Release
-from farthing.study.documents.study_document import entry_of
+from farthing.study.documents.study_document import entry_of, statistic_of
 from farthing.study.release_request import checked_statistics
 from farthing.study.study_account import SHARE, RowAnswer, row_answer
 
@@ -174,6 +175,20 @@ class RemoteStudy:
     ) -> RemotePlan:
         """How accurate each statistic would be; nothing is spent and no row is read."""
         return self._plan(statistics, {}, epsilon, expected)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: float | None = None,
+        expected: Mapping[str, Any] | None = None,
+        max_cells: int | None = None,
+    ) -> RemoteSqlPlan:
+        """The plan of a statement of SQL; nothing is spent. Its release has the rows of the statement in `table`."""
+        words = {"dataset": self.name, "sql": text, **({} if max_cells is None else {"max_cells": max_cells})}
+        view = statement_at(self.connection, words)
+        plan = self._plan([statistic_of(entry)[0] for entry in view["statistics"]], {}, epsilon, expected)
+        return RemoteSqlPlan(plan.study, plan.draft, plan.view, {**words, "explain": view["explain"]})
 
     def split_plan(self, by: str, epsilon: float, delta: float = 0.0) -> RemoteDivision:
         """What `split` with the same arguments would cost; nothing is charged (curators)."""

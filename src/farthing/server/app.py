@@ -41,6 +41,7 @@ from farthing.server.routes import (
     series_routes,
     session_routes,
     sign_in_routes,
+    sql_routes,
     study_routes,
     synthetic_routes,
 )
@@ -82,6 +83,7 @@ _ROUTERS = (
     discovery_routes,
     study_routes,
     plan_routes,
+    sql_routes,
     release_routes,
     publication_routes,
     request_routes,

@@ -149,3 +149,17 @@ def test_rows_are_not_declared_as_those_of_others_from_afar(served: Served, conn
     with pytest.raises(InvalidValue, match=r"must be 'by sender': the account 'purse' counts the rows of .* so, and"):
         ada.register("got", "payments.csv", schema=schema, unit="receiver", max_rows=1, account="purse")
     assert served.state.root.budget("purse").count == 1
+
+
+@pytest.mark.slow
+def test_rows_of_a_statement_are_shown_to_whoever_may_see_its_release(connect: Connect) -> None:
+    ada, bob = connect("ada", *SCOPES), connect("bob")
+    text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    release = ada.study(DATASET).sql(text, epsilon=0.01).release()
+    words = {"dataset": DATASET, "sql": text, "request_id": release.request_id}
+    assert len(ada.study(DATASET).connection.post("/sql", words)["tables"][0]["rows"]) == 2
+    with pytest.raises(RequestRefused) as hidden:
+        bob.study(DATASET).connection.post("/sql", words)
+    assert hidden.value.code == "not_found"
+    with pytest.raises(InvalidValue, match="is a release of something else"):
+        ada.study(DATASET).connection.post("/sql", {**words, "sql": "SELECT AVG(age) FROM people"})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import farthing as ft
-from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidValue, RequestRefused
+from farthing.errors import BudgetExceeded, Infeasible, InvalidExpression, InvalidSQL, InvalidValue, RequestRefused
 from unit.client.conftest import Connect
 from unit.server.conftest import DATASET, HERE
 
@@ -165,3 +165,28 @@ def test_rows_are_counted_from_afar_as_they_are_here(connect: Connect) -> None:
     assert (again.values, again.lower, again.upper) == (rows.values, rows.lower, rows.upper)
     assert rows.lower < rows.values < rows.upper
     assert study.plan(ft.mean("income"), epsilon=0.01).assumed_rows is None
+
+
+@pytest.mark.slow
+def test_a_statement_of_sql_is_planned_and_released_alike(study: Any) -> None:
+    text = "SELECT sex, COUNT(*) AS n, AVG(age) FROM people WHERE age >= 18 GROUP BY sex ORDER BY sex DESC"
+    plan = study.sql(text, epsilon=0.05)
+    by_python = study.plan(
+        ft.count(where="age >= 18", by="sex"), ft.mean("age", where="age >= 18", by="sex"), epsilon=0.05
+    )
+    assert plan.request_id == by_python.request_id and plan.statement == text
+    release = plan.release()
+    assert release.table.columns == ("sex", "n", "AVG(age)") and [sex for sex, *_ in release.table] == ["M", "F"]
+    assert {sex: n for sex, n, _ in release.table} == {
+        sex: release["count where age >= 18 by sex"][sex].values for sex in ("F", "M")
+    }
+    assert release.table.records(errors=True)[0]["n_error"] > 0
+    assert study.sql(text, epsilon=0.05).release().repeated
+    weighted = plan.weight("count where age >= 18 by sex", 2)
+    assert weighted.statement == text
+    with pytest.raises(InvalidSQL) as wrong:
+        study.sql("SELECT sex,\n  MAX(age) FROM people GROUP BY sex")
+    assert (wrong.value.line, wrong.value.place) == (2, 3) and "the greatest value is one person's" in str(wrong.value)
+    explained = study.sql(f"EXPLAIN {text}", epsilon=0.05)
+    with pytest.raises(InvalidValue, match="leave EXPLAIN out"):
+        explained.release()

@@ -117,6 +117,7 @@ PERMISSIONS: dict[tuple[str, str], Rule] = {
     ("GET", f"{_V}/studies/{{id}}"): Rule(ALL, "read"),
     ("DELETE", f"{_V}/studies/{{id}}"): Rule(SPENDERS, "plan"),
     ("POST", f"{_V}/plans/price"): Rule(ALL, "plan"),
+    ("POST", f"{_V}/sql"): Rule(ALL, "plan"),
     ("GET", f"{_V}/plans"): Rule(ALL, "read"),
     ("POST", f"{_V}/plans"): Rule(SPENDERS, "plan"),
     ("GET", f"{_V}/plans/{{id}}"): Rule(ALL, "read"),

@@ -77,13 +77,14 @@ def table_names(study: StudyAccount) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *names, stem]))
 
 
-def compiled(study: StudyAccount, text: str, max_cells: int | None = None) -> Script:
+def compiled(study: StudyAccount, text: str, max_cells: int | None = None, names: tuple[str, ...] = ()) -> Script:
     """What a text asks of the table of a study; nothing is read and nothing is charged.
 
     Args:
         study: Whose table it is.
         text: One SELECT or several, perhaps after EXPLAIN.
         max_cells: In how many groups one person may count; by default in all.
+        names: What else the table may be called.
 
     Returns:
         Its statistics, and how its rows come out of them.
@@ -92,7 +93,7 @@ def compiled(study: StudyAccount, text: str, max_cells: int | None = None) -> Sc
         InvalidSQL: If it is not one of the statements that can be answered; the message shows where.
     """
     script = read_script(text)
-    compiler = Compiler(text, Source(study.dataset, table_names(study)), max_cells)
+    compiler = Compiler(text, Source(study.dataset, tuple(dict.fromkeys([*names, *table_names(study)]))), max_cells)
     tables = tuple(compiler.table(each) for each in script.statements)
     parts = [part for table in tables for part in table.parts]
     first = parts[0].dataset

@@ -372,6 +372,9 @@ MEANT: dict[tuple[str, str], Callable[[Mind], Wish]] = {
     ("GET", f"{V}/studies/{{id}}"): lambda mind: Wish({"id": mind.one("study")}),
     ("DELETE", f"{V}/studies/{{id}}"): _goes("study"),
     ("POST", f"{V}/plans/price"): lambda mind: Wish(query=mind.proof(), body=mind.draft()),
+    ("POST", f"{V}/sql"): lambda mind: Wish(
+        body={"dataset": "people", "sql": f"SELECT COUNT(*) FROM people WHERE age > {mind.draw.randrange(90)}"}
+    ),
     ("GET", f"{V}/plans"): lambda mind: Wish(query=mind.draw.choice(({}, {"dataset": "people"}))),
     ("POST", f"{V}/plans"): _plan_save,
     ("GET", f"{V}/plans/{{id}}"): lambda mind: Wish({"id": mind.one("plan")}, mind.proof()),

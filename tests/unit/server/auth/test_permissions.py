@@ -239,6 +239,7 @@ def test_an_auditor_changes_nothing_and_spends_nothing() -> None:
     own = {"/logout", "/password", "/tokens", "/tokens/{id}"}
     computed = {
         "/plans/price",
+        "/sql",
         "/sessions/price",
         "/series/price",
         "/synthetic-tables/price",

@@ -32,6 +32,7 @@ EXAMPLES: list[tuple[FarthingError, str, int]] = [
     (errors.LedgerError("something"), "ledger_unavailable", 503),
     (RequestRefused("not_found", "there is none.", {"name": "x"}), "not_found", 404),
     (FarthingError("a rule of a part that has no class"), "invalid_value", 422),
+    (errors.InvalidSQL("SELECT age", 7, "rows never leave"), "invalid_expression", 422),
 ]
 
 
