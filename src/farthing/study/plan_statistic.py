@@ -21,6 +21,7 @@ from farthing.statistics.measurements import Noise, Output
 from farthing.statistics.public_facts import ASSUMED_ROWS, Assumption, Counted
 from farthing.statistics.statistic import Statistic, text_of
 from farthing.study.coverage_text import coverage_of
+from farthing.study.power import detectable_by, power_of
 from farthing.study.table_error import TableError, table_error
 
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "top", "contingency", "sum")
@@ -290,6 +291,56 @@ class PlannedStatistic:
         if not self.noises:
             return float(self.distribution.worst(confidence))
         return float(self.output.promised(self._all).worst(confidence))
+
+    def power(self, one: Any, other: Any, difference: float, spread: float | None = None, level: float = 0.05) -> float:
+        """How likely a test is to find that two groups differ, if their means differ by so much.
+
+        It accounts for the sample and the noise, if groups are as large as expected.
+
+        Args:
+            one: The label of a group.
+            other: The label of the other group.
+            difference: By how much the means differ, in the data's own units; of a flag, the shares.
+            spread: The standard deviation of values within a group; by default as expected of the column.
+            level: The p-value from which on a difference counts as found.
+
+        Returns:
+            A probability.
+
+        Raises:
+            InvalidValue: If this is no mean by groups, or an argument is out of range.
+
+        >>> import pyarrow, tempfile, farthing as ft
+        >>> people = ft.dataset(pyarrow.table({"sex": ["F"], "ill": [True]}), schema={"sex": ["F", "M"], "ill": bool})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> study = ft.Study(people, epsilon=0.3, account="people", ledger=folder.name + "/study.db")
+        >>> known = {"rows": 10_000, "ill": {True: 0.2, False: 0.8}, "sex": {"F": 0.5, "M": 0.5}}
+        >>> planned = study.plan(ft.mean("ill", by="sex"), expected=known)["mean of ill by sex"]
+        >>> [round(planned.power("F", "M", difference), 2) for difference in (0.0, 0.01, 0.02, 0.03)]
+        [0.05, 0.23, 0.68, 0.95]
+        >>> study.close(); folder.cleanup()
+        """
+        return power_of(self.output, self._all, (one, other), difference, spread, level)
+
+    def detectable(
+        self, one: Any, other: Any, power: float = 0.8, spread: float | None = None, level: float = 0.05
+    ) -> float:
+        """The least difference between the means of two groups that a test finds with this probability.
+
+        Args:
+            one: The label of a group.
+            other: The label of the other group.
+            power: How likely it is found.
+            spread: The standard deviation of values within a group; by default as expected of the column.
+            level: The p-value from which on a difference counts as found.
+
+        Returns:
+            A difference in the data's own units; infinite where the bounds allow none that is so large.
+
+        Raises:
+            InvalidValue: If this is no mean by groups, or an argument is out of range.
+        """
+        return detectable_by(self.output, self._all, (one, other), power, spread, level)
 
     @cached_property
     def of_table(self) -> TableError | None:
