@@ -219,6 +219,7 @@ def _third_party_fault(here: str, top: str, *, lazy: bool) -> str | None:
     if lazy:
         allowed = {
             "data": LAZY_IN_DATA,
+            "inference": LAZY | {"pandas"},
             "ledger": LAZY_IN_LEDGER,
             "matrix": LAZY | {"pandas"},
             "publication": LAZY | {"httpx", "pyarrow"},

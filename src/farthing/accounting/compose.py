@@ -19,6 +19,8 @@ from farthing.accounting.regions import Region, region_of
 from farthing.accounting.tradeoff_functions import TradeoffFunction
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
+from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table
 from farthing.privacy.events import (
     BoundedRange,
     DiscreteLaplaceNoise,
@@ -208,6 +210,15 @@ class Composition:
 
     def __repr__(self) -> str:
         return f"Composition(k={self.k})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for delta in (0.0, 1e-9, 1e-6, 1e-5):
+            bounds = self.epsilon_at(delta, proof=False)
+            rows.append([f"{delta:g}", number_text(bounds.upper, 6)])
+        noun = "charge" if self.k == 1 else "charges"
+        title, notes = f"{self.k:,} {noun} together", ["estimates; epsilon_at(delta) proves them"]
+        return html_table(["delta", "epsilon"], rows, title=title, notes=notes, numbers=[0, 1])
 
     @property
     def k(self) -> int:

@@ -32,6 +32,7 @@ from farthing.accounting.tradeoff_functions import TradeoffFunction
 from farthing.errors import InvalidValue
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import ball, down, exact, precise_balls, rounded_down, up
+from farthing.numerics.notebook_tables import html_polygon
 from farthing.privacy.events import checked_delta, checked_epsilon
 
 if TYPE_CHECKING:
@@ -376,6 +377,12 @@ class Region:
         Region of 4 corners: (0, 0.5), (0.2, 0.2), (0.5, 0), (1, 0)
         """
         return Region(self.corners + other.corners)
+
+    def _repr_html_(self) -> str:
+        lower = [(float(a), float(b)) for a, b in self.corners]
+        upper = [(1 - a, 1 - b) for a, b in lower]  # the opposite of each test
+        axes = "false alarms to the right, missed detections upwards: what tests can reach"
+        return html_polygon([*lower, *upper], title=repr(self), notes=[axes])
 
     def __repr__(self) -> str:
         corners = [f"({float(a):.6g}, {float(b):.6g})" for a, b in self.corners]

@@ -25,6 +25,7 @@ from farthing.auditing.event_search import Candidate, best_events, fitted_scores
 from farthing.auditing.output_cells import Outputs, joined
 from farthing.auditing.output_samples import Batch, Sampler, batch_of
 from farthing.errors import InvalidValue
+from farthing.numerics.notebook_tables import html_text
 from farthing.privacy.events import checked_count, checked_real
 
 
@@ -110,6 +111,9 @@ class AuditReport:
             "region": [list(point) for point in self.region],
             "bound": list(self.bound),
         }
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def __str__(self) -> str:
         verdict = (

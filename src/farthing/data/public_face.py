@@ -9,12 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from farthing.data.linked_rows import LinkedBase
-from farthing.data.schema import Schema, Unknown
+from farthing.data.schema import Categories, Domain, Flags, Schema, Unknown
 from farthing.data.stability import UNBOUNDED, LeftOut, Link, Step, definition_of, refuse_unbounded
 from farthing.data.steps.per_unit import PerUnit
 from farthing.data.steps.stability_steps import Explode, JoinOnUnit, SecondTable, Union
 from farthing.data.unit_rows import Base
 from farthing.numerics.bounds import rounded_up
+from farthing.numerics.notebook_tables import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,6 +217,13 @@ class PublicFace:
         """The probability of `sample`, rounded up, for `Sampled`; 1 without one."""
         return 1.0 if self._probability == 1 else rounded_up(self._probability)
 
+    def _repr_html_(self) -> str:
+        rows = [[name, _in_words(self.schema[name])] for name in self.schema]
+        rows += [[name, "not known yet"] for name in self.schema.unknown]
+        unit = "one row" if not self.unit else f"all rows with one {', '.join(self.unit)}"
+        most = "" if not self.unit or self.reach >= UNBOUNDED else f"; at most {self.reach} rows of each"
+        return html_table(["column", "declared"], rows, title=self.name, notes=[f"the budget protects {unit}{most}"])
+
     @property
     def definition(self) -> list[Any]:
         """Everything that was declared about it, in any order, and done to it; neither its folder nor its rows.
@@ -251,6 +259,14 @@ class PublicFace:
         for step in self._steps:
             links = (*links, step.link(links[-1].rows))
         return links
+
+
+def _in_words(domain: Domain) -> str:
+    """What is declared about a column, for people."""
+    if isinstance(domain, Categories):
+        first = ", ".join(map(str, domain.values[:8]))
+        return first if len(domain.values) <= 8 else f"{first} and {len(domain.values) - 8:,} more"
+    return "true or false" if isinstance(domain, Flags) else f"{domain.lower} to {domain.upper}"
 
 
 def _called(other: SecondTable) -> str:

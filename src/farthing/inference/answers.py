@@ -17,6 +17,7 @@ from farthing.inference.error_distributions import ErrorDistribution
 from farthing.inference.noise_sums import checked_confidence
 from farthing.inference.noise_terms import Floats
 from farthing.inference.noisy_numbers import CellNoise
+from farthing.numerics.notebook_tables import html_table, interval_mark
 
 
 def decimals_for(error: float) -> int:
@@ -581,6 +582,49 @@ class Answer:
         if len(lines) > _ROWS_SHOWN:
             lines = [*lines[:_ROWS_SHOWN], f"  ... and {len(lines) - _ROWS_SHOWN:,} more"]
         return "\n".join([f"{self.name} {level}", *lines, *self._noted])
+
+    def _repr_html_(self) -> str:
+        values, lower, upper = (np.atleast_1d(each) for each in (self.values, self.lower, self.upper))
+        first = slice(0, _ROWS_SHOWN)
+        ends = [float(end) for end in (*lower[first], *upper[first]) if math.isfinite(end)]
+        finite = len(ends) == 2 * len(values[first])
+        rows = []
+        for place, cell in enumerate(zip(values[first], lower[first], upper[first], strict=True)):
+            value, low, high = map(float, cell)
+            mark = interval_mark(value, low, high, min(0.0, *ends), max(ends)) if finite and self.labels else ""
+            rows.append([_label(self.labels[place]) if self.labels else "", with_interval(value, low, high), mark])
+        more = [f"... and {len(values) - _ROWS_SHOWN:,} more"] if len(values) > _ROWS_SHOWN else []
+        counts = [f"counts {self.counts}"] if self.counts else []
+        title = f"{self.name} ({100 * self.confidence:.6g}%)"
+        return html_table(["", "", ""], rows, title=title, notes=[*more, *counts, *self._noted], numbers=[1])
+
+    @property
+    def value(self) -> float:
+        """The number, where there is one.
+
+        >>> from farthing.inference import ErrorDistribution, Term
+        >>> Answer.around("count", 510, ErrorDistribution([Term("laplace", 2.0)])).value
+        510.0
+        """
+        return float(self)
+
+    def to_frame(self) -> Any:
+        """The numbers with their errors as a pandas table.
+
+        Returns:
+            One row for each label: label, value, error, lower, upper, standard_error.
+
+        >>> from farthing.inference import ErrorDistribution, Term
+        >>> counts = Answer.around("count", [5, 9], ErrorDistribution([Term("laplace", 2.0)]), ("F", "M"))
+        >>> list(counts.to_frame().columns)
+        ['label', 'value', 'error', 'lower', 'upper', 'standard_error']
+        """
+        import pandas
+
+        columns: dict[str, Any] = {} if not self.labels else {"label": [_label(each) for each in self.labels]}
+        numbers = (self.values, self.error(), self.lower, self.upper, self.standard_errors)
+        names = ("value", "error", "lower", "upper", "standard_error")
+        return pandas.DataFrame(columns | dict(zip(names, map(np.atleast_1d, numbers), strict=True)))
 
     @property
     def _noted(self) -> list[str]:

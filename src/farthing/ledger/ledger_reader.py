@@ -40,6 +40,8 @@ from farthing.ledger.partitions import Part
 from farthing.ledger.table_versions import TableVersions
 from farthing.ledger.tamper_evidence import Chain, Witness
 from farthing.ledger.verification import Known, Progress, Verification, rows, verify_store
+from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table, share_bar
 from farthing.privacy.events import Event, checked_count
 
 _DATASETS = f"SELECT dataset FROM {ACCOUNTS} WHERE analyst = '' ORDER BY dataset"
@@ -398,6 +400,16 @@ class LedgerReader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name in self.datasets():
+            budget = self.budget(name, self.actor if self.role == "analyst" else None)
+            total = budget.total.epsilon
+            bar = share_bar([budget.spent_upper / total]) if total > 0 else ""
+            rows.append([name, number_text(total), number_text(budget.spent_upper), budget.count, bar])
+        heads = ["account", "epsilon", "spent", "charges", ""]
+        return html_table(heads, rows, title=f"Ledger {self._store.name}, as {self.role}", numbers=[1, 2, 3])
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.name!r}, actor={self.actor!r}, role={self.role!r})"

@@ -40,6 +40,7 @@ from farthing.study.plan_text import (
     opening_of,
     plan_data,
     plan_explanation,
+    plan_html,
     plan_table,
     study_lines,
 )
@@ -864,6 +865,8 @@ class Plan:
     def __repr__(self) -> str:
         epsilon = number_text(self.allocation.problem.epsilon)
         return f"Plan({len(self.statistics)} statistics, epsilon={epsilon}, nothing spent)"
+
+    _repr_html_ = plan_html
 
     def explain(self) -> str:
         """In words: what is measured, what each statistic is made of, and why it costs what it does.

@@ -14,6 +14,7 @@ from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.numerics import Bounds
 from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table
 from farthing.planner import COMPARED, Allocation, Problem, TheoremPrices
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import label_texts
@@ -390,6 +391,15 @@ def error_rows(statistics: Sequence[ErrorRow]) -> list[tuple[str, ...]]:
     ]
     rows = rows if len(statistics) > 1 else [(*row[:4], row[5]) for row in rows]
     return rows if any(one.counts != ROWS for one in statistics) else [(row[0], *row[2:]) for row in rows]
+
+
+def plan_html(plan: PlanFacts) -> str:
+    """A plan as a notebook shows it."""
+    heads, *rows = error_rows(plan.statistics)
+    cost = f"costs epsilon {number_text(plan.cost.upper, 6)} at delta {plan.delta:g}"
+    spent = "it was released before: releasing it returns those answers" if plan.earlier else "nothing is spent yet"
+    notes = [f"{cost}; {spent}", *plan.notes, *(f"assumed: {each}" for each in plan.assumptions)]
+    return html_table(heads, rows, notes=notes, numbers=[len(heads) - 1])
 
 
 def plan_data(plan: PlanFacts, confidence: float, *, promises: bool = True) -> dict[str, Any]:

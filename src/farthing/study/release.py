@@ -21,6 +21,8 @@ from farthing.ledger.entries import checked_name
 from farthing.ledger.lifetime import lifetime_words
 from farthing.ledger.partitions import partition_answer
 from farthing.ledger.table_versions import Version
+from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table
 from farthing.publication.publication_details import PublicationDetails
 from farthing.statistics import Statistic
 from farthing.statistics.answer_records import PostProcessing, label_texts, plain, records_of, restored, shown_form
@@ -298,6 +300,11 @@ class Release(HypothesisTests):
 
     def __str__(self) -> str:
         return release_table(self.answers.values(), self.warnings, self.about, self.counts)
+
+    def _repr_html_(self) -> str:
+        notes = [f"spent epsilon {number_text(self.cost)}; request {self.request_id}", *self.warnings]
+        answers = "".join(f"<div>{answer._repr_html_()}</div>" for answer in self.answers.values())
+        return answers + html_table([], [], notes=[*([self.about] if self.about else []), *notes])
 
     def __repr__(self) -> str:
         return f"Release({len(self)} statistics, epsilon={self.cost:.3g}, request_id={self.request_id!r})"

@@ -29,6 +29,8 @@ from farthing.inference import Answer
 from farthing.ledger import Budget, Ledger, open_ledger
 from farthing.ledger.budget import as_stored, untouched_budget
 from farthing.ledger.table_versions import Version
+from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table, share_bar
 from farthing.planner import Problem, Requirement
 from farthing.privacy import ApproxDP
 from farthing.privacy.events import checked_delta, checked_epsilon
@@ -844,6 +846,18 @@ class Study(StudySessions):
         """Close the ledger; what was charged stays charged."""
         write_notes(self.ledger)
         self.ledger.close()
+
+    def _repr_html_(self) -> str:
+        budget = self.budget
+        total, reads = budget.total.epsilon, budget.spent_upper
+        withheld = sum(each.epsilon for each in budget.withheld.values())
+        bar = share_bar([reads / total, withheld / total]) if total > 0 else ""
+        row = [number_text(total), number_text(reads), number_text(withheld), number_text(self.left), bar]
+        heads = ["epsilon", "spent", "set aside", "left", ""]
+        title = f"Study of {self.dataset.name}, paid by {self.name!r}" + (
+            f" for {self.analyst}" if self.analyst else ""
+        )
+        return html_table(heads, [row], title=title, numbers=[0, 1, 2, 3]) + self.dataset._repr_html_()
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"

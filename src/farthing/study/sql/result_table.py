@@ -19,6 +19,7 @@ from farthing.data.schema import Domain
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
 from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table
 from farthing.study.sql.table_query import Measured, Ordering, OutputColumn, SelectQuery, TableQuery
 
 _ROWS_SHOWN = 60
@@ -160,9 +161,19 @@ class ResultTable:
             "notes": list(self.notes),
         }
 
+    def _repr_html_(self) -> str:
+        rows = [[_cell_text(cell) for cell in row] for row in self.cells[:_ROWS_SHOWN]]
+        more = [f"... and {len(self.cells) - _ROWS_SHOWN:,} more rows"] if len(self.cells) > _ROWS_SHOWN else []
+        right = [place for place, has in enumerate(self.measured) if has or _is_number(self.cells, place)]
+        return html_table(self._heads, rows, notes=[*more, *self.notes], numbers=right)
+
+    @property
+    def _heads(self) -> list[str]:
+        level = f" ({100 * self.confidence:.6g}%)"
+        return [name + level * has for name, has in zip(self.columns, self.measured, strict=True)]
+
     def __str__(self) -> str:
-        heads = [f"{name} ({100 * self.confidence:.6g}%)" if has else name
-                 for name, has in zip(self.columns, self.measured, strict=True)]  # fmt: skip
+        heads = self._heads
         body = [[_cell_text(cell) for cell in row] for row in self.cells[:_ROWS_SHOWN]]
         widths = [max([len(head), *(len(row[place]) for row in body)]) for place, head in enumerate(heads)]
         right = [has or _is_number(self.cells, place) for place, has in enumerate(self.measured)]

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 from farthing.data import Dataset
 from farthing.errors import FarthingError, InvalidSQL, InvalidValue
 from farthing.numerics.bounds import number_text
+from farthing.numerics.notebook_tables import html_table
 from farthing.statistics import Statistic
 from farthing.statistics.design import design_of
 from farthing.study.plan import Plan
@@ -330,6 +331,10 @@ class SqlRelease(Release):
         """
         assert self.script is not None
         return self.script.results(self.answers, confidence)
+
+    def _repr_html_(self) -> str:
+        notes = [f"spent epsilon {number_text(self.cost)}; request {self.request_id}"]
+        return "".join(table._repr_html_() for table in self.tables) + html_table([], [], notes=notes)
 
     def __str__(self) -> str:
         tables = "\n\n".join(map(str, self.tables))
