@@ -24,7 +24,7 @@ from system.server.fuzzing.run import run
 from system.server.fuzzing.served import fuzzed
 
 SEED = 3  # the long run, `python -m system.server.fuzzing`, looks for new cases
-CASES = 280
+CASES = 300
 OUTSIDE_THE_DESCRIPTION = {("GET", "/"), ("GET", "/static/{path:path}"), ("GET", "/openapi.json")}  # files
 OPERATIONS = (set(PERMISSIONS) | PUBLIC) - OUTSIDE_THE_DESCRIPTION
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from farthing.server.schemas.dataset_schema import Declaration
 from farthing.server.services.dataset_registry import register
 from system.server.accessibility import faults_of_all_looks
-from system.server.browser import PHONE, NewPage, Site, fits, go, screenshot, settled
+from system.server.browser import DECLARATION, PHONE, NewPage, Site, fits, go, screenshot, settled
 
 pytestmark = pytest.mark.draws(false_alarm=0, miss=0)  # holds whatever noise the server's workers draw
 
@@ -196,8 +196,9 @@ def test_an_account_with_a_budget_for_each_month_is_opened_and_continued(new_pag
 
 
 def test_a_session_that_answers_every_question_says_what_that_rests_on(new_page: NewPage, site: Site) -> None:
-    page = new_page("bob")
-    go(page, site, "#/ask/people")
+    site.declare({**DECLARATION, "name": "promised"})
+    page = new_page("ada")
+    go(page, site, "#/ask/promised")
     page.get_by_label(re.compile("About how many rows")).fill("100000")
     page.get_by_label("How many questions?").select_option("100")
     page.get_by_label(re.compile("Answer every question, whatever I ask")).check()

@@ -103,7 +103,7 @@ def test_three_files_are_linked_declared_and_released(new_page: NewPage, site: S
     expect(page.get_by_text("Say in how many cells one person may count")).to_be_visible()
     page.get_by_label("In how many cells may one person count?").fill("1")
     page.get_by_role("button", name="Add to the plan").click()
-    expect(page.get_by_text("Counts people (one per person_id, in at most 1 cell).")).to_be_visible()
+    expect(page.locator(".statistic-counts")).to_have_text("people (one per person_id, in at most 1 cell); 2 numbers")
     page.get_by_role("button", name="Add a statistic").click()
     page.get_by_label("What do you want to know?").select_option("count")
     page.get_by_label("people (one per person_id)").check()

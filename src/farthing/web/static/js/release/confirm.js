@@ -48,7 +48,7 @@ function Promised({ view, draft }) {
       ${
         assumed.length
           ? html`
-        <p class="small">These errors are predicted from ${said ? "what you expect, and from " : ""}assumptions that nobody has confirmed:</p>
+        <p class="small">These errors rest on ${said ? "what you expect and on " : ""}assumptions that nobody has confirmed:</p>
         <ul class="small confirm-assumed">${assumed.map((line) => html`<li key=${line}>${line}</li>`)}</ul>`
           : null
       }
