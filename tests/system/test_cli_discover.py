@@ -99,11 +99,13 @@ def test_values_are_found_before_anybody_can_know_how_many_cells_they_make(study
     (study / "study.toml").write_text(text.replace('kind = "sum"\ncolumn = "cost"', people), encoding="utf-8")
     refused = " ".join(run("plan", code=2).split())
     assert "statistics[0].max_cells=None: must be given for a count of people by ward" in refused
-    assert "write max_cells = 3, say, below this [[statistics]]" in refused
+    assert "write max_cells = 3, for example, below this [[statistics]]" in refused
     assert "farthing discover finds how many values ward has" in refused
     said = run("discover", "--yes")
     assert "ward: 3 values found (n, s, w)" in said
-    assert "statistics[0] still lacks max_cells: write max_cells = 3, say, below it; ward has 3 cells now" in said
+    assert (
+        "statistics[0] still lacks max_cells: write max_cells = 3, for example, below it; ward has 3 cells now" in said
+    )
     bounded = (study / "study.toml").read_text(encoding="utf-8") + "max_cells = 3\n"
     (study / "study.toml").write_text(bounded, encoding="utf-8")
     assert "still lacks" not in run("discover", "--yes") and "people (one per who)" in run("plan")

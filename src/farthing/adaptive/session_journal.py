@@ -58,7 +58,7 @@ class Journal(Protocol):
         """
 
     def history(self) -> Sequence[tuple[int, Record]]:
-        """All finished rounds with their records, in the order in which they were recorded, by whomever.
+        """All finished rounds with their records, in the order in which they were recorded, by any process.
 
         It only ever grows at its end: a reader who has seen a part of it needs to look at the rest only.
         """
@@ -71,7 +71,7 @@ class Journal(Protocol):
         """
 
     def notes(self) -> Sequence[Record]:
-        """The answers that were noted, by whomever, in the order in which they were; it only grows at its end."""
+        """The answers that were noted by any process, oldest first; the list only grows at its end."""
 
 
 class MemoryJournal:

@@ -72,7 +72,9 @@ _AT_THE_END = (
 @click.command("ask", help=HELP, short_help="Ask counting questions, as many as you like, for one price.")
 @click.argument("file", default="study.toml")
 @click.argument("conditions", nargs=-1)
-@click.option("--alpha", metavar="A", required=True, help="The error, as a part of the rows: 0.01; or guaranteed.")
+@click.option(
+    "--alpha", metavar="A", required=True, help="The error as a fraction of the rows, such as 0.01; or guaranteed."
+)
 @click.option(
     "--queries",
     metavar="K",

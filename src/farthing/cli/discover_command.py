@@ -107,4 +107,4 @@ def _bound_to_write(study: Study, place: str, columns: tuple[str, ...]) -> str:
         cells = 0
     named = " and ".join(columns)
     most = f"; {named} has {cells:,} cells now, and max_cells = {cells} leaves nobody out" if cells else ""
-    return f"Note: {place} still lacks max_cells: write max_cells = {min(cells, 3) or 3}, say, below it{most}."
+    return f"Note: {place} still lacks max_cells: write max_cells = {min(cells, 3) or 3}, for example, below it{most}."

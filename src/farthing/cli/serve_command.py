@@ -64,7 +64,9 @@ Ctrl-C or SIGTERM stops it: it takes no new requests and finishes those it has.
 @click.option("--webhook-secret-file", metavar="FILE", help="The file with the secret that signs these messages.")
 @click.option("--dataverse", metavar="URL", multiple=True, help="Curators may deposit publications in this Dataverse.")
 @click.option(
-    "--dataverse-token-file", metavar="FILE", help="An API token of the only Dataverse, for curators who give none."
+    "--dataverse-token-file",
+    metavar="FILE",
+    help="The server's own API token, for curators who give none; with one --dataverse only.",
 )
 @click.option(
     "--workers",

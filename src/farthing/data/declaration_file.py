@@ -230,8 +230,10 @@ def after_steps(rows: Dataset, steps: Any, folder: Path | None = None) -> Datase
         except InvalidExpression as problem:
             if problem.column not in rows.unknown:
                 raise
-            rule = "is declared as unknown, and steps are made before anything is found"
-            way_out = "find it, with farthing discover say, and then declare what was found in its place"
+            rule = "is declared as unknown, and steps come before any search"
+            way_out = (
+                "find it first, for example with farthing discover; then declare what was found instead of unknown"
+            )
             raise InvalidValue(f"{place}.{word}", problem.column, rule, way_out) from None
         except FarthingError:
             raise

@@ -248,7 +248,7 @@ class Dataverse:
             said = str(json.loads(answer.content)["message"])
         except (ValueError, KeyError, TypeError, RecursionError):
             said = "no reason was given"
-        said = said.replace(self._token, "...") if self._token else "the address is not valid, or not any more"
+        said = said.replace(self._token, "...") if self._token else "the address is not valid, or has expired"
         said = "".join(one for one in said if one.isprintable())[:300]
         status = answer.status_code
         advice = _ADVICE.get(status, "")

@@ -95,7 +95,7 @@ def _call_of(callback: str, allowed: Sequence[str]) -> tuple[str, str, int]:
         if match is not None:
             return server, match[0], int(match[1])
     rule = "must be an address with which an allowed Dataverse launches a tool"
-    raise InvalidValue("callback", "...", rule, "whoever runs the server allows one with --dataverse URL")
+    raise InvalidValue("callback", "...", rule, "the server's operator allows one with --dataverse URL")
 
 
 def _described(connection: Dataverse, server: str, file: int, address: Any) -> tuple[str, bool | None]:

@@ -225,7 +225,7 @@ def _runs(numbers: Any) -> list[list[float]]:
 def restored(form: Mapping[str, Any], release: str = "") -> Answer:
     """The answer of `stored_form`. Its interval at another confidence is the next wider one that was stored.
 
-    `release` names the release that it is of, so that its noises are told from those of others.
+    `release` names the release that it is of, so that its noises are not mixed up with those of others.
     """
     if "shaped" in form:
         return _restored_shaped(form)

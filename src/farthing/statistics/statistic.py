@@ -348,7 +348,7 @@ def _refuse_bounds(kind: Kind, cut_by: tuple[str, ...], of: Any, limits: Mapping
             "max_cells",
             None,
             f"must be given for a {kind} of {of} by {_listed(cut_by)}, where one unit may be in several cells",
-            f"as many as {_listed(cut_by)} has cells leaves nobody out; a unit in more cells than you say is missing "
+            f"the number of cells of {_listed(cut_by)} leaves nobody out; a unit in more cells than you say is missing "
             "from some of them, chosen at random",
         )
     UnitBound(1 if rows is None else rows, 1 if cells is None else cells)  # refuses numbers that are none

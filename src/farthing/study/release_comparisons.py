@@ -58,7 +58,7 @@ class Comparisons(Mapping[str, Answer]):
             other: The group to divide by.
 
         Returns:
-            The ratio. Its interval is unbounded if the other number cannot be told from 0.
+            The ratio. Its interval is unbounded if the other number may be 0.
 
         Raises:
             InvalidValue: If there is no such statistic or group.

@@ -50,8 +50,8 @@ class StudySessions(StudyAccount, Protocol):
         Of a session that exists, it is what was paid for: `query_session` resumes it, and has `updates_left`.
 
         Args:
-            alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
-                at which no questions can use up the updates early.
+            alpha: The error as a fraction of the rows, promised for all questions together. "guaranteed" is the
+                smallest at which no questions can use up the updates early.
             queries: How many questions the promise covers.
             columns: What questions are about, by default all of the schema.
             bins: Cuts columns of numbers or dates into cells.
@@ -110,8 +110,8 @@ class StudySessions(StudyAccount, Protocol):
         that is run again uses up nothing.
 
         Args:
-            alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
-                at which no questions can use up the updates early.
+            alpha: The error as a fraction of the rows, promised for all questions together. "guaranteed" is the
+                smallest at which no questions can use up the updates early.
             queries: How many questions the promise covers; they may depend on earlier answers.
             columns: What questions are about, by default all of the schema.
             bins: Cuts columns of numbers or dates into cells.
@@ -170,8 +170,8 @@ class StudySessions(StudyAccount, Protocol):
 
         Args:
             purpose: What the answers are for; the curator reads it.
-            alpha: The error as a part of the rows, promised for all questions together. "guaranteed" is the smallest
-                at which no questions can use up the updates early.
+            alpha: The error as a fraction of the rows, promised for all questions together. "guaranteed" is the
+                smallest at which no questions can use up the updates early.
             queries: How many questions the promise covers.
             epsilon: What the session may cost.
             columns: What questions are about, by default all of the schema.

@@ -71,7 +71,7 @@ def test_a_signature_that_is_too_old_is_not_shown() -> None:
     state = State()
     with serving(state) as url:
         stale = link(f"{url}{CALL}?{SIGNATURE.replace('5f1d0c2e', 'old-signature')}")
-        with pytest.raises(RequestRefused, match="not valid, or not any more") as refused:
+        with pytest.raises(RequestRefused, match="not valid, or has expired") as refused:
             read_launch(stale, [url])
     assert "old-signature" not in str(refused.value)
 

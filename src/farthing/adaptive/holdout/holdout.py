@@ -236,8 +236,8 @@ class Holdout:
     def ask(self, statistic: Statistic | str) -> HoldoutAnswer:
         """The mean of `statistic`, from the training rows if the holdout agrees, else from the holdout with noise.
 
-        The same expression gets the same answer again, also in a script that is run again, and uses nothing up. (Of
-        functions nobody can say whether they are the same.)
+        An expression that was asked before gets the same answer, also in a script that is run again, and uses nothing
+        up. (Functions cannot be compared.)
 
         Args:
             statistic: A function of a table that gives each row a number in [0, 1], out of that row alone (values
@@ -277,7 +277,7 @@ class Holdout:
             return self._answer(about)
 
     def _answer(self, about: Mapping[str, Any]) -> HoldoutAnswer:
-        """The answer that was recorded or noted, kept for whoever asks the same again."""
+        """The answer that was recorded or noted, kept for when the same is asked again."""
         training, guarantee, level = about["centre"] / STEPS, self._plan.guarantee, about.get("level")
         if level is None:
             answer = HoldoutAnswer(training, guarantee.error_free, paid=False, training=training)

@@ -246,7 +246,7 @@ class QuerySession:
             if self._unrecorded is not None:
                 self._record()
             if mask.fingerprint not in self._answers and not self.running:
-                self._read_notes()  # before a round is begun for what another process was told free of charge
+                self._read_notes()  # before a round is begun for what another process got free of charge
             if mask.fingerprint not in self._answers:
                 answer = self._new_answer(mask, question)
                 self._answers.setdefault(mask.fingerprint, (_question_text(question), answer))
@@ -353,7 +353,7 @@ class QuerySession:
         )
 
     def _catch_up(self) -> None:
-        """Bring in all finished rounds of the journal, by whomever, in the order in which they were recorded."""
+        """Bring in all finished rounds of the journal, of any process, in the order in which they were recorded."""
         finished = self._journal.history()
         for _, record in finished[self._rounds_used :]:
             self._apply_round(record)
@@ -361,7 +361,7 @@ class QuerySession:
         self._round = max(self._round, self._journal.begun())
 
     def _read_notes(self) -> None:
-        """Bring in what was answered free of charge, by whomever; the first answer to a question counts."""
+        """Bring in what any process answered free of charge; the first answer to a question counts."""
         notes = self._journal.notes()
         for note in notes[self._notes_used :]:
             answer = Answer(int(note["value"]), self.plan.error, False, self.plan.rows)

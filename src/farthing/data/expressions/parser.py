@@ -194,13 +194,13 @@ def parse(text: str, *, chains: bool = False) -> Node:
 
 
 def unknown_function(name: str) -> tuple[str, str]:
-    """The rule and the way out for a function that is not on the list."""
+    """The rule and the way out for a function that is not supported."""
     if name in REASONS:
         rule, way_out = REASONS[name]
         return f"{name}: {rule}", way_out
     near = difflib.get_close_matches(name, FUNCTIONS, 1)
     return (
-        f"the function {name[:40]} is not on the list",
+        f"the function {name[:40]} is not supported",
         f"did you mean {near[0]}" if near else f"use one of {', '.join(sorted(FUNCTIONS))}",
     )
 

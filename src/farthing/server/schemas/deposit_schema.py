@@ -24,12 +24,14 @@ class DepositForm(BaseModel):
     token: SecretStr = Field(
         default=SecretStr(""),
         max_length=200,
-        description="your API token there, for this request only; without it the server's own is used, if it has one",
+        description="your API token there, for this request only; if empty, the server's own, if it has one",
     )
-    dataset: str = Field(default="", max_length=200, description="a dataset that gets a new version; or a new one")
+    dataset: str = Field(
+        default="", max_length=200, description="a dataset that gets a new version; empty makes a new dataset"
+    )
     original: _Number | None = Field(default=None, description="a restricted file beside which the release is attached")
     ingest: bool = Field(default=False, description="whether Dataverse reads the CSV tables")
-    publish: Literal["", "minor", "major"] = Field(default="", description="nothing leaves a draft")
+    publish: Literal["", "minor", "major"] = Field(default="", description="empty leaves a draft")
 
     def plan(self) -> dict[str, Any]:
         """Where it goes and how, as plain data without the token."""

@@ -23,7 +23,7 @@ class SessionAsked(BaseModel):
     alpha: Annotated[FiniteFloat, Field(gt=0, lt=1)] | Literal["guaranteed"] | None = Field(
         default=None,
         description=(
-            "the error as a part of the rows; 0.05 if left out, or the least that can be kept. `guaranteed` is the "
+            "the error as a fraction of the rows; 0.05 if left out, or the least that can be kept. `guaranteed` is the "
             "least at which no questions can use up the updates early"
         ),
     )

@@ -192,7 +192,7 @@ def compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, A
     >>> found["relation"], [row["shares"] for row in found["second_from_first"]["rows"]][1:3]
     ('equal', [['1', '0'], ['0', '1']])
     >>> compared(coin, {"P": ["1"], "Q": ["1"]})["first_from_second"]["sentence"]
-    'Whoever says that the person is there on answer 2 of the first has a false-alarm rate of 0.25 and misses 0.25...
+    'Saying that the person is there on answer 2 of the first has a false-alarm rate of 0.25 and misses 0.25...
     """
     one, other = (_pair(given) for given in (first, second))
     regions = Region.from_distributions(*one), Region.from_distributions(*other)
@@ -225,7 +225,7 @@ def _simulation(simulation: Simulation, names: tuple[str, str]) -> dict[str, Any
         return {
             "rows": [],
             "sentence": (
-                f"Whoever says that the person is there {_places(one.outcomes)} of the {names[1]} has a false-alarm "
+                f"Saying that the person is there {_places(one.outcomes)} of the {names[1]} has a false-alarm "
                 f"rate of {alarm} and misses {missed}. With the same false alarms, every guess from the {names[0]} "
                 f"misses at least {least}."
             ),

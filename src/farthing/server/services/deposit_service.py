@@ -1,4 +1,4 @@
-"""Deposits of publications in a Dataverse that whoever runs the server has allowed.
+"""Deposits of publications in a Dataverse that the server's operator has allowed.
 
 A deposit runs in a thread of the server that was asked, because nothing may keep the token: it is in no row, log or
 message, and gone when the deposit ends. How far it is stands in the store, so that any server can say so, and whoever
@@ -124,7 +124,7 @@ class _Run:
         self._write(persistent_id=notes.persistent_id, digest=notes.digest, noted=notes.state)
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nothing to wait for: whoever began it holds its row."""
+        """Nothing to wait for: the process that began it holds its row."""
         return nullcontext()
 
     def __enter__(self) -> None:
@@ -185,7 +185,7 @@ def _allowed(settings: Settings, url: str) -> str:
     if wanted not in settings.dataverses:
         allowed = ", ".join(settings.dataverses) or "none"
         rule = f"must be a Dataverse that this server may deposit in ({allowed})"
-        raise InvalidValue("dataverse", url, rule, "whoever runs the server allows one with --dataverse URL")
+        raise InvalidValue("dataverse", url, rule, "the server's operator allows one with --dataverse URL")
     return wanted
 
 
@@ -202,5 +202,5 @@ def _own_token(settings: Settings) -> str:
         return read_token(settings.dataverse_token_file)
     except InvalidValue:  # its words name a file
         raise RequestRefused(
-            "conflict", "the server's own token cannot be read; give one, or ask whoever runs the server."
+            "conflict", "the server's own token cannot be read; give one, or ask the server's operator."
         ) from None

@@ -341,11 +341,10 @@ def _statistic(facts: Mapping[str, Any], entry: Mapping[str, Any], where: str) -
             way_out = f"{cells:,} cells of {named}: max_cells = {cells} leaves nobody out"
         else:
             unknown = [column for column, size in sizes.items() if not size and _is_unknown(facts, column)]
-            way_out = (
-                f"write max_cells = 3, say, below this [[statistics]]; as many as {named} has cells leaves nobody out"
-            )
+            way_out = "write max_cells = 3, for example, below this [[statistics]]; "
+            way_out += f"the number of cells of {named} leaves nobody out"
             if unknown:
-                way_out += f", and farthing discover finds how many values {' and '.join(unknown)} has"
+                way_out += f"; farthing discover finds how many values {' and '.join(unknown)} has"
         raise InvalidValue(f"{where}.max_cells", None, refusal.rule, way_out) from None
 
 

@@ -51,7 +51,7 @@ _MANY = 2**40  # rows: more than there are
 _MOST_ROUNDS = 65_536
 
 Alpha = float | Literal["guaranteed"]
-"""The error as a part of the rows; "guaranteed" is the smallest at which no questions can end a session early."""
+"""The error as a fraction of the rows; "guaranteed" is the smallest at which no questions can end a session early."""
 
 Known = Release | str | Sequence[Release | str]
 """Earlier releases of a study, or their request ids."""

@@ -27,20 +27,20 @@ _SAMPLE = "is that of the table's own rows (divided by n, not n - 1)"
 
 # What is known of other engines, and what is nearest to it here.
 _NOT_HERE: Mapping[str, tuple[str, str]] = {
-    "min": ("the least value is one person's", "PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY x) is near it"),
-    "max": ("the greatest value is one person's", "PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY x) is near it"),
+    "min": ("the least value is one person's", "PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY x) comes close"),
+    "max": ("the greatest value is one person's", "PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY x) comes close"),
     "anyvalue": ("any one value is one person's", "MEDIAN(x), or COUNT(*) by groups"),
     "first": ("a first value is one person's", "MEDIAN(x), or COUNT(*) by groups"),
     "last": ("a last value is one person's", "MEDIAN(x), or COUNT(*) by groups"),
-    "mode": ("MODE is not on the list", "COUNT(*) ... GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1"),
+    "mode": ("MODE is not supported", "COUNT(*) ... GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1"),
     "arrayagg": ("lists of values are rows", "COUNT(*) ... GROUP BY x"),
     "groupconcat": ("lists of values are rows", "COUNT(*) ... GROUP BY x"),
-    "logicalor": ("whether anybody is so is about one person", "COUNT(*) FILTER (WHERE ...)"),
-    "logicaland": ("whether everybody is so is about one person", "COUNT(*) FILTER (WHERE NOT ...)"),
-    "corr": ("CORR is not on the list", "REGR_SLOPE(y, x), or ft.linear_regression"),
-    "covarpop": ("COVAR_POP is not on the list", "REGR_SLOPE(y, x), or ft.linear_regression"),
-    "covarsamp": ("COVAR_SAMP is not on the list", "REGR_SLOPE(y, x), or ft.linear_regression"),
-    "grouping": ("GROUPING is not on the list", "a key of a total is NULL in the result"),
+    "logicalor": ("whether any row is so would show one person", "COUNT(*) FILTER (WHERE ...)"),
+    "logicaland": ("whether all rows are so would show one person", "COUNT(*) FILTER (WHERE NOT ...)"),
+    "corr": ("CORR is not supported", "REGR_SLOPE(y, x), or ft.linear_regression"),
+    "covarpop": ("COVAR_POP is not supported", "REGR_SLOPE(y, x), or ft.linear_regression"),
+    "covarsamp": ("COVAR_SAMP is not supported", "REGR_SLOPE(y, x), or ft.linear_regression"),
+    "grouping": ("GROUPING is not supported", "a key of a total is NULL in the result"),
 }
 _MOMENTS = {
     "avg": constructors.mean, "sum": constructors.sum, "stddevpop": constructors.std, "stddev": constructors.std,
@@ -106,7 +106,7 @@ class Aggregates:
 
     @property
     def rows(self) -> RowExpressions:
-        """The translator of what is said about one row."""
+        """The translator of expressions about one row."""
         return RowExpressions(self.text, lambda tree: resolved(self.text, self.relation, tree))
 
     def one(self, tree: Any) -> Aggregate:
@@ -132,7 +132,7 @@ class Aggregates:
         if tree.key not in _KEYS:
             name = tree.sql_name() if hasattr(tree, "sql_name") else tree.key
             known = "COUNT, SUM, AVG, MEDIAN, PERCENTILE_CONT, STDDEV_POP, VAR_POP, REGR_SLOPE"
-            raise fault(self.text, tree, *_NOT_HERE.get(tree.key, (f"{name} is not on the list", f"use {known}")))
+            raise fault(self.text, tree, *_NOT_HERE.get(tree.key, (f"{name} is not supported", f"use {known}")))
         if tree.key in _MOMENTS:
             return self.moment(tree, position, tests)
         if tree.key in ("count", "countif", "approxdistinct"):
@@ -208,7 +208,7 @@ class Aggregates:
     def moment(self, tree: Any, position: int | None, tests: tuple[Node, ...]) -> Aggregate:
         refuse_other_parts(self.text, tree, "this")
         if tree.this.key == "distinct":
-            raise fault(self.text, tree.this, "DISTINCT counts values and does not add them", "COUNT(DISTINCT x)")
+            raise fault(self.text, tree.this, "DISTINCT is for counting, not for adding", "COUNT(DISTINCT x)")
         case = self.only_case(tree.this)
         make: Any = _MOMENTS[tree.key]
         if case is not None and tree.key == "sum":
@@ -260,13 +260,13 @@ class Aggregates:
             (first, *more) = order.expressions
             refuse_other_parts(self.text, first, "this", "desc", "nulls_first")
             if more:
-                raise fault(self.text, more[0], "quantiles are of one column", "ORDER BY it alone")
+                raise fault(self.text, more[0], "a quantile is of one column", "ORDER BY it alone")
             share = self.share(function.this)
             return first.this, round(1 - share, 12) if first.args.get("desc") else share
         refuse_other_parts(self.text, tree, "this", "expression", "quantile")
         share = tree.args.get("quantile") or tree.args.get("expression")
         if share is None:
-            raise fault(self.text, tree, "a quantile needs its share", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)")
+            raise fault(self.text, tree, "a quantile needs a share", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)")
         return tree.this, self.share(share)
 
     def share(self, tree: Any) -> float:
@@ -274,7 +274,7 @@ class Aggregates:
             raise fault(self.text, tree, "the share of a quantile must be one number", "for example 0.9")
         number = float(number_of(self.text, tree))
         if not 0 < number < 1:
-            rule = "the share of a quantile must lie between 0 and 1, without them"
+            rule = "the share of a quantile must be above 0 and below 1"
             raise fault(self.text, tree, rule, "0.01 is near the least value, 0.99 near the greatest")
         return number
 

@@ -135,7 +135,10 @@ class FromClause:
             if tree.args.get("joins"):
                 raise fault(self.text, tree, "joins in parentheses are not understood", "join one table after another")
             if tree.this.key != "identifier":
-                rule, way_out = "a table is named, and functions read no files", f"FROM {self.source.names[0]}"
+                rule, way_out = (
+                    "FROM takes the name of a table; functions that read files are not supported",
+                    f"FROM {self.source.names[0]}",
+                )
                 raise fault(self.text, tree, rule, way_out)
             renamed = _names_of_columns(self.text, tree)
             if renamed:
@@ -174,7 +177,7 @@ class FromClause:
         inner = self.with_named(tree)
         left, right = (inner.query(side, "", ()) for side in (tree.this, tree.expression))
         if left.one_row_a_unit or right.one_row_a_unit:
-            rule = "rows of people are not put below one another"
+            rule = "queries with one row a person cannot be parts of a UNION ALL"
             raise fault(self.text, tree, rule, "UNION ALL the rows first, then GROUP BY person")
         if list(left.columns) != list(right.columns):
             rule = f"both sides must have the same columns, in the same order: {', '.join(left.columns)}"
@@ -188,7 +191,7 @@ class FromClause:
         inner = self.with_named(tree)
         for name in ("order", "limit", "offset"):
             if tree.args.get(name) is not None:
-                rule = f"{name.upper()} in a sub-query would let one person's rows move another's"
+                rule = f"{name.upper()} in a sub-query would let one person's rows affect another's"
                 raise fault(self.text, tree.args[name], rule, "write it at the end of the statement")
         below = inner.filtered(inner.relation(tree), tree)
         if tree.args.get("group") is not None or any(_has_aggregate(each) for each in tree.expressions):
@@ -213,7 +216,7 @@ class FromClause:
             node = rows.node(body)
             checked(node, below.dataset.schema, self.text)
             if name in columns:
-                raise fault(self.text, item, f"there are two columns {name!r}", "name one of them otherwise")
+                raise fault(self.text, item, f"there are two columns {name!r}", "give one of them another name")
             columns[name] = node
         return replace(below, columns=columns, unit=tuple(dict.fromkeys(unit)), is_table=False)
 
@@ -228,7 +231,7 @@ class FromClause:
         return replace(relation, where=(*relation.where, node))
 
     def rows_of(self, relation: Relation) -> RowExpressions:
-        """The translator of what is said about one row of a relation."""
+        """The translator of expressions about one row of a relation."""
         return RowExpressions(self.text, lambda tree: resolved(self.text, relation, tree))
 
     def per_unit(self, below: Relation, tree: Any) -> Relation:
@@ -270,7 +273,12 @@ class FromClause:
                 name = str(each.this.this)
                 if name in columns:
                     return column(name, position_of(each))
-                raise fault(self.text, each, f"{name[:60]!r} is no column of one row a person", "name it with AS")
+                raise fault(
+                    self.text,
+                    each,
+                    f"{name[:60]!r} is not a column of this query, which has one row a person",
+                    "name it with AS",
+                )
 
             node = RowExpressions(self.text, by_name, stand_in).node(having.this)
             conditions = (node,)
@@ -306,7 +314,7 @@ class FromClause:
             way_out = f"linked tables: {known}" if known else "declare both tables and their key: farthing.linked(...)"
             raise fault(self.text, table, f"no key leads to {str(table.this.this)[:60]!r}", way_out)
         if not relation.is_table or relation.where:
-            rule = "tables are joined before anything else is done to them"
+            rule = "joins come before anything else that is done to a table"
             raise fault(self.text, join, rule, "write FROM one table JOIN the other, then WHERE")
         self._refuse_other_key(relation, join, name, table.alias or name)
         dataset = self._tried(join, lambda: relation.dataset.join(name, how="left" if side == "LEFT" else "inner"))

@@ -135,7 +135,7 @@ class ResultTable:
         return pandas.DataFrame(self.records(**options), columns=self.names(**options))
 
     def to_csv(self, *, errors: bool = True, intervals: bool = True) -> str:
-        """The same as comma-separated text, with errors and intervals unless told otherwise.
+        """The same as comma-separated text, by default with errors and intervals.
 
         Args:
             errors: As for `records`.

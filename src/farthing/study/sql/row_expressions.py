@@ -56,15 +56,15 @@ _REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("rand", "randn", "uuid"), _RANDOM),
     **dict.fromkeys(("array", "struct", "bracket", "tuple", "map", "explode", "unnest", "lambda"), _LIST),
     **dict.fromkeys(("placeholder", "parameter", "sessionparameter"), _PARAMETER),
-    "interval": ("spans of time are not added", "compare with a date, or with days_between(first, last)"),
+    "interval": ("a span of time cannot be added", "compare with a date, or with days_between(first, last)"),
     "trycast": ("TRY_CAST is not understood", "cells that cannot be read are missing already"),
     "star": ("rows never leave the table", "ask for COUNT(*), SUM, AVG, MEDIAN or another statistic"),
-    "trunc": ("TRUNC is not on the list", "use FLOOR(x)"),
-    "timestamptrunc": ("DATE_TRUNC is not on the list", "GROUP BY YEAR(d), MONTH(d)"),
-    "datetrunc": ("DATE_TRUNC is not on the list", "GROUP BY YEAR(d), MONTH(d)"),
-    "nullsafeeq": ("IS NOT DISTINCT FROM is not on the list", "use = and IS NULL"),
-    "nullsafeneq": ("IS DISTINCT FROM is not on the list", "use <> and IS NULL"),
-    "decode": ("DECODE is not on the list", "use CASE WHEN ... THEN ... END"),
+    "trunc": ("TRUNC is not supported", "use FLOOR(x)"),
+    "timestamptrunc": ("DATE_TRUNC is not supported", "GROUP BY YEAR(d), MONTH(d)"),
+    "datetrunc": ("DATE_TRUNC is not supported", "GROUP BY YEAR(d), MONTH(d)"),
+    "nullsafeeq": ("IS NOT DISTINCT FROM is not supported", "use = and IS NULL"),
+    "nullsafeneq": ("IS DISTINCT FROM is not supported", "use <> and IS NULL"),
+    "decode": ("DECODE is not supported", "use CASE WHEN ... THEN ... END"),
     "columns": ("columns are named one by one", "list them"),
     "positionalcolumn": ("columns are named, not numbered", "write the column's name"),
 }
@@ -250,9 +250,7 @@ class RowExpressions:
         refuse_other_parts(self.text, tree, "this", "expression")
         part = str(tree.this.this).lower()
         if part not in ("year", "month", "day"):
-            raise fault(
-                self.text, tree, f"EXTRACT({part[:20].upper()} ...) is not on the list", "use YEAR, MONTH or DAY"
-            )
+            raise fault(self.text, tree, f"EXTRACT({part[:20].upper()} ...) is not supported", "use YEAR, MONTH or DAY")
         return self._made(part, tree, tree.expression)
 
     def days(self, tree: Any) -> Node:

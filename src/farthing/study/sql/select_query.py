@@ -343,10 +343,10 @@ class Selection:
         if not measured:
             return OutputColumn(name, meaning, written(node))
         if len(measured) > 1:
-            rule = "a number that is made of two released ones has no error of its own here"
+            rule = "a number computed from two released ones has no error here"
             raise fault(self.text, body, rule, "select them, and combine the answers; AVG(CASE ...) is a share")
         if not _is_line(node, measured[0]):
-            rule = "a released number may be multiplied, moved and rounded"
+            rule = "a released number may be multiplied, shifted and rounded"
             raise fault(self.text, body, rule, "select it as it is, and compute the rest from the result")
         return OutputColumn(name, meaning, written(node), int(measured[0][1:]))
 

@@ -101,8 +101,8 @@ def compiled(study: StudyAccount, text: str, max_cells: int | None = None, names
     for part in parts:
         if part.dataset is not first and part.dataset.definition != first.definition:
             place = next((place for _, place in part.statistics), None)
-            rule = "one text reads one table: rows, or one row a person, but not both"
-            raise InvalidSQL(text, place, rule, "ask in two texts")
+            rule = "statements that are planned together must read either rows, or one row a person"
+            raise InvalidSQL(text, place, rule, "ask for them separately")
     if first.definition == study.dataset.definition:
         first = study.dataset
     derived = {name: written for written, name in compiler.derivations.names.items()}

@@ -98,7 +98,7 @@ def test_a_deferred_expression_means_what_its_text_means(deferred: Any, text: st
         (_.age.isin(ibis.table({"k": "int64"}, name="other").k), "InSubquery"),
         (_.age == ibis.table({"k": "int64"}, name="other").k.max(), "Max"),
         (_.age < ibis.table({"age": "int64"}, name="other").age, "Field"),
-        (_.filter(_.age < 3), "cannot apply|not on the list"),
+        (_.filter(_.age < 3), "cannot apply|not supported"),
         (3, "must be text or an Ibis deferred"),
         (None, "must be text or an Ibis deferred"),
         (lambda row: row, "must be text or an Ibis deferred"),

@@ -6,7 +6,7 @@ const KEY = "farthing.launch";
 export function keepLaunch() {
   const callback = new URLSearchParams(location.search).get("callback");
   if (callback !== null) sessionStorage.setItem(KEY, callback);
-  // Whoever signs in elsewhere first comes back without it.
+  // After signing in elsewhere, the address comes back without it.
   const again = sessionStorage.getItem(KEY) !== null && ["", "#/"].includes(location.hash);
   if (callback !== null || again) history.replaceState(null, "", `${location.pathname}#/launch`);
 }

@@ -43,16 +43,16 @@ export function HardnessCard() {
       <p>
         In how many ways can numbers be split into two groups with equal products? 2, 3 and 6 can be split in one way,
         because 2 · 3 = 6. With three numbers you try four splits. With a hundred there are more splits than anybody can
-        ever try, and no shortcut is known. Counting such splits is called #P-complete: whoever can do it fast can count
-        the solutions of every puzzle whose solutions are easy to check.
+        ever try, and no shortcut is known. Counting such splits is #P-complete: a fast method for it could count the
+        solutions of every puzzle whose solutions are easy to check.
       </p>
       <h3>How prices solve it</h3>
       <p>
         Take an answer for each number: the answer for 6 tells the truth with odds of 6 to 1, so its price is epsilon =
         ln 6. Together, a set of answers speaks for one side with odds that are the product of one group divided by the
         product of the other. Equal products are odds of 1 to 1: these answers say nothing at all. How many such cases
-        there are can be read off the total price near the place where it reaches 0: from the delta at which it does, and
-        from how steeply it falls just before. So the accountant is asked a few times for the total at some delta.
+        there are shows in the total price close to 0: in the delta at which the price reaches 0, and in how steeply it
+        falls just before. So the page asks the accountant for the total at a few values of delta.
       </p>
       <form class="learn-game-form" onSubmit=${run}>
         <${TextField} label="Numbers" value=${text} onValue=${setText} error=${problem} hint=${`Up to ${MOST} whole numbers from 1 to 99.`} />
@@ -62,7 +62,7 @@ export function HardnessCard() {
       <p class="strong" role="status" aria-live="polite">${found ? sentenceOf(found) : ""}</p>
       <h3>What follows from it</h3>
       <ul>
-        <li>The questions are few. But each needs the exact optimum, and the only known way to it looks at all groups of answers: their number doubles with every answer.</li>
+        <li>The questions are few. But each needs the exact optimum, and the only known way to compute it goes through all groups of answers, whose number doubles with every answer.</li>
         <li>It does not help that people use small epsilons: take the hundredth root of every number, and all prices are a hundred times smaller, while equal products stay equal.</li>
         <li>It is no worse than counting, either: delta is the number of ways to pass a quick check, divided by a known number. So the optimum is exactly as hard as counting.</li>
         <li>Nobody needs so many digits of an epsilon. An interval that is proven to hold the optimum is fast, and farthing charges its upper end.</li>

@@ -29,9 +29,9 @@ const EXAMPLES = [
 const RELATIONS = {
   equal: "Both reveal the same: each can be made from the other.",
   "second inside first":
-    "The second reveals no more than the first: whoever has an answer of the first can make one of the second.",
+    "The second reveals no more than the first: its answers can be made from those of the first.",
   "first inside second":
-    "The first reveals no more than the second: whoever has an answer of the second can make one of the first.",
+    "The first reveals no more than the second: its answers can be made from those of the second.",
   neither: "Neither can be made from the other: each helps with a guess that the other does not help with.",
 };
 

@@ -1,4 +1,4 @@
-// Ten questions about composition, each with its answer folded away: whoever played with the page can answer them.
+// Ten questions about composition, each with its answer folded away; the page prepares you for all of them.
 
 import { html } from "../../vendor/preact.js";
 import { Card } from "../components/card.js";
@@ -31,7 +31,7 @@ const QUESTIONS = [
   ],
   [
     "In the picture of misses and false alarms, is a higher curve better or worse for the people in the table?",
-    "Better: whoever guesses must be wrong more often. The diagonal at the top is a coin flip.",
+    "Better: every guess must be wrong more often. The diagonal at the top is a coin flip.",
   ],
   [
     "Why may farthing charge any mechanism as if it were randomized response?",

@@ -24,7 +24,7 @@ export function Rivals({ body }) {
   };
   return html`
     <h3>Rivals</h3>
-    <p>How often is a guess right if somebody plays many times, always in the same way?</p>
+    <p>If somebody plays many games with one strategy, how often is the guess right?</p>
     <p><${Button} busy=${busy} onClick=${play}>Let rivals play<//></p>
     <${ErrorBox} error=${error} />
     <div aria-live="polite">${found ? html`<${Standings} found=${found} />` : null}</div>`;

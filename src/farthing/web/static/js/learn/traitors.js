@@ -43,8 +43,8 @@ export function TraitorsCard() {
         names a subscriber whose key it holds.
       </p>
       <p>
-        Now let the keys be the rows of a private table, and let the question be: which share of the rows reads 1 in this
-        broadcast? Whoever answers all such questions well is a decoder, and gives somebody away.
+        Now let the keys be the rows of a private table, and let the question be: what share of the rows reads 1 in this
+        broadcast? A program that answers all such questions well is a decoder, so it gives somebody away.
       </p>
       <form class="learn-game-form" onSubmit=${trace}>
         <${TextField} label="Whose keys are in the table" value=${text} onValue=${setText} error=${problem} />

@@ -22,7 +22,7 @@ const TITLES = {
 };
 const TONES = { running: "info", done: "good", published: "good", failed: "bad", interrupted: "warn" };
 
-/** `publication` is what the form says; `earlier` are the deposits of this release; `from` is what a Dataverse told. */
+/** `publication` is what the form says; `earlier` are the deposits of this release; `from` is what the link of a Dataverse said. */
 export function Deposit({ id, dataverses, publication, earlier, from }) {
   const last = earlier.at(-1);
   const [place, setPlace] = useState({
@@ -111,7 +111,7 @@ function Progress({ deposit }) {
 }
 
 function HowToAllow() {
-  return html`<p class="small muted">This server may not deposit anywhere. Whoever runs it allows a Dataverse with
+  return html`<p class="small muted">This server may not deposit anywhere yet. Its operator can allow a Dataverse with
     <code>farthing serve --dataverse URL</code>. Until then, save the files and upload them there,
     or deposit with <code>farthing publish --dataverse</code>.</p>`;
 }

@@ -10,7 +10,7 @@ import { useLoaded } from "../server_data.js";
 import { Deposit } from "./deposit.js";
 import { bodyOf, formOf, PublicationFields } from "./publication_fields.js";
 
-/** For curators: only they can sign with the key of the ledger. `from` is what a Dataverse told that led here. */
+/** For curators: only they can sign with the key of the ledger. `from` is what the link of a Dataverse said. */
 export function Publish({ id, from = {} }) {
   const asked = useLoaded("/publishing");
   const earlier = useLoaded(`/releases/${encodeURIComponent(id)}/deposits`);
