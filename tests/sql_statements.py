@@ -119,6 +119,12 @@ SELECT SUM(CASE WHEN smoker THEN income END) FROM people WHERE sex = 'M'
 SELECT COUNT(CASE WHEN age >= 18 THEN 1 END) FROM people
 -> count(where='age >= 18')
 
+SELECT COUNT(CASE WHEN smoker THEN 1 ELSE 0 END) FROM people
+-> count(where='not case when smoker then 1 else 0 end is null')
+
+SELECT COUNT(CASE WHEN smoker THEN income END) FROM people
+-> count(where='not case when smoker then income else null end is null')
+
 SELECT AVG(CASE WHEN smoker THEN 1.0 ELSE 0.0 END) AS share FROM people
 -> case when smoker then 1.0 else 0.0 end = case when smoker then 1.0 else 0.0 end
 -> mean('case when smoker then 1.0 else 0.0 end')
@@ -359,6 +365,9 @@ SELECT COUNT(DISTINCT person) FROM visits
 
 SELECT COUNT(DISTINCT v.person) AS people FROM visits AS v WHERE v.icu
 -> count(where='icu', of='people')
+
+SELECT COUNT(DISTINCT person) FROM (SELECT ward AS person FROM visits)
+-> count_distinct('ward')
 
 SELECT ward, COUNT(DISTINCT person), COUNT(*) FROM visits GROUP BY ward
 -> count(by='ward', of='people', max_cells=3)

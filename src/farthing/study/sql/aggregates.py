@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farthing.data.expressions.syntax_tree import Node, constant, written
-from farthing.data.expressions.value_ranges import domain_of_range
+from farthing.data.expressions.value_ranges import OutOfRange, domain_of_range
 from farthing.data.schema import Domain
 from farthing.errors import InvalidSQL
 from farthing.statistics import Statistic, constructors
@@ -92,7 +92,10 @@ def domain_of(relation: Relation, node: Node, text: str) -> Domain:
     meaning = checked(node, relation.dataset.schema, text)
     if node.operator == "column":
         return relation.dataset.schema[str(node.value)]
-    return domain_of_range(meaning.range)
+    try:
+        return domain_of_range(meaning.range)
+    except OutOfRange as refusal:
+        raise InvalidSQL(text, node.position, *refusal.args) from None
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class Aggregates:
             return self.count(position, (*tests, self.condition(tree.this)))
         if tree.key == "approxdistinct":
             return self.distinct(tree.this, position, tests)
+        if tree.this is None:
+            raise fault(self.text, tree, "COUNT needs to know what it counts", "write COUNT(*)")
         if tree.this.key == "star":
             refuse_other_parts(self.text, tree.this)
             return self.count(position, tests)
@@ -159,8 +164,8 @@ class Aggregates:
             refuse_other_parts(self.text, tree.this, "expressions")
             return self.people_or_values(tree.this.expressions, tree, position, tests)
         case = self.only_case(tree.this)
-        if case is not None:  # COUNT(CASE WHEN test THEN 1 END)
-            return self.count(position, (*tests, case[0]))
+        if case is not None and case[1].operator == "constant" and case[2] == constant(None):
+            return self.count(position, (*tests, case[0]))  # COUNT(CASE WHEN test THEN 1 END)
         node = self.rows.node(tree.this)
         if node.operator == "constant" and node.value is not None:
             return self.count(position, tests)
@@ -177,7 +182,12 @@ class Aggregates:
     ) -> Aggregate:
         unit = [each.lower() for each in self.relation.dataset.unit]
         names = [str(each.this.this).lower() if each.key == "column" else "" for each in columns]
-        if unit and sorted(names) == sorted(unit):
+        taken = {
+            name.lower()
+            for name, node in self.relation.columns.items()
+            if not (node.operator == "column" and str(node.value).lower() == name.lower())
+        }  # by what a sub-query has called like the unit
+        if unit and sorted(names) == sorted(unit) and not taken & set(names):
             for each in columns:
                 self.refuse_other_table(each)
             return self.people(position, tests)

@@ -379,13 +379,15 @@ class UnitFunctions:
             refuse_other_parts(self.text, tree, "this", "expression")
             test = self.rows.node(tree.expression.this)
             inner = tree.this
-            if inner.key == "count" and inner.this.key == "star":
+            if inner.key == "count" and inner.this is not None and inner.this.key == "star":
                 return f"sum({written(Node('case', (test, constant(1), constant(0))))})"
             if inner.key in ("sum", "min", "max", "avg"):
                 value = self.rows.node(inner.this)
                 return f"{_UNIT_FUNCTIONS[inner.key]}({written(Node('case', (test, value, constant(None))))})"
         if tree.key == "count":
             refuse_other_parts(self.text, tree, "this", "big_int")
+            if tree.this is None:
+                raise fault(self.text, tree, "COUNT needs to know what it counts", "write COUNT(*)")
             if tree.this.key == "star":
                 return "count()"
             if tree.this.key == "distinct":
@@ -399,7 +401,7 @@ class UnitFunctions:
             return f"sum({written(Node('case', (self.rows.node(tree.this), constant(1), constant(0))))})"
         if tree.key in _UNIT_FUNCTIONS:
             refuse_other_parts(self.text, tree, "this")
-            if tree.this.key != "distinct":
+            if tree.this is not None and tree.this.key != "distinct":
                 return f"{_UNIT_FUNCTIONS[tree.key]}({written(self.rows.node(tree.this))})"
         rule = (
             "a column of one row a person must be COUNT, SUM, AVG, MIN, MAX, BOOL_OR or BOOL_AND of that person's rows"

@@ -106,6 +106,8 @@ class RowExpressions:
 
     def node(self, tree: Any) -> Node:
         """The tree of one expression."""
+        if tree is None:  # of "f(x, )" and the like
+            raise InvalidSQL(self.text, None, "an argument is missing", "write it, or leave out the comma before it")
         rule = _RULES.get(tree.key)
         if rule is not None:
             return rule(self, tree)
@@ -263,8 +265,8 @@ class RowExpressions:
     def bucket(self, tree: Any) -> Node:
         """WIDTH_BUCKET as the standard has it: 0 below the least, one more than the buckets from the upper end on."""
         refuse_other_parts(self.text, tree, "this", "min_value", "max_value", "num_buckets")
-        low, high = (self._constant(tree.args[name]) for name in ("min_value", "max_value"))
-        parts = self._constant(tree.args["num_buckets"])
+        low, high = (self._constant(tree.args.get(name)) for name in ("min_value", "max_value"))
+        parts = self._constant(tree.args.get("num_buckets"))
         if not (isinstance(parts, int) and 1 <= parts <= 1_000 and low < high):
             rule = "WIDTH_BUCKET needs a lower end below the upper one, and 1 to 1,000 buckets"
             raise fault(self.text, tree, rule, "for example WIDTH_BUCKET(age, 0, 110, 11)")
