@@ -15,6 +15,7 @@ from farthing import __version__
 from farthing.cli.ask_command import ask_command
 from farthing.cli.attack_command import attack_command
 from farthing.cli.audit_command import audit_command
+from farthing.cli.compare_command import compare_command
 from farthing.cli.compose_command import compose_command
 from farthing.cli.count_command import count_command
 from farthing.cli.demo_command import demo_command
@@ -128,6 +129,7 @@ main.add_command(monitor_command)
 main.add_command(plan_command)
 main.add_command(play_command)
 main.add_command(release_command)
+main.add_command(compare_command)
 main.add_command(publish_command)
 main.add_command(requests_command)
 main.add_command(serve_command)
