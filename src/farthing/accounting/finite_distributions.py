@@ -26,7 +26,7 @@ _LARGEST = Fraction(10) ** 300
 
 
 def checked_number(value: object, name: str) -> Fraction:
-    """`value` as a fraction; NaN, infinities, bools, powers of ten beyond a thousand and what is no number are refused.
+    """`value` as a fraction; refuses NaN, infinities, bools, powers of ten beyond a thousand and what is not a number.
 
     >>> checked_number(0.1, "x"), checked_number("1/3", "x")
     (Fraction(1, 10), Fraction(1, 3))

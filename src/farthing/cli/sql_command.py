@@ -15,10 +15,10 @@ HELP = """\
 Ask a study's table (study.toml) in SQL: see every error and the price, then release the rows of the statement.
 
 STATEMENT is one SELECT, or several separated by semicolons, which are planned together; - reads it from the standard
-input. What will be spent is shown and confirmed first. The same statistics are answered once, by whichever words: asked
-again, also by farthing release or from Python, the answers come from the ledger and nothing is spent.
+input. What will be spent is shown and confirmed first. Statistics that were released before, by this command, by
+farthing release or from Python, come from the ledger and cost nothing.
 
-Without STATEMENT on a terminal it is a prompt with history and completion, where every statement is planned with
+Without STATEMENT, on a terminal, it opens a prompt with history and completion, where each statement may use
 --epsilon, by default a tenth of the budget. EXPLAIN before a statement, or --explain, shows errors, prices and the SQL
 that the engine would run, and spends nothing.
 

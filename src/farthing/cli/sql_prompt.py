@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from farthing.study import Study
 
 PROMPT, MORE = "sql> ", "...> "
-SHARE = 0.1  # of the whole budget, for a statement, unless somebody says otherwise
+SHARE = 0.1  # of the whole budget, for each statement, by default
 _HISTORY = 1_000
 _KEYWORDS = [
     "SELECT",

@@ -6,7 +6,7 @@ A file is read by these rules, which look at no row to read another one:
     a quoted cell begins and ends with a double quote; inside it a quote is doubled, and line breaks are text
     dropped      a row with too few cells, one of more than 2 MB
     cut          cells beyond the last column
-    a letter     a byte that is no part of UTF-8, as Windows-1252 has it (and Latin-1, where both have one)
+    a letter     a byte that is not UTF-8: read as Windows-1252, which includes the letters of Latin-1
     a space      a carriage return outside quotes that no line feed follows (Python before 3.13 and pandas write such)
 
 A program that writes a table by RFC 4180 (or as those two do) writes rows that are complete, whatever is in
@@ -227,7 +227,7 @@ def _blocks(
 
 
 def _as_utf8(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text in UTF-8: each byte that is no part of UTF-8 is a letter of Windows-1252.
+    """The same text in UTF-8: each byte that is not UTF-8 is read as a letter of Windows-1252.
 
     Quotes, separators and line ends stay where they are: none of their bytes is part of anything longer.
     """

@@ -4,7 +4,7 @@ noise_terms, noise_sums    the noise in an answer, and the distribution of its s
 error_distributions        standard errors, errors at a confidence, and intervals of ratios
 answers                    values with their intervals, which can be computed with
 noisy_numbers, comparisons which noise is in which answer, and what follows for differences and ratios
-significance               tests of hypotheses, with p-values that know the noise
+significance               tests of hypotheses, with p-values that account for the noise
 variance_estimates         variances and standard deviations, with intervals that hold for any count
 least_squares              cells that were measured more than once, totals equal to their parts
 regular_tree               the same for blocks of cells

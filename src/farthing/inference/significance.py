@@ -1,4 +1,4 @@
-"""Tests of hypotheses on noisy numbers: p-values that know what the noise does.
+"""Tests of hypotheses on noisy numbers: p-values that account for the noise.
 
 Each test is a parametric bootstrap. Under the null hypothesis, tables are drawn as large as the released one seems to
 be, noise of exactly the released kind and scale is added to them, and the statistic is computed from both in the same
@@ -133,7 +133,7 @@ def _drawn(generator: np.random.Generator, source: Source, draws: int) -> Floats
 
 
 def p_value_of(statistic: float, drawn: Floats) -> float:
-    """How often a draw is no smaller than the statistic; what is no number counts as larger.
+    """How often a draw is no smaller than the statistic; anything that is not a number counts as larger.
 
     >>> p_value_of(3.0, np.array([1.0, 2.0, 4.0]))
     0.5

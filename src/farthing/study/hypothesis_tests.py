@@ -38,7 +38,7 @@ class HypothesisTests(Comparisons):
             The test.
 
         Raises:
-            InvalidValue: If it is no table of two columns, or rows are not independent of each other.
+            InvalidValue: If it is not a table of two columns, or rows are not independent of each other.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> table = pyarrow.table({"sex": ["F", "M"] * 500, "ill": [True, False] * 400 + [True, True] * 100})
@@ -96,7 +96,7 @@ class HypothesisTests(Comparisons):
             The test.
 
         Raises:
-            InvalidValue: If it is no mean by groups, or rows are not independent of each other.
+            InvalidValue: If it is not a mean by groups, or rows are not independent of each other.
         """
         answer = self._tested(name, ("mean",))
         if len(answer.labels) < 2:
@@ -119,7 +119,7 @@ class HypothesisTests(Comparisons):
             The test.
 
         Raises:
-            InvalidValue: If it is no cdf with these groups, or rows are not independent of each other.
+            InvalidValue: If it is not a cdf with these groups, or rows are not independent of each other.
         """
         answer = self._tested(name, ("cdf",))
         groups: dict[Any, list[int]] = {}
@@ -144,7 +144,7 @@ class HypothesisTests(Comparisons):
             The test.
 
         Raises:
-            InvalidValue: If it is no such cdf, the shares do not rise to 1, or rows are not independent of each other.
+            InvalidValue: If it is not such a cdf, shares do not rise to 1, or rows are not independent of each other.
         """
         answer = self._tested(name, ("cdf",))
         known = [float(share) for share in shares]
@@ -216,7 +216,7 @@ class HypothesisTests(Comparisons):
                 return ([value**2 for value in upper] if other["kind"] == "std" else upper), ""
         half = (answer.noise.most - answer.noise.least) / 2
         note = "without the variance of the groups, values are taken to vary as much as their bounds allow"
-        return [half**2] * len(answer), f"{note}: release it as well, and the test finds more"
+        return [half**2] * len(answer), f"{note}: release the variance as well, and the test finds more"
 
     def _noted(self, test: Significance, note: str = "") -> Significance:
         return replace(test, note="; ".join(filter(None, [test.note, note, _SAMPLE])))

@@ -302,13 +302,13 @@ class PlannedStatistic:
             other: The label of the other group.
             difference: By how much the means differ, in the data's own units; of a flag, the shares.
             spread: The standard deviation of values within a group; by default as expected of the column.
-            level: The p-value from which on a difference counts as found.
+            level: A difference counts as found if the p-value is at most this.
 
         Returns:
             A probability.
 
         Raises:
-            InvalidValue: If this is no mean by groups, or an argument is out of range.
+            InvalidValue: If this is not a mean by groups, or an argument is out of range.
 
         >>> import pyarrow, tempfile, farthing as ft
         >>> people = ft.dataset(pyarrow.table({"sex": ["F"], "ill": [True]}), schema={"sex": ["F", "M"], "ill": bool})
@@ -332,13 +332,13 @@ class PlannedStatistic:
             other: The label of the other group.
             power: How likely it is found.
             spread: The standard deviation of values within a group; by default as expected of the column.
-            level: The p-value from which on a difference counts as found.
+            level: A difference counts as found if the p-value is at most this.
 
         Returns:
             A difference in the data's own units; infinite where the bounds allow none that is so large.
 
         Raises:
-            InvalidValue: If this is no mean by groups, or an argument is out of range.
+            InvalidValue: If this is not a mean by groups, or an argument is out of range.
         """
         return detectable_by(self.output, self._all, (one, other), power, spread, level)
 

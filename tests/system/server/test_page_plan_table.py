@@ -85,10 +85,10 @@ def test_every_step_is_taken_back_and_done_again(new_page: NewPage, site: Site) 
     page.get_by_role("button", name="Undo").click()
     expect(count.locator(".error-number")).to_have_text(first)
     expect(page.get_by_role("button", name="Undo")).to_be_disabled()
-    page.get_by_role("button", name="Do it again").click()
+    page.get_by_role("button", name="Redo").click()
     page.keyboard.press("Control+Shift+z")
     expect(page.locator(".statistic")).to_have_count(1)
-    expect(page.get_by_role("button", name="Do it again")).to_be_disabled()
+    expect(page.get_by_role("button", name="Redo")).to_be_disabled()
 
 
 # One drag is one step, and a step that was refused is none; times are told, because a machine may be slow.

@@ -91,7 +91,7 @@ class PublicSession:
 
 
 def _numbers(given: Any) -> NDArray[np.float64]:
-    """Anything as doubles; what is no number becomes NaN, which is refused like any other."""
+    """Anything as doubles; what is not a number becomes NaN, which is refused like any other."""
     try:
         return np.asarray(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError, OverflowError):

@@ -18,7 +18,7 @@ class StatementWords(Words):
     sql: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=LONGEST_STATEMENT)]
     max_cells: UnitLimit | None = Field(None, description="in how many groups one person counts; by default in all")
     request_id: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = Field(
-        None, description="a release of the statement, whose rows are wanted"
+        None, description="a release of the statement whose rows you want"
     )
 
 

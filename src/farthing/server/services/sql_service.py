@@ -21,7 +21,9 @@ def statement_view(state: State, who: Caller, words: StatementWords) -> Statemen
     if script.derived or script.dataset is not study.dataset:
         wanted = ", ".join(script.derived) or "another table"
         rule = f"on a server a statement asks about the columns of the dataset as it was declared, not {wanted[:100]}"
-        way_out = "declare bands and ratios as steps of the dataset, with derive; or ask beside the data"
+        way_out = (
+            "declare bands and ratios as steps of the dataset, with derive; or use farthing sql where the data are"
+        )
         raise InvalidSQL(words.sql, script.places[0], rule, way_out)
     return StatementView(
         statistics=[entry_of(statistic, {}) for statistic in script.statistics],

@@ -25,7 +25,7 @@ export default function Screen() {
   }, []);
   const title = "From a Dataverse";
   if (!callback)
-    return html`<${Page} title=${title}><p>This address is of use only right after you choose farthing on a file of a Dataverse. Choose it there again.</p>
+    return html`<${Page} title=${title}><p>This page works only right after you choose farthing on a file of a Dataverse. Choose it there again.</p>
       <p><a href="#/">Go to the datasets</a></p><//>`;
   if (error)
     return html`<${Page} title=${title}><${ErrorBox} error=${error} />

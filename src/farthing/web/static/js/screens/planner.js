@@ -346,7 +346,7 @@ function Steps({ steps }) {
   }, [steps.undo, steps.redo]);
   return html`
     <${Button} kind="quiet" small disabled=${!steps.undo} onClick=${() => steps.undo()} title="Undo (Ctrl+Z)" aria-label="Undo"><span aria-hidden="true">↶</span><//>
-    <${Button} kind="quiet" small disabled=${!steps.redo} onClick=${() => steps.redo()} title="Do it again (Ctrl+Shift+Z)" aria-label="Do it again"><span aria-hidden="true">↷</span><//>`;
+    <${Button} kind="quiet" small disabled=${!steps.redo} onClick=${() => steps.redo()} title="Redo (Ctrl+Shift+Z)" aria-label="Redo"><span aria-hidden="true">↷</span><//>`;
 }
 
 /** The picture of the chosen statistic, on numbers that are made up. */
