@@ -215,7 +215,7 @@ class FromClause:
                 raise fault(self.text, item, "a column that is computed needs a name", "write AS and a name")
             node = rows.node(body)
             checked(node, below.dataset.schema, self.text)
-            if name in columns:
+            if name.lower() in [each.lower() for each in columns]:
                 raise fault(self.text, item, f"there are two columns {name!r}", "give one of them another name")
             columns[name] = node
         return replace(below, columns=columns, unit=tuple(dict.fromkeys(unit)), is_table=False)
@@ -254,7 +254,10 @@ class FromClause:
             body, name = _item(item)
             if body.key == "column" and str(body.this.this).lower() in [key.lower() for key in keys]:
                 continue
-            columns[name or body.sql().lower()] = functions.one(body)
+            called = name or body.sql().lower()
+            if called.lower() in [each.lower() for each in columns]:
+                raise fault(self.text, item, f"there are two columns {called[:60]!r}", "give one of them another name")
+            columns[called] = functions.one(body)
         having = tree.args.get("having")
         conditions: tuple[Node, ...] = ()
         hidden: dict[str, str] = {}
@@ -266,6 +269,8 @@ class FromClause:
                 name = next((each for each, other in {**columns, **hidden}.items() if other == function), None)
                 if name is None:
                     name = function
+                    while name.lower() in [each.lower() for each in {**columns, **hidden}]:
+                        name += " (hidden)"
                     hidden[name] = function
                 return column(name, position_of(aggregate))
 

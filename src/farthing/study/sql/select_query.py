@@ -106,6 +106,7 @@ class Selection:
     keys: list[GroupKey] = field(default_factory=list)
     aggregates: list[tuple[str, Aggregate]] = field(default_factory=list)
     outputs: dict[str, Node] = field(default_factory=dict)
+    selecting: bool = True
 
     @property
     def text(self) -> str:
@@ -116,6 +117,7 @@ class Selection:
         """Groups first, then what is selected, then what orders and filters the released numbers."""
         sets = self.read_groups()
         items = [self.output(item) for item in self.tree.expressions]
+        self.selecting = False  # HAVING and ORDER BY prefer the names of the result to those of columns
         if not self.aggregates and self.tree.args.get("having") is None:
             raise self.without_statistics()
         having = self.tree.args.get("having")
@@ -312,7 +314,8 @@ class Selection:
             if key.name.lower() == name.lower() or (key.sql.lower() == tree.sql().lower()):
                 return column(f"k{place}", position_of(tree))
         alike = [each for each in self.outputs if each.lower() == name.lower()]
-        if alike and not tree.table:
+        is_column = name.lower() in [each.lower() for each in (*self.relation.columns, *self.relation.unit)]
+        if alike and not tree.table and not (self.selecting and is_column):
             return self.outputs[alike[0]]
         if self._is_unit(tree):
             resolved(self.text, self.relation, tree)

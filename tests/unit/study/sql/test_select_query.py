@@ -180,3 +180,38 @@ def test_tables_are_joined_along_their_keys_only(studies: dict[str, ft.Study], t
     with pytest.raises(InvalidSQL) as refusal:
         studies["hospital"].sql(text)
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Only a CASE without another value leaves rows out, and only a constant is never missing.
+        ("SELECT COUNT(CASE WHEN smoker THEN 1 ELSE 0 END) FROM people",
+         ["count(where='not case when smoker then 1 else 0 end is null')"]),
+        ("SELECT COUNT(CASE WHEN smoker THEN income END) FROM people",
+         ["count(where='not case when smoker then income else null end is null')"]),
+        ("SELECT SUM(CASE WHEN smoker THEN 2 ELSE 0 END) FROM people", ["sum('case when smoker then 2 else 0 end')"]),
+        ("SELECT SUM(CASE WHEN smoker THEN 1 ELSE 1 END) FROM people", ["sum('case when smoker then 1 else 1 end')"]),
+    ],
+)  # fmt: skip
+def test_a_case_counts_what_the_database_would_count(
+    studies: dict[str, ft.Study], text: str, expected: list[str]
+) -> None:
+    assert list(map(repr, compiled(studies["people"], text).statistics)) == expected
+
+
+def test_a_name_of_the_result_hides_no_column(studies: dict[str, ft.Study]) -> None:
+    with pytest.raises(InvalidSQL, match="'age' is neither in GROUP BY nor in an aggregate"):
+        studies["people"].sql("SELECT COUNT(*) AS age, age FROM people GROUP BY sex")
+    text = "SELECT sex, SUM(income) AS income FROM people GROUP BY sex HAVING income > 3 ORDER BY income"
+    assert list(map(repr, compiled(studies["people"], text).statistics)) == ["sum('income', by='sex')"]
+
+
+def test_columns_of_one_row_a_person_are_told_apart(studies: dict[str, ft.Study]) -> None:
+    inner = 'SELECT person, COUNT(*) AS "sum(cost)" FROM visits GROUP BY person HAVING SUM(cost) > 3'
+    script = compiled(studies["visits"], f"SELECT COUNT(*) FROM ({inner})")
+    assert list(map(repr, script.statistics)) == ["""count(where='"sum(cost) (hidden)" > 3')"""]
+    with pytest.raises(InvalidSQL, match="two columns 'n'"):
+        studies["visits"].sql(
+            "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n, SUM(cost) AS n FROM visits GROUP BY person)"
+        )
