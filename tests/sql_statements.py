@@ -303,6 +303,13 @@ SELECT ROUND(AVG(income) / 12, 0) AS monthly, -SUM(children) AS less, AVG(age) +
 -> sum('children')
 -> mean('age')
 
+SELECT sex, SUM(income) / COUNT(income) AS mean, 1 - COUNT(*) FILTER (WHERE smoker) / COUNT(*) AS rest FROM people
+  GROUP BY sex
+-> sum('income', by='sex')
+-> count(where='not income is null', by='sex')
+-> count(where='smoker', by='sex')
+-> count(by='sex')
+
 SELECT 'all' AS who, COUNT(*) AS n, NULL AS nothing FROM people
 -> count()
 

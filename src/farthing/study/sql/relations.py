@@ -263,30 +263,7 @@ class FromClause:
         hidden: dict[str, str] = {}
         if having is not None:
             refuse_other_parts(self.text, having, "this")
-
-            def stand_in(aggregate: Any) -> Node:
-                function = functions.one(aggregate)
-                name = next((each for each, other in {**columns, **hidden}.items() if other == function), None)
-                if name is None:
-                    name = function
-                    while name.lower() in [each.lower() for each in {**columns, **hidden}]:
-                        name += " (hidden)"
-                    hidden[name] = function
-                return column(name, position_of(aggregate))
-
-            def by_name(each: Any) -> Node:
-                name = str(each.this.this)
-                if name in columns:
-                    return column(name, position_of(each))
-                raise fault(
-                    self.text,
-                    each,
-                    f"{name[:60]!r} is not a column of this query, which has one row a person",
-                    "name it with AS",
-                )
-
-            node = RowExpressions(self.text, by_name, stand_in).node(having.this)
-            conditions = (node,)
+            conditions = (self._of_people(having.this, functions, columns, hidden),)
         if not columns and not hidden:
             hidden["count()"] = "count()"
         dataset = below.dataset
@@ -297,6 +274,29 @@ class FromClause:
             refuse_no_condition(node, made.schema, self.text, having.this)
         visible = {name: column(name) for name in columns}
         return Relation(made, visible, conditions, unit=tuple(unit), one_row_a_unit=True)
+
+    def _of_people(
+        self, tree: Any, functions: UnitFunctions, columns: Mapping[str, str], hidden: dict[str, str]
+    ) -> Node:
+        """HAVING of one row a person, over its columns; what is not among them is added to the hidden ones."""
+
+        def stand_in(aggregate: Any) -> Node:
+            function = functions.one(aggregate)
+            name = next((each for each, other in {**columns, **hidden}.items() if other == function), None)
+            if name is None:
+                name = function
+                while name.lower() in [each.lower() for each in {**columns, **hidden}]:
+                    name += " (hidden)"
+                hidden[name] = function
+            return column(name, position_of(aggregate))
+
+        def by_name(each: Any) -> Node:
+            name = str(each.this.this)
+            if name in columns:
+                return column(name, position_of(each))
+            raise fault(self.text, each, f"{name[:60]!r} is no column of one row a person", "name it with AS")
+
+        return RowExpressions(self.text, by_name, stand_in).node(tree)
 
     # Joins
 

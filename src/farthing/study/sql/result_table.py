@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
@@ -15,6 +16,7 @@ import numpy as np
 
 from farthing.data import Categories, Dates, Flags, Integers
 from farthing.data.expressions.row_evaluation import evaluate
+from farthing.data.expressions.syntax_tree import Node
 from farthing.data.schema import Domain
 from farthing.inference import Answer
 from farthing.inference.answers import with_interval
@@ -203,8 +205,9 @@ def result_table(query: TableQuery, answers: Mapping[str, Answer], confidence: f
     rows: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     for part in query.parts:
-        rows += _rows_of(part, answers, confidence)
-        notes += _notes_of(part, answers)
+        own, computed = _rows_of(part, answers, confidence)
+        rows += own
+        notes += [*_notes_of(part, answers), *computed]
     columns = query.parts[0].columns
     measured = tuple(any(part.columns[place].has_error for part in query.parts) for place in range(len(columns)))
     for place, descending, missing_first in reversed(query.order):
@@ -215,10 +218,20 @@ def result_table(query: TableQuery, answers: Mapping[str, Answer], confidence: f
     return ResultTable(names, tuple(rows), measured, confidence, tuple(dict.fromkeys(notes)))
 
 
-def _rows_of(query: SelectQuery, answers: Mapping[str, Answer], confidence: float) -> list[tuple[Cell, ...]]:
+def _rows_of(
+    query: SelectQuery, answers: Mapping[str, Answer], confidence: float
+) -> tuple[list[tuple[Cell, ...]], list[str]]:
+    """The rows of one SELECT, and what there is to know about the numbers that are computed from several."""
     rows: list[tuple[dict[str, Any], tuple[Cell, ...]]] = []
+    notes: list[str] = []
     for number, keys in enumerate(query.sets):
         numbers = [_Numbers.of(each, number, answers, confidence) for each in query.measured]
+        combined = {
+            column.name: _Numbers.combined(column.combined, numbers, confidence)
+            for column in query.columns
+            if column.combined is not None
+        }
+        notes += [each.answer.note for each in combined.values() if each.answer.note]
         for labels in product(*(values_of(query.keys[place].domain) for place in keys)):
             row: dict[str, Any] = {f"k{place}": None for place in range(len(query.keys))}
             for place, label in zip(keys, labels, strict=True):
@@ -227,10 +240,11 @@ def _rows_of(query: SelectQuery, answers: Mapping[str, Answer], confidence: floa
             row |= {f"a{place}": cell.value for place, cell in enumerate(cells)}
             if query.having is not None and evaluate(query.having, row) is not True:
                 continue
-            rows.append((row, tuple(_computed(column, row, cells) for column in query.columns)))
+            computed = (_cell(column, row, cells, combined, labels) for column in query.columns)
+            rows.append((row, tuple(computed)))
     for ordering in reversed(query.order):
         rows.sort(key=cmp_to_key(_by_expression(ordering)))
-    return _cut([cells for _, cells in rows], query.limit, query.offset)
+    return _cut([cells for _, cells in rows], query.limit, query.offset), notes
 
 
 @dataclass(frozen=True)
@@ -255,6 +269,12 @@ class _Numbers:
             places[parts] = place
         return cls(answer, places if answer.labels else {(): 0})
 
+    @classmethod
+    def combined(cls, node: Node, numbers: Sequence[_Numbers], confidence: float) -> _Numbers:
+        """What is computed from several of them, with the noise that they have in common."""
+        answer = _arithmetic(node, numbers).at(confidence)
+        return cls(answer, numbers[_first_slot(node)].places)
+
     def cell(self, labels: tuple[Any, ...]) -> Cell:
         """The number of one group."""
         place = self.places.get(labels)
@@ -264,6 +284,37 @@ class _Numbers:
             float(np.atleast_1d(each)[place]) for each in (self.answer.values, self.answer.lower, self.answer.upper)
         )
         return Cell(*(each if math.isfinite(each) else None for each in (value, lower, upper)))
+
+
+def _cell(
+    column: OutputColumn,
+    row: Mapping[str, Any],
+    cells: Sequence[Cell],
+    combined: Mapping[str, _Numbers],
+    labels: tuple[Any, ...],
+) -> Cell:
+    """One number or key of one row."""
+    several = combined.get(column.name)
+    return _computed(column, row, cells) if several is None else several.cell(labels)
+
+
+_OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+def _arithmetic(node: Node, numbers: Sequence[_Numbers]) -> Any:
+    if node.operator == "column":
+        return numbers[int(str(node.value)[1:])].answer
+    if node.operator == "constant":
+        return node.value
+    parts = [_arithmetic(each, numbers) for each in node.arguments]
+    return -parts[0] if node.operator == "negative" else _OPERATIONS[node.operator](*parts)
+
+
+def _first_slot(node: Node) -> int:
+    """The number of the first released number in a tree: all of them have the same groups."""
+    if node.operator == "column":
+        return int(str(node.value)[1:])
+    return next(place for place in map(_first_slot, node.arguments) if place >= 0) if node.arguments else -1
 
 
 def _computed(column: OutputColumn, row: Mapping[str, Any], cells: Sequence[Cell]) -> Cell:

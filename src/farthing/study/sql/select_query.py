@@ -339,15 +339,17 @@ class Selection:
         return Schema(domains)
 
     def finished(self, body: Any, name: str, node: Node, schema: Schema) -> OutputColumn:
-        """One column of the result, which one released number at most may move."""
+        """One column of the result: a key, a released number, or what is computed from released numbers."""
         meaning = checked(node, schema, self.text)
         numbers = sorted({str(part.value) for part in meaning.walk() if part.operator == "column"})
         measured = [each for each in numbers if each.startswith("a")]
         if not measured:
             return OutputColumn(name, meaning, written(node))
+        if len(measured) > 1 and _is_combination(node) and not any(each.pick for _, each in self.aggregates):
+            return OutputColumn(name, meaning, written(node), combined=node)
         if len(measured) > 1:
-            rule = "a number computed from two released ones has no error here"
-            raise fault(self.text, body, rule, "select them, and combine the answers; AVG(CASE ...) is a share")
+            rule = "several released numbers may be added, subtracted, multiplied and divided"
+            raise fault(self.text, body, rule, "select them, and compute the rest from the result")
         if not _is_line(node, measured[0]):
             rule = "a released number may be multiplied, shifted and rounded"
             raise fault(self.text, body, rule, "select it as it is, and compute the rest from the result")
@@ -435,6 +437,15 @@ def _is_line(node: Node, name: str) -> bool:
     if node.operator in ("+", "-", "*", "negative", "round", "floor", "ceil"):
         return _is_line(inside[0], name)
     return node.operator == "/" and inside[0] is node.arguments[0] and _is_line(inside[0], name)
+
+
+def _is_combination(node: Node) -> bool:
+    """Whether a tree is arithmetic on released numbers and constants, whose error follows from theirs."""
+    if node.operator == "column":
+        return str(node.value).startswith("a")
+    if node.operator == "constant":
+        return type(node.value) in {int, float}
+    return node.operator in ("+", "-", "*", "/", "negative") and all(map(_is_combination, node.arguments))
 
 
 def _mentions(node: Node, name: str) -> bool:

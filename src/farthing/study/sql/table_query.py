@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farthing.data import Categories, Dataset, Dates, Flags, Integers
-from farthing.data.expressions.syntax_tree import Meaning
+from farthing.data.expressions.syntax_tree import Meaning, Node
 from farthing.data.schema import Domain
 from farthing.statistics import Statistic
 
@@ -46,11 +46,12 @@ class OutputColumn:
     meaning: Meaning
     text: str
     aggregate: int | None = None  # the one released number that it moves with
+    combined: Node | None = None  # sums, differences, products and ratios of several
 
     @property
     def has_error(self) -> bool:
         """Whether it is a number with an error."""
-        return self.aggregate is not None
+        return self.aggregate is not None or self.combined is not None
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,19 @@ def test_an_interval_moves_along_with_its_number(study: ft.Study) -> None:
     assert less.error == 2 * n.error
 
 
+def test_a_ratio_is_that_of_the_answers_with_their_shared_noise(study: ft.Study) -> None:
+    text = "SELECT sex, COUNT(*) FILTER (WHERE smoker) / COUNT(*) AS share FROM people GROUP BY sex ORDER BY sex"
+    release = study.sql(text, epsilon=0.5).release()
+    by_python = release["count where smoker by sex"] / release["count by sex"]
+    for (_, share), value, lower, upper in zip(
+        release.table.cells, by_python.values, by_python.lower, by_python.upper, strict=True
+    ):
+        assert (share.value, share.lower, share.upper) == pytest.approx((value, lower, upper))
+        assert 0 < share.lower < share.value < share.upper < 1
+    (_, narrow), *_ = release.results(0.5)[0].cells
+    assert narrow.error < release.table.cells[0][1].error
+
+
 def test_another_confidence_costs_nothing(study: ft.Study) -> None:
     release = study.sql("SELECT COUNT(*) AS n FROM people WHERE smoker", epsilon=0.5).release()
     spent = study.budget.spent.upper

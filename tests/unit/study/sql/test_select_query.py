@@ -79,7 +79,7 @@ def test_a_statement_becomes_these_statistics(
         ("SELECT COUNT(*) FROM people LIMIT age", (1, 35), "LIMIT must be a whole number"),
         ("SELECT COUNT(*) FROM people LIMIT 10%", (1, 35), "LIMIT"),
         ("SELECT COUNT(*) FROM people ORDER BY income", (1, 38), "neither in GROUP BY nor in an aggregate"),
-        ("SELECT SUM(income) / COUNT(*) FROM people", (1, 8), "select them, and combine the answers"),
+        ("SELECT SUM(income) * SQRT(COUNT(*)) FROM people", (1, 8), "added, subtracted, multiplied and divided"),
         ("SELECT 100 / COUNT(*) FROM people", (1, 8), "may be multiplied, shifted and rounded"),
         ("SELECT ABS(SUM(age)) FROM people", (1, 8), "may be multiplied, shifted and rounded"),
         ("SELECT WIDTH_BUCKET(age, 10, 0, 5), COUNT(*) FROM people GROUP BY 1", (1, 8), "lower end below"),
