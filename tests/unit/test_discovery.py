@@ -162,7 +162,9 @@ def test_a_search_that_finds_nothing_is_paid_for_and_says_so(tmp_path: Path) -> 
     assert not finding.is_usable and finding.domain is None and "no range was found" in finding.sentence
     assert study.left == pytest.approx(100 - SURE)
     assert list(study.dataset.unknown) == ["x"]
-    with pytest.raises(InvalidValue, match="was searched for epsilon 50, and cannot be used: no range was found"):
+    with pytest.raises(
+        InvalidValue, match="was searched at a cost of epsilon 50, and cannot be used: no range was found"
+    ):
         study.plan(ft.mean("x"))
     study.close()
 

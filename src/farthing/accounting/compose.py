@@ -273,7 +273,7 @@ class Composition:
         return self._noise if proof else self._noise_estimate
 
     def _less_as_noise(self, noise: Pricing, question: str, target: float) -> bool:
-        """Whether choices cost less as Gaussian noise. A wrong answer makes the upper end larger, and no less true."""
+        """Whether choices cost less as Gaussian noise. A wrong answer makes the upper end larger, but not wrong."""
         if question == "epsilon" and target > 0:
             losses = [losses_of(each.loss.charges) for each in (noise, self._above)]
             costs = [composed_cost(each, target) for each in losses if each is not None]

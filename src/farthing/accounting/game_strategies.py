@@ -1,7 +1,7 @@
 """Strategies for the composition game, and competitions between them.
 
 A strategy sees the game so far and names the next charge. Here are some that are worth beating, and what many games of
-one show: how often it guesses right, and how much of delta it reaches. As in the game, nothing takes data.
+one show: how often it guesses right, and how much of delta it uses. As in the game, no data are involved.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def steady(charge: Charge) -> Strategy:
 
 
 def pressing(charge: float, factor: float = 2.0) -> Strategy:
-    """Larger charges while the answers agree, the first one again when they do not: luck is followed up.
+    """Raises the charge while the answers agree, and begins again with the first one when they do not.
 
     Args:
         charge: The first epsilon.

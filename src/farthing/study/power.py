@@ -54,7 +54,7 @@ def detectable_by(
     spread: float | None,
     level: float,
 ) -> float:
-    """The least difference of two means that is found with this probability; infinite where none between bounds is."""
+    """The least difference of two means that is found with this probability; infinite if none within the bounds is."""
     if not level < checked_real(power, "power") < 1:
         raise InvalidValue("power", power, f"must be above level={level} and below 1", "0.8 is usual")
     low, high = 0.0, output.most

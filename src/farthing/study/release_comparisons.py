@@ -50,7 +50,7 @@ class Comparisons(Mapping[str, Answer]):
         return (first - second).renamed(f"{name}: {_text(one)} minus {_text(other)}")
 
     def ratio(self, name: str, one: Any, other: Any) -> Answer:
-        """How many times another group's number one group's is: of shares, the relative risk.
+        """One group's number divided by another's: for shares, the relative risk.
 
         Args:
             name: A statistic with groups.
@@ -67,7 +67,7 @@ class Comparisons(Mapping[str, Answer]):
         return (first / second).renamed(f"{name}: {_text(one)} over {_text(other)}")
 
     def odds_ratio(self, name: str, one: Any, other: Any) -> Answer:
-        """The odds of one group over those of another, where the numbers are shares: means of a column of flags.
+        """The odds of one group over those of another; the numbers must be shares: means of a column of flags.
 
         Args:
             name: The mean of a flag by groups.
@@ -110,7 +110,7 @@ class Comparisons(Mapping[str, Answer]):
         return self._computed(answer, f"share of {name}", cells, answer.labels)
 
     def change(self, name: str, earlier: Mapping[str, Answer]) -> Answer:
-        """What a number is more than in an earlier release.
+        """By how much a number exceeds that of an earlier release.
 
         Args:
             name: A statistic of both releases.

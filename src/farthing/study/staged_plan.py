@@ -220,7 +220,7 @@ def refuse_fruitless(study: StudyAccount, names: Sequence[str]) -> None:
         cost, outcome = number_text(paid.receipt.epsilon), paid.finding.sentence.partition(": ")[2]
         raise InvalidValue(
             *place,
-            f"was searched for epsilon {cost}, and cannot be used: {outcome}",
+            f"was searched at a cost of epsilon {cost}, and cannot be used: {outcome}",
             f"search again with a larger epsilon, study.discover({what}, epsilon=..., fresh=True) or farthing discover "
             f"{option} --epsilon E --fresh, or declare it",
         )

@@ -206,9 +206,7 @@ def test_a_number_of_found_values_is_never_more_than_were_found(tmp_path: Path) 
 def test_what_was_searched_in_vain_is_refused_with_a_way_out_and_promises_no_errors(tmp_path: Path) -> None:
     """A plan after it showed errors "if this is found", and its discover() returned the same nothing for ever."""
     own = study(tmp_path, cells=[f"text {number}" for number in range(1_200)])
-    words = (
-        r"was searched for epsilon 1, and cannot be used: no value found; .*study.discover\('diagnosis', epsilon=..., "
-    )
+    words = r"at a cost of epsilon 1, and cannot be used: no value found; .*study.discover\('diagnosis', epsilon=..., "
     asked = ft.mean("age", by="diagnosis")
     with pytest.raises(InvalidValue, match=words):
         own.plan(asked, epsilon=10.0).discover()

@@ -62,7 +62,7 @@ function Cells({ planned }) {
     columns=${[{ key: "label", title: "Cell", head: true }, { key: "error", title: "Error (95%)", right: true }]} />`;
 }
 
-/** The error bar around what the steward expects; nothing where nobody said what that is. */
+/** The error bar around what the steward expects; nothing if nobody said what that is. */
 function Expected({ planned, entry, schema }) {
   const [low, high] = planned.whisker ?? [null, null];
   if (!Number.isFinite(low) || !Number.isFinite(high) || !Number.isFinite(planned.reference)) return null;
@@ -74,6 +74,6 @@ function Expected({ planned, entry, schema }) {
   return html`
     <div class="statistic-whisker">
       <${InlineErrorBar} low=${low} high=${high} value=${planned.reference} domain=${domain} width=${220} />
-      <span class="small muted">you expect ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}</span>
+      <span class="small muted">you expect ${amount(planned.reference, planned.error)}; the answer would lie between ${amount(low, planned.error)} and ${amount(high, planned.error)}, 95 times in 100</span>
     </div>`;
 }

@@ -55,7 +55,7 @@ function countsWords(planned, entry) {
 
 function Warning({ planned }) {
   if (!planned?.note) return null;
-  return html`<span class="statistic-mark" title=${planned.note}><span aria-hidden="true">⚠</span><span class="unseen">Mind this: ${planned.note} </span></span>`;
+  return html`<span class="statistic-mark" title=${planned.note}><span aria-hidden="true">⚠</span><span class="unseen">Note: ${planned.note} </span></span>`;
 }
 
 function Prediction({ planned }) {

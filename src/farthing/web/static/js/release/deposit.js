@@ -81,11 +81,11 @@ export function Deposit({ id, dataverses, publication, earlier, from }) {
   const own = dataverses.find((one) => one.url === place.dataverse)?.has_token;
   const unfinished = deposit && !running && !["done", "published"].includes(deposit.state);
   return html`<section class="stack">
-    <h3>Deposit it in a Dataverse</h3>
+    <h3>Deposit in a Dataverse</h3>
     <${SelectField} ...${field("dataverse", "Dataverse")} options=${dataverses.map((one) => [one.url, one.url])} />
     <${TextField} ...${field("collection", "Collection", "Its alias: the last part of its address.")} />
     <${TextField} type="password" autocomplete="off" spellcheck="false" label="API token" optional=${own} value=${token} onValue=${setToken}
-      hint=${own ? "Without one, the server uses its own." : "From your account page there. It is used for this deposit and kept nowhere."} />
+      hint=${own ? "Without one, the server uses its own." : "From your account page there. It is used for this deposit only and not stored."} />
     <${ChoiceField} ...${field("publish", "How it appears there")} options=${HOW} />
     <details class="more" open=${Boolean(from.original)}><summary>More about the deposit</summary><div class="stack">
       <${TextField} ...${field("original", "Number of the restricted file", "The release is attached to it. It is the number at the end of the file's address there.", { optional: true })} />
@@ -103,8 +103,8 @@ function Progress({ deposit }) {
   const { state, steps, error, url, persistent_id: persistent } = deposit;
   return html`<${Notice} tone=${TONES[state]} live title=${TITLES[state]}>
     ${error && html`<p>${error.message}</p>`}
-    ${state === "interrupted" && html`<p>The server stopped in the middle of it.</p>`}
-    ${["failed", "interrupted"].includes(state) && html`<p>Continue it when you like: nothing is uploaded twice.</p>`}
+    ${state === "interrupted" && html`<p>The server stopped before the deposit was finished.</p>`}
+    ${["failed", "interrupted"].includes(state) && html`<p>You can continue it at any time: nothing is uploaded twice.</p>`}
     ${url && html`<p>The dataset: <a href=${url} rel="noreferrer">${persistent}</a></p>`}
     ${steps.length > 0 && html`<ol class="small deposit-steps">${steps.map((one, at) => html`<li key=${at}>${one}</li>`)}</ol>`}
   <//>`;

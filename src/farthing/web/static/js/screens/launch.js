@@ -1,4 +1,4 @@
-// The screen "From a Dataverse": on which file farthing was launched there, and which release goes beside it.
+// The screen "From a Dataverse": on which file farthing was launched there, and which release is attached to it.
 import { html, useEffect, useState } from "../../vendor/preact.js";
 import { get, post, query } from "../api.js";
 import { Card } from "../components/card.js";
@@ -41,7 +41,7 @@ export default function Screen() {
         <dt>Dataset</dt><dd><a href=${launch.url} rel="noreferrer">${launch.dataset}</a></dd>
       </dl>
     <//>
-    <${Card} title="Which release goes beside it?">
+    <${Card} title="Choose the release to attach">
       ${releases.length === 0 && html`<p>Nothing has been released yet.</p>`}
       <ul>${releases.map(
         (one) => html`<li key=${one.request_id}>
