@@ -318,4 +318,5 @@ def _prose(name: str, value: object) -> None:
 
 def _choice(name: str, value: object, choices: Sequence[str] | Mapping[str, Any]) -> None:
     if value != "" and not (isinstance(value, str) and value in choices):
-        raise InvalidValue(f"publication.{name}", value, f"must be one of {', '.join(choices)}")
+        between = "; " if any("," in one for one in choices) else ", "
+        raise InvalidValue(f"publication.{name}", value, f"must be one of {between.join(choices)}")

@@ -348,8 +348,8 @@ class QuerySession:
         raise SessionEnded(
             "updates",
             self.plan.updates,
-            "what can still be asked is in .answered (after a restart only what was paid for), estimate() answers "
-            "other questions without a promise, and a new session can be opened and paid for",
+            "what can still be asked is in .answered, estimate() answers other questions without a promise, and a new "
+            "session can be opened and paid for",
         )
 
     def _catch_up(self) -> None:

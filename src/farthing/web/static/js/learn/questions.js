@@ -6,7 +6,7 @@ import { Card } from "../components/card.js";
 const QUESTIONS = [
   [
     "Ten answers cost epsilon 0.1 each. Which total is certainly enough?",
-    "1, their sum. Adding up is always true; every other theorem can only be cheaper.",
+    "1, their sum. Adding up is always true, and the optimum is never more.",
   ],
   [
     "A hundred answers cost 0.1 each, and the promise about all of them may fail once in a million. Is the total near 10?",

@@ -32,6 +32,7 @@ export function RegionCard({ regions, of, busy }) {
             <li><strong>The corner</strong> is somebody who is never wrong. Privacy keeps the region away from it.</li>
             <li><strong>Each curve</strong> is what one theorem proves. A higher curve rules out more attacks; none can be higher than the optimal one and still be true.</li>
             <li><strong>The dot</strong> is the best guess when both cases are equally likely.</li>
+            <li><strong>It does not matter</strong> what is done with the answers, or who has which of them: rounded, combined or shared, they allow no guess below the curve of all of them.</li>
           </ul>
           <h3>A best guess is right</h3>
           <ul class="learn-reach">

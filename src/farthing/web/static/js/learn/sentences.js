@@ -22,6 +22,8 @@ export function gainSentence({ k, epsilon }, totals, number) {
   const start = `${many} at epsilon ${number(epsilon)} ${k === 1 ? "costs just that" : `add up to ${number(basic)}`}.`;
   if (!(saved > 0.005))
     return `${start} No gain yet: the optimum is the same. Composition helps when answers are many and each is cheap.`;
+  if (optimal === 0)
+    return `${start} The optimum is 0: what is revealed is within the risk allowed in all. Move the last slider to the left to see an epsilon.`;
   return `${start} The optimum is ${number(optimal)}: ${Math.floor(100 * saved)}% less, for the very same answers.`;
 }
 
