@@ -28,10 +28,8 @@ const EXAMPLES = [
 ];
 const RELATIONS = {
   equal: "Both reveal the same: each can be made from the other.",
-  "second inside first":
-    "The second reveals no more than the first: its answers can be made from those of the first.",
-  "first inside second":
-    "The first reveals no more than the second: its answers can be made from those of the second.",
+  "second inside first": "The second reveals no more than the first: its answers can be made from those of the first.",
+  "first inside second": "The first reveals no more than the second: its answers can be made from those of the second.",
   neither: "Neither can be made from the other: each helps with a guess that the other does not help with.",
 };
 
