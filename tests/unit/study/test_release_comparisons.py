@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as ft
+from farthing.client.remote_plan import release_from
 from farthing.errors import InvalidValue
 from farthing.inference import Answer, ErrorDistribution, Term
 from farthing.inference.comparisons import EXACT, FIRST_ORDER
@@ -100,6 +101,16 @@ def test_gini_of_even_incomes_is_a_third(tmp_path: Path) -> None:
         assert gini.error() < 0.01
         with pytest.raises(InvalidValue, match="must be at least 0 and no more than the first edge"):
             release.gini("cdf of income", least=-1.0)
+
+
+@pytest.mark.slow
+def test_release_that_a_server_sent_compares_the_same(study: ft.Study) -> None:
+    release = study.plan(ft.mean("ill", by="sex"), epsilon=1.0).release()
+    sent, name = release_from(release.to_json()), "mean of ill by sex"
+    one, two = (each.ratio(name, "F", "M") for each in (release, sent))
+    assert (one.values, one.lower, one.upper) == (two.values, two.lower, two.upper)
+    assert sent.equality(name) == release.equality(name)
+    assert sent.change(name, release).error().tolist() == [0.0, 0.0]  # type: ignore[union-attr]
 
 
 def test_withheld_cells_are_no_part_of_a_comparison() -> None:
