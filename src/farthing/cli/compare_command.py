@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 HELP = """\
 Compare groups of a statistic that was released: "mean of income by sex" F M is the mean of F minus that of M.
 
-Without groups, the statistic is shown as shares of its total (--shares) or tested (--test): that all groups have one
-mean, that two columns are unrelated, or, of a cdf and two groups, that both have one distribution.
+Without groups, --shares shows every group as a share of the total, and --test tests that all groups have the same mean
+or that two columns are unrelated. With two groups of a cdf, --test tests that both have the same distribution.
 
 Nothing is spent, and no row is read.
 
@@ -35,7 +35,7 @@ Exit code: 0 if it was computed; 2 if it was refused, with the reason and what t
 @click.option("--odds-ratio", "how", flag_value="odds_ratio", help="The odds of the first over those of the second.")
 @click.option("--shares", "how", flag_value="shares", help="Every group as a share of the total.")
 @click.option("--test", "how", flag_value="test", help="A p-value that accounts for the noise.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the interval.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence of the interval.")
 @click.option("--request-id", metavar="ID", help="Which release (default: the one that the file asks for).")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @study_options

@@ -294,7 +294,12 @@ class FromClause:
             name = str(each.this.this)
             if name in columns:
                 return column(name, position_of(each))
-            raise fault(self.text, each, f"{name[:60]!r} is no column of one row a person", "name it with AS")
+            raise fault(
+                self.text,
+                each,
+                f"{name[:60]!r} is not a column of this query, which has one row a person",
+                "name it with AS",
+            )
 
         return RowExpressions(self.text, by_name, stand_in).node(tree)
 
