@@ -127,3 +127,20 @@ def test_a_plan_with_a_range_that_nobody_knows_is_shown_in_two_stages_before_any
     assert site.state.root.budget("incomes").count == 1
     page.get_by_role("button", name="Add to the plan").press("Enter")  # what was typed is still there
     expect(page.get_by_role("heading", name="mean of income")).to_be_visible()
+
+
+def test_who_cancels_a_statistic_no_longer_sees_its_two_stages(new_page: NewPage, site: Site) -> None:
+    columns = {**DECLARATION["columns"], "income": {"unknown": "number"}}
+    site.declare({**DECLARATION, "name": "wages", "columns": columns, "epsilon": 20.0, "delta": 1e-6})
+    page = new_page("ada")
+    go(page, site, "#/plan/wages", "Plan for wages")
+    page.get_by_role("button", name="Add to the plan").press("Enter")
+    page.get_by_role("button", name="Add a statistic").press("Enter")
+    page.get_by_label("What do you want to know?").select_option("mean")
+    page.get_by_label("Which column?").select_option("income")
+    page.get_by_role("button", name="Add to the plan").press("Enter")
+    stages = page.locator("#stages")
+    expect(stages.get_by_text("With this statistic, the plan has two stages")).to_be_visible()
+    page.get_by_role("button", name="Cancel").press("Enter")
+    expect(stages).to_have_count(0)
+    expect(page.locator(".statistic")).to_have_count(1)

@@ -15,6 +15,7 @@ export const foundByStages = (refusal) => {
 export function Stages({ refusal, about, me, onFound }) {
   const { stages, columns = [] } = refusal?.error.fields ?? {};
   if (!stages) return null;
+  const added = refusal.cause.kind === "add"; // and refused: the plan is as it was before
   const asked = {
     columns: columns.filter((name) => name !== ROWS),
     rows_per_unit: columns.includes(ROWS),
@@ -25,7 +26,7 @@ export function Stages({ refusal, about, me, onFound }) {
     errors: stages.cases.map((found) => found.errors[at].error),
   }));
   return html`
-    <${Notice} title="This plan has two stages; nothing is spent yet" id="stages">
+    <${Notice} title=${`${added ? "With this statistic, the plan" : "This plan"} has two stages; nothing is spent yet`} id="stages">
       <p>The first stage finds what nobody knows. It costs ${epsilon(stages.epsilon)}:</p>
       <${Search} key=${JSON.stringify(asked)} data=${about} me=${me} asked=${asked} onFound=${onFound} />
       <p>The second stage then has ${epsilon(stages.rest)} for the statistics. How accurate they are depends on what is found; after the first stage you see it exactly, before the rest is spent.</p>

@@ -162,7 +162,7 @@ function Planner({ about, reload, saved: loaded, me, title }) {
           }
           ${refusal && refusal.cause.kind !== "make" && !refusal.cause.form ? html`<${Problem} refusal=${refusal} actions=${actions} again=${planning.again} />` : null}
           <${Stages} refusal=${refusal} about=${about} me=${me} onFound=${found} />
-          <${Statistics} ...${{ about, draft, answer, before, refusal, stale, steps, chosen, onChoose: setChosen, actions }} />
+          <${Statistics} ...${{ about, draft, answer, before, refusal, stale, steps, chosen, onChoose: setChosen, onDismiss: () => planning.setRefusal(null), actions }} />
           <${Parts} data=${about} me=${me} reload=${reload} />
         </div>
         <div class="planner-side stack">
@@ -259,7 +259,7 @@ function useActions(planning) {
   return actions;
 }
 
-function Statistics({ about, draft, answer, before, refusal, stale, steps, chosen, onChoose, actions }) {
+function Statistics({ about, draft, answer, before, refusal, stale, steps, chosen, onChoose, onDismiss, actions }) {
   const [adding, setAdding] = useState(false);
   const [unfolded, setUnfolded] = useState(() => new Set());
   const [form, setForm] = useState(emptyForm);
@@ -286,6 +286,10 @@ function Statistics({ about, draft, answer, before, refusal, stale, steps, chose
     actions.add(entry, typed);
     setForm(emptyForm());
     setAdding(false);
+  };
+  const cancel = () => {
+    setAdding(false);
+    if (refused) onDismiss();
   };
   const [unfold] = useState(
     () => (key) =>
@@ -316,7 +320,7 @@ function Statistics({ about, draft, answer, before, refusal, stale, steps, chose
           : html`<${Empty} level=${3} title="What would you like to know?" action=${html`<${Suggestions} schema=${about.schema} onAdd=${add} />`}>
         Start with one of these, or build your own below. You will see its error at once.<//>`
       }
-      ${open ? html`<${StatisticForm} schema=${about.schema} unknown=${about.unknown} unit=${about.unit} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${some ? () => setAdding(false) : null} />` : null}
+      ${open ? html`<${StatisticForm} schema=${about.schema} unknown=${about.unknown} unit=${about.unit} form=${form} onForm=${setForm} error=${refused && form === refused.cause.form ? refused.error : null} onAdd=${add} onCancel=${some ? cancel : null} />` : null}
       ${some ? html`<${StatisticHeads} />` : null}
       <ul class="statistics">
         ${draft.rows.map(
