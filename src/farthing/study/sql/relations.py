@@ -18,6 +18,7 @@ from farthing.study.sql.row_expressions import RowExpressions, checked, conjunct
 from farthing.study.sql.statements import fault, position_of, refuse_other_parts
 
 _CLAUSES = ("expressions", "from_", "where", "joins", "with_", "group", "having", "order", "limit", "offset")
+MOST_TABLES = 64
 _NESTED = ("a query in FROM must keep, leave out or derive rows, or have one row a person",)
 
 
@@ -36,6 +37,7 @@ class Relation:
     unit: tuple[str, ...] = ()
     is_table: bool = False  # nothing was done to it but joins
     one_row_a_unit: bool = False
+    tables_read: int = 1  # below one another
 
     def called(self, name: str) -> Relation:
         """The same under another name."""
@@ -182,8 +184,12 @@ class FromClause:
         if list(left.columns) != list(right.columns):
             rule = f"both sides must have the same columns, in the same order: {', '.join(left.columns)}"
             raise fault(self.text, tree.expression, rule, "name them alike with AS")
+        tables_read = left.tables_read + right.tables_read
+        if tables_read > MOST_TABLES:  # each WITH may double them
+            raise fault(self.text, tree, f"more than {MOST_TABLES} tables below one another", "ask in several parts")
         dataset = self._tried(tree, lambda: left.rows().union(right.rows()))
-        return Relation(dataset, {each: column(each) for each in dataset.schema}, unit=left.unit)
+        columns = {each: column(each) for each in dataset.schema}
+        return Relation(dataset, columns, unit=left.unit, tables_read=tables_read)
 
     def select(self, tree: Any) -> Relation:
         """Rows kept, left out or derived; or one row a person."""
@@ -273,7 +279,9 @@ class FromClause:
         for node in conditions:
             refuse_no_condition(node, made.schema, self.text, having.this)
         visible = {name: column(name) for name in columns}
-        return Relation(made, visible, conditions, unit=tuple(unit), one_row_a_unit=True)
+        return Relation(
+            made, visible, conditions, unit=tuple(unit), one_row_a_unit=True, tables_read=below.tables_read
+        )
 
     def _of_people(
         self, tree: Any, functions: UnitFunctions, columns: Mapping[str, str], hidden: dict[str, str]

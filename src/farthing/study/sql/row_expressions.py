@@ -220,11 +220,12 @@ class RowExpressions:
     def case(self, tree: Any) -> Node:
         refuse_other_parts(self.text, tree, "this", "ifs", "default")
         parts: list[Node] = []
+        subject = None if tree.this is None else self.node(tree.this)  # once: each may hold another
         for branch in tree.args["ifs"]:
             refuse_other_parts(self.text, branch, "this", "true")
             test = self.node(branch.this)
-            if tree.this is not None:
-                test = Node("=", (self.node(tree.this), test), None, test.position)
+            if subject is not None:
+                test = Node("=", (subject, test), None, test.position)
             parts += [test, self.node(branch.args["true"])]
         default = tree.args.get("default")
         parts.append(constant(None) if default is None else self.node(default))

@@ -178,16 +178,21 @@ class Selection:
             listed = [each for each in self.tree.expressions if not _has_aggregate(each) and not _is_constant(each)]
         marked = [*(group.args.get("rollup") or []), *(group.args.get("cube") or [])]
         if marked:  # GROUP BY a, b WITH ROLLUP
-            keys = [self.key(each) for each in listed]
+            keys = list(dict.fromkeys(self.key(each) for each in listed))
+            if group.args.get("cube") and 2 ** len(keys) > MOST_SETS:
+                raise self._too_many_sets(group)
             return self._checked_sets(_rolled(keys) if group.args.get("rollup") else _cubed(keys), group)
         for each in listed:
-            sets = [one + other for one in sets for other in self._sets_of(each)]
+            # Checked as they grow: a short text can ask for more sets than there is room for.
+            sets = list(self._checked_sets([one + other for one in sets for other in self._sets_of(each)], group))
         return self._checked_sets(sets, group)
 
     def _sets_of(self, tree: Any) -> list[tuple[int, ...]]:
         if tree.key in ("rollup", "cube"):
             refuse_other_parts(self.text, tree, "expressions")
-            keys = [self.key(each) for each in tree.expressions]
+            keys = list(dict.fromkeys(self.key(each) for each in tree.expressions))
+            if tree.key == "cube" and 2 ** len(keys) > MOST_SETS:
+                raise self._too_many_sets(tree)
             return _rolled(keys) if tree.key == "rollup" else _cubed(keys)
         if tree.key == "groupingsets":
             refuse_other_parts(self.text, tree, "expressions")
@@ -202,8 +207,11 @@ class Selection:
     def _checked_sets(self, sets: Sequence[tuple[int, ...]], group: Any) -> tuple[tuple[int, ...], ...]:
         distinct = tuple(dict.fromkeys(tuple(sorted(set(one))) for one in sets))
         if len(distinct) > MOST_SETS:
-            raise fault(self.text, group, f"more than {MOST_SETS} sets of groups", "name fewer columns")
+            raise self._too_many_sets(group)
         return distinct
+
+    def _too_many_sets(self, tree: Any) -> InvalidSQL:
+        return fault(self.text, tree, f"more than {MOST_SETS} sets of groups", "name fewer columns")
 
     def key(self, tree: Any) -> int:
         """One key: a column, an expression, a name or a number of what is selected."""

@@ -20,6 +20,8 @@ LONGEST_STATEMENT = 20_000
 MOST_WORDS = 4_000
 DEEPEST = 24
 """Parentheses inside one another."""
+DEEPEST_TREE = 250
+"""Operations inside one another: places and names are looked up at each of them, in all that stands below."""
 
 _SHAPE = "write it like SELECT sex, COUNT(*) FROM people GROUP BY sex"
 _DIALECT = "duckdb"
@@ -246,7 +248,17 @@ def _trees(text: str, source: str) -> list[Any]:
         raise InvalidSQL(
             text, None, "cannot be read", "write it like SELECT sex, COUNT(*) FROM people GROUP BY sex"
         ) from None
+    for tree in trees:
+        _refuse_deep(text, tree)
     return [tree for tree in trees if tree is not None]
+
+
+def _refuse_deep(text: str, tree: Any) -> None:
+    level = [] if tree is None else [tree]
+    for _ in range(DEEPEST_TREE):
+        level = [child for node in level for child in node.iter_expressions()]
+    if level:
+        raise InvalidSQL(text, None, "operations are nested too deep", "name inner parts with WITH")
 
 
 def _standard(node: Any) -> Any:

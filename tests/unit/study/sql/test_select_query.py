@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import farthing as ft
@@ -215,3 +217,32 @@ def test_columns_of_one_row_a_person_are_told_apart(studies: dict[str, ft.Study]
         studies["visits"].sql(
             "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n, SUM(cost) AS n FROM visits GROUP BY person)"
         )
+
+
+def _doubled(times: int) -> str:
+    names = ["people", *(f"t{number}" for number in range(times))]
+    steps = [f"{new} AS (SELECT age FROM {old} UNION ALL SELECT age FROM {old})" for old, new in pairwise(names)]
+    return f"WITH {', '.join(steps)} SELECT COUNT(*) FROM {names[-1]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"SELECT COUNT(*) FROM people WHERE {'CASE ' * 40}age{' WHEN 1 THEN 2 WHEN 2 THEN 3 END' * 40} = 1",
+         "too long"),
+        (f"SELECT {' + '.join(['COUNT(*)'] * 700)} FROM people GROUP BY sex", "operations are nested too deep"),
+        (f"SELECT COUNT(*) FROM people GROUP BY {', '.join(['CUBE (sex, smoker, region, children)'] * 9)}, "
+         "CUBE (age // 50, age // 40, age // 30)", "more than 64 sets of groups"),
+        (_doubled(30), "more than 64 tables below one another"),
+    ],
+    ids=["case", "sum", "cube", "union"],
+)  # fmt: skip
+def test_a_short_text_cannot_ask_for_endless_work(studies: dict[str, ft.Study], text: str, words: str) -> None:
+    with pytest.raises(InvalidSQL) as refusal:
+        compiled(studies["people"], text)
+    assert words in str(refusal.value)
+
+
+def test_columns_of_a_cube_count_once(studies: dict[str, ft.Study]) -> None:
+    script = compiled(studies["people"], f"SELECT COUNT(*) FROM people GROUP BY CUBE ({', '.join(['sex'] * 60)})")
+    assert list(map(repr, script.statistics)) == ["count(by='sex')", "count()"]
