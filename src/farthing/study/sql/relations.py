@@ -279,9 +279,7 @@ class FromClause:
         for node in conditions:
             refuse_no_condition(node, made.schema, self.text, having.this)
         visible = {name: column(name) for name in columns}
-        return Relation(
-            made, visible, conditions, unit=tuple(unit), one_row_a_unit=True, tables_read=below.tables_read
-        )
+        return Relation(made, visible, conditions, unit=tuple(unit), one_row_a_unit=True, tables_read=below.tables_read)
 
     def _of_people(
         self, tree: Any, functions: UnitFunctions, columns: Mapping[str, str], hidden: dict[str, str]
