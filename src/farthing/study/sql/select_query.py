@@ -396,7 +396,7 @@ class _Released(RowExpressions):
 
     def node(self, tree: Any) -> Node:
         assert self.selection is not None
-        sql = tree.sql() if self.selection.keys else ""
+        sql = tree.sql() if self.selection.keys and tree is not None else ""
         for place, key in enumerate(self.selection.keys):
             if key.sql == sql:
                 return column(f"k{place}", position_of(tree))
