@@ -186,7 +186,7 @@ class FromClause:
             raise fault(self.text, tree.expression, rule, "name them alike with AS")
         tables_read = left.tables_read + right.tables_read
         if tables_read > MOST_TABLES:  # each WITH may double them
-            raise fault(self.text, tree, f"more than {MOST_TABLES} tables below one another", "ask in several parts")
+            raise fault(self.text, tree, f"more than {MOST_TABLES} tables in UNION ALL", "ask in several parts")
         dataset = self._tried(tree, lambda: left.rows().union(right.rows()))
         columns = {each: column(each) for each in dataset.schema}
         return Relation(dataset, columns, unit=left.unit, tables_read=tables_read)

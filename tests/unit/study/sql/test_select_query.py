@@ -233,7 +233,7 @@ def _doubled(times: int) -> str:
         (f"SELECT {' + '.join(['COUNT(*)'] * 700)} FROM people GROUP BY sex", "operations are nested too deep"),
         (f"SELECT COUNT(*) FROM people GROUP BY {', '.join(['CUBE (sex, smoker, region, children)'] * 9)}, "
          "CUBE (age // 50, age // 40, age // 30)", "more than 64 sets of groups"),
-        (_doubled(30), "more than 64 tables below one another"),
+        (_doubled(30), "more than 64 tables in UNION ALL"),
     ],
     ids=["case", "sum", "cube", "union"],
 )  # fmt: skip
