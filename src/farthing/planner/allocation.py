@@ -29,7 +29,7 @@ from farthing.planner.allocation_search import (
     summed_logarithms,
 )
 from farthing.planner.design_arrays import Model, noises_of
-from farthing.planner.division_polish import best_division, plain_sum
+from farthing.planner.division_polish import best_division, level_with_rivals, plain_sum
 from farthing.planner.offers import Lacks, Offers, exact_text, unreachable
 from farthing.planner.planning_problem import NANO, Problem, outer_epsilon
 from farthing.planner.requirements import Requirements, Unmet, Unreachable
@@ -520,7 +520,7 @@ def _divided(requirements: Requirements, before: Division | None) -> tuple[Divis
         if before is not None and not problem.requirements:
             return search.rescaled(before, search.target), False
         division = search.reweighted(best_division(search))
-        division = search.at(division.shares).level_with_rivals(division)
+        division = level_with_rivals(search.at(division.shares), division)
     except Unaffordable as refused:
         raise _too_dear(problem, refused.least) from None
     if not problem.requirements:
@@ -580,7 +580,7 @@ def _near(problem: Problem, search: Search, start: Allocation) -> Division:
     alike = replace(search, divider=replace(divider, kinds=kinds), rough=True)
     if not problem.requirements:
         alike = alike.at(start.division.shares)
-        return alike.level_with_rivals(alike.below_ceilings(alike.divided()))
+        return level_with_rivals(alike, alike.below_ceilings(alike.divided()))
     same = [name for name, asked in problem.requirements.items() if start.problem.requirements.get(name) == asked]
     return Requirements(problem, start.model, alike).met_near(start.division, same)
 

@@ -46,7 +46,6 @@ _CLIMB = 50.0  # in logarithms, above the price of a division that is near
 _DEAREST = 600.0  # logarithm of a price that a number can hold
 _HEAVIEST = 1e200  # weight of a limited output
 _ROUNDS = 24
-_HALVES = (0.5 ** np.arange(1, 11)).tolist()  # how closely the room beside choices is used, before all is scaled
 _CLOSE = 1e-3
 _ORDERLESS = 1e7  # a Renyi order times a cost, beyond which the divergence is the sum of epsilons
 _VERY_CLOSE = 2e-6
@@ -81,7 +80,7 @@ class Search:
     The weighted sum of the logarithms of mean squared errors is made least. An error counts as no smaller than its
     `floor`, so that none is chased to nothing. An output whose square would be above its `ceiling` (inf: none) gets
     that as its limit.
-    `rivals` are strengths that choices get where even shares of the rest leave room for them (0: none).
+    `rivals` are squared errors that choices get where even shares of the rest leave room for them (inf: none).
     A `rough` search meets limits to three digits or so; the target it keeps to all the same.
     """
 
@@ -254,29 +253,6 @@ class Search:
             return min(division, lowered.below_ceilings(lowered.divided(division)), key=lambda each: merit(self, each))
         return division
 
-    def level_with_rivals(self, division: Division) -> Division:
-        """The division; or one with choices as strong as rivals make them, and the rest in proportion, none below even.
-
-        That costs little where others are far ahead of their even shares, as statistics with common measurements are.
-        """
-        kinds, strengths = division.shares.kinds, division.shares.strengths
-        weaker = self.divider.free & (self.rivals > strengths * (1 + _OVER / 2))
-        if not (weaker.any() and division.cost > 0):
-            return division
-        even = np.where(self.even.kinds == kinds, self.even.strengths, math.inf)
-        least = np.where(weaker, self.rivals, np.where(self.divider.free, np.minimum(even, strengths), strengths))
-
-        def fits(part: float) -> bool:
-            losses = self._losses(Shares(kinds, np.maximum(least, part * strengths)))
-            return min(composed_cost(losses, self.delta, division.saddle).epsilon, _summed(losses)) <= self.target
-
-        if not fits(part := 0.0):
-            return division
-        for step in _HALVES:
-            part += step * fits(part + step)
-        other = self._scaled(replace(division, shares=Shares(kinds, np.maximum(least, part * strengths))))
-        return other if merit(self, other)[0] <= merit(self, division)[0] else division
-
     def reweighted(self, division: Division) -> Division:
         """The division after the weights of linked outputs and the noises have followed each other.
 
@@ -415,9 +391,9 @@ class Search:
         margin, correction = self._margin(division.shares), 1.0
         for _ in range(5):
             shares, cost = self._fitted(division, margin, correction)
-            summed = _summed(self._losses(shares))
-            if cost.reliable or summed <= self.target:
-                return replace(division, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, summed))
+            plain = summed(self._losses(shares))
+            if cost.reliable or plain <= self.target:
+                return replace(division, shares=shares, saddle=cost.saddle, cost=min(cost.epsilon, plain))
             accounted = self._accounted(shares)
             if 1 - 20 * margin < accounted / self.target <= 1 - margin:
                 break
@@ -435,9 +411,9 @@ class Search:
             shares = division.shares.scaled(factor, divider.model, divider.free)
             losses = self._losses(shares)
             cost = composed_cost(losses, self.delta, division.saddle)
-            effective = min(cost.epsilon * correction / (1 - margin), _summed(losses))  # both are bounds, up to margins
+            effective = min(cost.epsilon * correction / (1 - margin), summed(losses))  # both are bounds, up to margins
             if not effective > 0:  # so little that the estimate is lost in rounding: only the sum is left
-                effective = _summed(losses)
+                effective = summed(losses)
             gap = math.log(effective / self.target)
             if gap <= 0:
                 low, fitting = factor, (shares, cost)
@@ -536,8 +512,10 @@ def search_of(problem: Problem, model: Model) -> Search:
     ceilings = np.minimum(
         model.squares_within(np.where(bound, share, math.inf), even), model.kept_squares(problem.kept)
     )
-    wished = problem.requirements or problem.held or problem.inner_delta > problem.target
-    rivals = (not wished) * model.choices_alone(problem.target, problem.inner_delta, own / own.sum())
+    wished = bool(problem.requirements or problem.held) or problem.inner_delta > problem.target
+    rivals = np.full(len(own), math.inf)
+    if not wished:
+        rivals = model.choices_alone(problem.target, problem.inner_delta, own / own.sum())
     first = even
     if problem.kept:  # what others say about them is kept from a plan in which these had a share
         first = model.shares_alone(problem.target, problem.inner_delta, np.full(len(own), 1 / len(own)))[1]
@@ -549,7 +527,7 @@ def search_of(problem: Problem, model: Model) -> Search:
     return Search(divider, problem.inner_delta, problem.target, weights, limits, floors, ceilings, rivals, even)
 
 
-def _summed(losses: Losses) -> float:
+def summed(losses: Losses) -> float:
     """The sum of pure epsilons with its margin: no proof lands above it."""
     return losses.pure / (1 - PURE_MARGIN) + PURE_MARGIN
 

@@ -202,6 +202,17 @@ class Model:
         value: Floats = math.log(2.0) - 2 * x - 2 * np.log(-np.expm1(-2 * x))
         return value
 
+    def strengths_as(self, kinds: NDArray[np.int64], shares: Shares) -> Floats:
+        """The strengths that give noise of these kinds the variances of `shares`; infinite where there is none."""
+        variances = self.variances(shares.kinds, shares.strengths)
+        with np.errstate(divide="ignore"):
+            laplace = 2 * self.l1 * np.arcsinh(np.sqrt(0.5 / variances))
+            tau = np.sqrt(np.maximum(variances - np.where(variances >= self.wide**2, self.narrowing, 0.0), 0.0))
+            other = np.where(kinds == LAPLACE, laplace, self.l2 / tau)
+        either = np.isin(kinds, [LAPLACE, GAUSSIAN]) & np.isin(shares.kinds, [LAPLACE, GAUSSIAN])
+        other = np.where(either, other, math.inf)
+        return np.where(kinds == shares.kinds, shares.strengths, other)
+
     def errors(self, kinds: NDArray[np.int64], strengths: Floats) -> Floats:
         """Mean squared relative error of every output."""
         out: Floats = np.einsum("ij,j->i", self.linear, self.variances(kinds, strengths))
@@ -275,20 +286,29 @@ class Model:
         return errors, Shares(kinds, strengths)
 
     def choices_alone(self, target: float, delta: float, shares: Floats) -> Floats:
-        """Strengths of choices at which no value is worse than by a tool that divides evenly and gives no intervals.
+        """Squared errors of choices by a tool that divides evenly and gives no intervals; inf for all other outputs.
 
-        0 for all other slots. Such a tool chooses each quantile from all rows. As many choices as there are statistics,
+        Such a tool chooses each quantile from all rows. As many choices as there are statistics,
         each of range e, cost about what one Gaussian release does that is sqrt(count) e / 2 strong (e^2 / 8 of zCDP
         each: Cesar & Rogers, arXiv:2004.07223, Lemma 3.4); or epsilons are added up, where that allows more.
         """
-        strengths = np.zeros(len(self.names))
+        errors = np.full(len(shares), math.inf)
         for row, (count, matching) in self.choices.items():
-            share, (slot, table) = float(shares[row]), self.curves[row]
+            share = float(shares[row])
             epsilon = share * target
             if delta > 0:
                 epsilon = max(epsilon, 2 * math.sqrt(count * share) * gaussian_strength(target, delta))
-            error = curve_at(self.curves_alone[row], min(max(matching * epsilon, float(GRID[0])), float(GRID[-1])))
-            strengths[slot] = max(strengths[slot], epsilon_at(table, error))
+            errors[row] = curve_at(
+                self.curves_alone[row], min(max(matching * epsilon, float(GRID[0])), float(GRID[-1]))
+            )
+        return errors
+
+    def choices_within(self, errors: Floats) -> Floats:
+        """The least strengths of choices at which no value has a larger squared error; 0 for all other slots."""
+        strengths = np.zeros(len(self.names))
+        for row, (slot, table) in self.curves.items():
+            if math.isfinite(errors[row]):
+                strengths[slot] = max(strengths[slot], epsilon_at(table, float(errors[row])))
         return strengths
 
     def _alone(self, matters: Floats, own: NDArray[np.intp], epsilon: float, delta: float) -> tuple[float, int, Floats]:

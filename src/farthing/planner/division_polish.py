@@ -1,7 +1,7 @@
 """The best division of a few searches; that of few slots is moved to the best one close to it.
 
 There, other kinds of noise are tried, and strengths made equal. The search takes its cost from one Renyi order; with
-few slots and a large delta the exact cost has its least elsewhere.
+few slots and a large delta the exact cost has its least elsewhere. Quantiles are made level with those of other tools.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from farthing.planner.allocation_search import (
     below,
     merit,
     objective,
+    summed,
     summed_logarithms,
 )
 from farthing.planner.design_arrays import Shares
+from farthing.planner.slot_facts import Floats
 
 MOST_SLOTS = 6
 LEAST_DELTA = 1e-6
@@ -30,6 +32,9 @@ LEAST_DELTA = 1e-6
 _FEW = 12  # so few free slots are also tried with noise of one kind only, whatever the first search says
 _STEP = 0.01
 _POLISH_ROUNDS = 4
+_WEAKER = 0.01  # a choice so little weaker than a rival's is left as it is
+_FAR_BEHIND = 16.0  # times a rival's squared error: choices are not compared beyond it
+_HALVES = (0.5 ** np.arange(1, 11)).tolist()  # how closely the room beside choices is used, before all is scaled
 _WORTHWHILE = 1e-4  # of the sum of pure epsilons: where composing saves less, the cube-root law is the answer already
 
 
@@ -127,3 +132,42 @@ def _equalised(search: Search, division: Division) -> Division:
         if float(np.abs(uneven - uneven.mean()).max()) < 1e-3:
             break
     return best
+
+
+def level_with_rivals(search: Search, division: Division) -> Division:
+    """The division; or one with values as accurate as rivals', and the rest in proportion, none below even.
+
+    That costs little where others are far ahead of their even shares, as statistics with common measurements are.
+    Where there is not enough room for it, the largest error over that of its rival is made as small as there is.
+    """
+    kinds, strengths, free = division.shares.kinds, division.shares.strengths, search.divider.free
+    model = search.divider.model
+    level = model.choices_within(search.rivals)
+    weaker = free & (level > strengths * (1 + _WEAKER))
+    if not (weaker.any() and division.cost > 0):
+        return division
+    least = np.where(free, np.minimum(model.strengths_as(kinds, search.even), strengths), strengths)
+
+    def shares(level: Floats, part: float) -> Shares:
+        return Shares(kinds, np.maximum(np.where(free, np.maximum(least, level), least), part * strengths))
+
+    def fits(level: Floats, part: float = 0.0) -> bool:
+        own = shares(level, part)
+        losses = search.divider.model.losses(own.kinds, own.strengths)
+        return min(composed_cost(losses, search.delta, division.saddle).epsilon, summed(losses)) <= search.target
+
+    part, times = 0.0, _FAR_BEHIND
+    if fits(level):
+        for step in _HALVES:
+            part += step * fits(level, part + step)
+    else:
+        level = model.choices_within(search.rivals * times)
+        if not fits(level):
+            return division
+        for step in _HALVES:
+            closer = model.choices_within(search.rivals * times * _FAR_BEHIND**-step)
+            if fits(closer):
+                level, times = closer, times * _FAR_BEHIND**-step
+    other = search.rescaled(replace(division, shares=shares(level, part)), search.target)
+    # By weights that follow the noises: with those from before, linked outputs would count as worse than they are.
+    return other if merit(search.at(other.shares), other)[0] <= merit(search, division)[0] else division

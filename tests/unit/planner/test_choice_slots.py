@@ -13,7 +13,8 @@ import farthing as ft
 from farthing.accounting import compose
 from farthing.accounting.cost_estimates import saddle_cost
 from farthing.planner import Problem, allocate
-from farthing.planner.design_arrays import EXPONENTIAL, Model
+from farthing.planner.design_arrays import Model, Shares
+from farthing.planner.slot_facts import EXPONENTIAL, GAUSSIAN, LAPLACE
 from farthing.privacy import BoundedRange
 from farthing.statistics.design import design_of
 from farthing.statistics.measurements import Noise
@@ -117,6 +118,45 @@ def test_a_choice_takes_nothing_that_others_need_for_their_even_shares() -> None
     asked = [ft.median("x"), ft.sum("y"), ft.sum("x")]
     plan = allocate(Problem(design_of(asked, people, {"rows": 5_000}), epsilon=0.1, delta=1e-9))
     assert min(plan.even_share.values()) > 0.985
+
+
+def test_values_come_equally_close_to_those_of_such_a_tool_where_there_is_not_enough_room() -> None:
+    columns = {"sex": ["F", "M"], "age": (17, 90), "hours": (0, 100), "bmi": (10.0, 60.0), "gain": (0.0, 1e5)}
+    people = ft.dataset(
+        pyarrow.table({"sex": ["F"], "age": [41], "hours": [40], "bmi": [20.0], "gain": [1.0]}), schema=columns
+    )
+    expected = {"rows": 15_000, "age": (38.0, 13.0), "hours": (40.0, 12.0), "bmi": (26.0, 5.0), "gain": (1e3, 7e3)}
+    medians = [ft.median("bmi", by="sex"), ft.median("hours"), ft.median("age")]
+    others = [
+        ft.histogram("age", bins=20),
+        ft.count(),
+        ft.count(by="sex"),
+        ft.variance("bmi"),
+        ft.mean("gain", by="sex"),
+        ft.count(where="hours > 45"),
+    ]
+    plan = allocate(Problem(design_of([*medians, *others], people, expected), epsilon=1.0))
+    behind = []
+    for median in medians:
+        alone = design_of([median], people, expected)
+        rival = {alone.slots[0].name: Noise("exponential", 1.25 / 9)}  # four fifths of it choose
+        behind.append(plan.distributions[median.name].standard_error / alone.outputs[0].predicted(rival).standard_error)
+    assert 1.02 < max(behind) < 1.1  # 1.89 for the age, while others were far ahead
+    assert min(plan.even_share.values()) > 0.985
+
+
+def test_the_strengths_of_another_kind_of_noise_give_the_same_variances() -> None:
+    sums = design_of([ft.sum("x"), ft.count(by="y")], ft.dataset(_TWO, schema={"x": (0.0, 9.0), "y": ["a", "b"]}))
+    model = Model.of(sums)
+    for strength in (0.03, 0.4):
+        for kind, other in ((LAPLACE, GAUSSIAN), (GAUSSIAN, LAPLACE)):
+            shares = Shares(np.full(2, kind), np.full(2, strength))
+            kinds = np.full(2, other)
+            found = model.variances(kinds, model.strengths_as(kinds, shares))
+            assert found == pytest.approx(model.variances(shares.kinds, shares.strengths), rel=1e-9)
+
+
+_TWO = pyarrow.table({"x": [1.0], "y": ["a"]})
 
 
 def quantiles_of_few_numbers(*lists: list[float], rows: int = 500_000, upper: int = 100) -> Any:
