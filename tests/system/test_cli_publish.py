@@ -143,7 +143,14 @@ def test_a_deposit_from_the_command_line(study: Path, monkeypatch: pytest.Monkey
         again = run(*words, "--token-file", study.parent / "token", "--publish", "major")
         assert again.exit_code == 0 and "B101, published" in again.output and "uploaded" not in again.output
         assert "must be given" in run("publish", study, "--dataverse", url).output
+        (study.parent / "study-deposit.json").unlink()  # as on another machine: the ledger knows
+        other = run(*words, "--token-file", study.parent / "token")
+        assert other.exit_code == 0 and "B101, published" in other.output and "uploaded" not in other.output
     assert state.faults == [] and len(state.datasets) == 1
+    said = f"people-who-do-not-exist, version 1 (entry 5): doi:10.5072/FK2/B101 at {url}, published"
+    for command in ("show", "verify"):
+        shown = run("ledger", command, study.parent / "study.db")
+        assert shown.exit_code == 0 and said.replace(" ", "") in "".join(shown.output.split()), shown.output
     (one,) = state.datasets.values()
     with zipfile.ZipFile(study.parent / "downloaded.zip", "w") as packed:  # as Dataverse packs all files of a dataset
         packed.writestr("MANIFEST.TXT", "")

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -451,7 +452,10 @@ def _verified(
             for path, receipt in receipts:
                 work.begin(f"verifying {path}", measured=True)
                 verifications.append((path, ledger.verify(receipt, lambda done, total: work.share(done / total))))
-            return verifications or [("", ledger.opening)]
+            deposits = {(each.release, each.server): each.words for each in ledger.deposits.all()}
+            verifications = verifications or [("", ledger.opening)]
+            path, last = verifications[-1]
+            return [*verifications[:-1], (path, replace(last, notes=(*last.notes, *deposits.values())))]
     except LedgerTampered as problem:
         return [("", Verification(False, 0, "", (problem.problem,), problem.sequence))]
 

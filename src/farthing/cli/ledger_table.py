@@ -389,7 +389,7 @@ def _entries_in_brief(state: LedgerView) -> Any:
         "what": [each.kind for each in entries],
         about: [
             ", ".join(filter(None, (_payers(each), each.analyst or each.actor)))
-            + (f": {_request(state, each)}" if each.request_id or each.kind == "correction" else "")
+            + (f": {_request(state, each)}" if each.request_id or each.kind in ("correction", "deposit") else "")
             for each in entries
         ],
         "epsilon": [_epsilon(each) for each in entries],
@@ -408,6 +408,10 @@ def _request(state: LedgerView, entry: Entry) -> str:
         from farthing.ledger.budget_policy import correction_text
 
         return correction_text(entry.body)
+    if entry.kind == "deposit":
+        from farthing.ledger.deposit_records import DepositRecord
+
+        return DepositRecord.of(entry).words
     subject = state.subjects.get(entry.request_id) if entry.kind == "released" else ""
     return f"{entry.request_id}: {subject}" if subject else entry.request_id
 

@@ -14,6 +14,7 @@ from farthing.errors import InvalidValue
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from farthing.ledger import Ledger
     from farthing.publication.deposit import DepositPlan
     from farthing.study import Release, Study
     from farthing.study.documents.study_file import StudyFile
@@ -103,7 +104,7 @@ def publish_command(
         click.echo(f"Signed with the key {study.ledger.publication_key().public}: show it where readers trust you.")
         click.echo(f"To check it: farthing verify {bundle}")
         if place is not None:
-            place.deposit(bundle, asked.path.with_name(f"{asked.path.stem}-deposit.json"))
+            place.deposit(bundle, asked.path.with_name(f"{asked.path.stem}-deposit.json"), study.ledger)
     finally:
         study.close()
 
@@ -135,20 +136,19 @@ class _Place:
         )
         return cls(checked_address(url), read_token(token_file), plan)
 
-    def deposit(self, bundle: Path, notes: Path) -> None:
+    def deposit(self, bundle: Path, notes: Path, ledger: Ledger) -> None:
         """Deposit a bundle that was just written, and say what happens."""
         from farthing.publication.bundle_reader import read_bundle
         from farthing.publication.dataverse import Dataverse
         from farthing.publication.deposit import NotesFile, deposit
+        from farthing.publication.deposit_ledger import LedgerNotes
         from farthing.publication.verification import edition_in
 
         files = read_bundle(bundle)
-        server = Dataverse(self.url, self.token)
+        edition, server = edition_in(files), Dataverse(self.url, self.token)
         try:
-            place = NotesFile(notes)
-            done = deposit(
-                edition_in(files), files, server, self.plan, place, say=lambda words: click.echo(f"  {words}")
-            )
+            place = LedgerNotes(ledger, edition, NotesFile(notes))
+            done = deposit(edition, files, server, self.plan, place, say=lambda words: click.echo(f"  {words}"))
         finally:
             server.close()
         state = "published" if done.published else "a draft: publish it on its page, or with --publish major"

@@ -144,6 +144,7 @@ KINDS = (
     "withdrawn",
     "policy",
     "correction",
+    "deposit",
 )
 RESERVED, RELEASED, FORFEITED = "reserved", "released", "forfeited"
 _LATEST = 2**63 - 1  # in the year 2262: the largest number that both databases hold

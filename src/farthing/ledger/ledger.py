@@ -13,6 +13,7 @@ from farthing.ledger.charge_lifecycle import (
     refusal,
 )
 from farthing.ledger.charge_quotes import Quote, Request, quoted
+from farthing.ledger.deposit_records import DepositRecords
 from farthing.ledger.entries import (
     ROLES,
     WORLDS,
@@ -172,6 +173,11 @@ class Ledger(LedgerReader):
     def people(self) -> PeopleSketches:
         """What is kept of the people of each table, so that a curator can tell where they are again."""
         return PeopleSketches(self)
+
+    @property
+    def deposits(self) -> DepositRecords:
+        """Which release stands where in a repository."""
+        return DepositRecords(self)
 
     # What a curator decides.
 

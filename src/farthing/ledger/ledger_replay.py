@@ -272,7 +272,7 @@ def _present(price: ChargePrice | None) -> ChargePrice:
     return price
 
 
-_SILENT = {"released", "forfeited", "source", "people"} | _RIGHTS  # what was spent stays spent
+_SILENT = {"released", "forfeited", "source", "people", "deposit"} | _RIGHTS  # what was spent stays spent
 
 
 class Moment(NamedTuple):

@@ -2,7 +2,8 @@
 
 Before every change the server is asked what is there, so that nothing is done twice: a file is recognised by its folder
 and the digest in its description, a dataset by the digest of the manifest among its identifiers. What was reached is
-also noted, with the persistent identifier, in a file beside the study or in a server's store; no note holds a token.
+also noted, with the persistent identifier, in the ledger (see `deposit_ledger`), and in a file beside the study or in a
+server's store; no note holds a token.
 """
 
 from __future__ import annotations
@@ -73,14 +74,16 @@ class DepositNotes:
     Args:
         server: The address of the server.
         persistent_id: The dataset; empty while it is created.
-        digest: The digest of the manifest that was deposited last.
+        digest: The digest of the manifest that was deposited last, or that is being created.
         state: "creating", "uploading", "done" or "published".
+        attempt: A random name of whoever deposits, by which a ledger tells them apart.
     """
 
     server: str
     persistent_id: str = ""
     digest: str = ""
     state: str = ""
+    attempt: str = ""
 
 
 class NotesPlace(Protocol):
@@ -243,22 +246,35 @@ class _Depositor:
         """The dataset: the one that is named, the one that was made before, or a new one."""
         known = self.plan.persistent_id or self.notes.persistent_id
         if known:
-            self._ensured(lambda: self._described(known), lambda: self._edit(known))
-            return known
+            return self._taken(known)
+        begun = self.notes.digest if self.notes.state == "creating" else ""
         self.unsure = self.notes.state == "creating"
-        self._note(state="creating")
-        return self._ensured(lambda: self._made_before() if self.unsure else None, self._create)
+        self._note(state="creating", digest=begun or self.digest)
+        if begun not in ("", self.digest):  # an attempt with other files may have made it
+            made = self._ensured(lambda: self._made_before(begun) or "", lambda: "")
+            if made:
+                return self._taken(made)
+            self._note(digest=self.digest)
+        return self._ensured(lambda: self._made_before(self.digest) if self.unsure else None, self._create)
+
+    def _taken(self, known: str) -> str:
+        """A dataset that is there. Before it is changed the notes say so; they refuse if somebody else is at it."""
+        described = self._described(known)
+        self._note(persistent_id=known, digest=self.digest, state="uploading")
+        if not described:
+            self._ensured(lambda: self._described(known), lambda: self._edit(known))
+        return known
 
     def _create(self) -> str:
         created = self.server.create(self.plan.collection, self.dataset)
         self.say(f"created dataset {created}")
         return created
 
-    def _made_before(self) -> str | None:
+    def _made_before(self, digest: str) -> str | None:
         """The dataset of an attempt whose answer was lost."""
         for one in self.server.contents(self.plan.collection):
             try:
-                if self._described(one):
+                if marker_of(self.server.version(one)) == digest:
                     self.say(f"dataset {one} was created before")
                     return one
             except RequestRefused as refusal:
@@ -313,6 +329,7 @@ class _Depositor:
             return held.get(key)
 
         def act() -> int:
+            self._note()  # it goes on
             self._await_ingest(persistent_id)
             number = self.server.add(persistent_id, name, content, TYPES["." + name.rpartition(".")[2]], about)
             self.uploaded += 1

@@ -72,6 +72,10 @@ def publication_files(
     edition = edition_of(release, form, ledger)
     if previous is not None:
         edition = replace(edition, earlier=_earlier(previous, edition, key))
+    elif form.version > 1:
+        from farthing.publication.deposit_ledger import earlier_receipts
+
+        edition = replace(edition, earlier=earlier_receipts(ledger, form, edition.receipt))
     return edition, signed(edition, files_of(edition, report(_Public(release, edition))), key)
 
 

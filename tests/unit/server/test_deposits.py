@@ -14,7 +14,9 @@ from starlette.testclient import TestClient
 from dataverse_server import TOKEN, State, launch_link, serving
 from farthing.errors import InvalidValue
 from farthing.publication import PublicationDetails
+from farthing.publication.bundle_reader import read_bundle
 from farthing.publication.form_fields import FORM_FIELDS
+from farthing.publication.verification import edition_in, verify_publication
 from farthing.server import Settings
 from farthing.server.jobs.job_worker import Worker
 from farthing.server.schemas.publication_schema import PublicationForm
@@ -107,12 +109,13 @@ def test_a_deposit_that_failed_is_continued(deposits: Deposits, ada: TestClient)
     _, state, url = deposits
     name = released(deposits, "failed")
     before = len(state.datasets)
+    words = asked(url, publication={**FORM, "title": "Another"})
     state.trouble = {state.heard + 8: "403"}
-    assert ada.post(f"{API}/{name}/deposits", json=asked(url)).status_code == 202
+    assert ada.post(f"{API}/{name}/deposits", json=words).status_code == 202
     failed = ended(ada, name)
     assert failed["state"] == "failed" and "refused with 403" in failed["error"]["message"]
     assert TOKEN not in str(failed) and failed["persistent_id"] is not None
-    assert ada.post(f"{API}/{name}/deposits", json=asked(url)).status_code == 202
+    assert ada.post(f"{API}/{name}/deposits", json=words).status_code == 202
     done = ended(ada, name)
     assert (done["state"], done["persistent_id"]) == ("done", failed["persistent_id"])
     assert state.faults == [] and len(state.datasets) == before + 1
@@ -122,8 +125,9 @@ def test_two_requests_at_once_make_one_dataset(deposits: Deposits, ada: TestClie
     _, state, url = deposits
     name = released(deposits, "twice")
     before = len(state.datasets)
+    words = asked(url, publication={**FORM, "title": "Of two at once"})
     answers: list[int] = []
-    send = lambda: answers.append(ada.post(f"{API}/{name}/deposits", json=asked(url)).status_code)  # noqa: E731
+    send = lambda: answers.append(ada.post(f"{API}/{name}/deposits", json=words).status_code)  # noqa: E731
     threads = [threading.Thread(target=send) for _ in range(4)]
     for one in threads:
         one.start()
@@ -132,6 +136,33 @@ def test_two_requests_at_once_make_one_dataset(deposits: Deposits, ada: TestClie
     assert answers == [202] * 4
     assert ended(ada, name)["state"] == "done"
     assert len(state.datasets) == before + 1 and state.faults == []
+
+
+def test_a_later_release_finds_its_dataset_and_has_the_earlier_receipts(deposits: Deposits, ada: TestClient) -> None:
+    served, state, url = deposits
+    before = len(state.datasets)
+    first, second = (released(deposits, name) for name in ("of-2026", "of-2027"))
+    form = {**FORM, "title": "Every year"}
+    assert ada.post(f"{API}/{first}/deposits", json=asked(url, publication=form, publish="major")).status_code == 202
+    one = ended(ada, first)
+    assert one["state"] == "published", one
+    later = {**form, "version": 2}
+    assert ada.post(f"{API}/{second}/deposits", json=asked(url, publication=later)).status_code == 202
+    two = ended(ada, second)
+    assert (two["state"], two["persistent_id"]) == ("done", one["persistent_id"]), two
+    assert len(state.datasets) == before + 1 and state.faults == []
+    content = ada.post(f"{API}/{second}/publication", json=later).content
+    bundle = served.settings.data.parent / "of-2027.zip"
+    bundle.write_bytes(content)
+    edition = edition_in(read_bundle(bundle))
+    noted = {
+        each.version: each.release for each in served.state.root.deposits.all() if each.publication == "every-year"
+    }
+    assert ([each.sequence for each in edition.earlier], edition.receipt.sequence) == ([noted[1]], noted[2])
+    assert verify_publication(bundle).ok
+    assert served.state.root.verify().ok
+    said = ada.get("/api/v1/ledger/entries").text
+    assert f"deposited every-year, version 2 (entry {noted[2]}): {one['persistent_id']} at {url}, a draft" in said
 
 
 def test_another_deposit_of_a_release_waits_for_the_one_that_runs(deposits: Deposits, ada: TestClient) -> None:

@@ -7,6 +7,7 @@ comes later can continue. Nothing is spent, and no row of a table is read.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -24,6 +25,7 @@ from farthing.publication.bundle import Files
 from farthing.publication.dataverse import TOKEN_VARIABLE, Dataverse, checked_address, checked_token, read_token
 from farthing.publication.dataverse_launch import read_launch
 from farthing.publication.deposit import DepositNotes, DepositPlan, deposit, page_of
+from farthing.publication.deposit_ledger import LedgerNotes
 from farthing.publication.edition import Edition
 from farthing.publication.form_fields import FORM_FIELDS
 from farthing.publication.publisher import publication_files
@@ -108,7 +110,7 @@ class _Run:
         """Deposit, and write down what it came to."""
         server = Dataverse(self._url, token, sleep=self._wait)
         try:
-            done = deposit(edition, files, server, plan, self, self._say)
+            done = deposit(edition, files, server, plan, LedgerNotes(self._state.root, edition, self), self._say)
         finally:
             server.close()
         self._write(state=PUBLISHED if done.published else DONE)
@@ -117,7 +119,8 @@ class _Run:
         """The notes of earlier attempts."""
         row = rows.deposit_of(self._state.store, self._release, self._url)
         assert row is not None
-        return DepositNotes(server, row.persistent_id, row.digest, row.noted)
+        attempt = hashlib.sha256(f"{self._release} {row.created}".encode()).hexdigest()[:16]  # that of its row
+        return DepositNotes(server, row.persistent_id, row.digest, row.noted, attempt)
 
     def save(self, notes: DepositNotes) -> None:
         """Keep the notes in the store."""

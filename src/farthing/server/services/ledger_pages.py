@@ -12,6 +12,7 @@ from typing import Any
 from farthing.errors import InvalidValue, RequestRefused
 from farthing.ledger import Entry, Ledger, Receipt, Verification
 from farthing.ledger.budget_policy import correction_text
+from farthing.ledger.deposit_records import DEPOSIT, DepositRecord
 from farthing.ledger.ledger_replay import Moment
 from farthing.numerics.bounds import rounded_down_text, rounded_text, rounded_up_text
 from farthing.server.auth.permissions import Caller
@@ -223,6 +224,8 @@ def sentence_of(entry: Entry, own: bool = False) -> str:
         return f"The account {entry.dataset} now protects the people in {tables} too."
     if entry.kind == "correction":
         return f"{entry.actor} corrected the declaration of {body['source'] or entry.dataset}: {correction_text(body)}."
+    if entry.kind == DEPOSIT:
+        return f"{entry.actor} deposited {DepositRecord.of(entry).words}."
     if entry.kind == "people":
         return f"A sketch of the people in a table of {entry.dataset} was kept, for its curators."
     if entry.kind in REQUESTS:

@@ -32,6 +32,7 @@ class DepositRow:
         state: "running", "done", "published", "failed", or "interrupted": nobody runs it any more.
         steps: What was done, in words.
         error: Why it failed.
+        created: When it was begun first, in nanoseconds.
     """
 
     release: str
@@ -44,6 +45,7 @@ class DepositRow:
     state: str
     steps: tuple[str, ...]
     error: Mapping[str, Any] | None
+    created: int
 
 
 def deposit_of(store: Store, release: str, dataverse: str) -> DepositRow | None:
@@ -105,4 +107,5 @@ def _row(row: Any) -> DepositRow:
         INTERRUPTED if silent else row.state,
         tuple(json.loads(row.steps)),
         None if row.error is None else json.loads(row.error),
+        row.created,
     )
