@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -63,6 +66,35 @@ def files_in(folder: Path) -> tuple[Edition, Files]:
         return publication_files(release_of(study), form(), ledger=study.ledger, report=report_page)
     finally:
         study.close()
+
+
+CFFCONVERT = Path(sys.prefix) / "cffconvert"
+"""Packages of its own, which `make test` puts beside the environment."""
+
+
+def check_croissant(files: Files, folder: Path) -> None:
+    """Have mlcroissant's own command say that a description is valid, without a warning."""
+    for path, content in files.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)
+    validate = "from mlcroissant.scripts.validate import main; from absl import app; app.run(main)"
+    said = _run("-c", validate, "--jsonld", str(folder / "croissant.jsonld"))
+    assert said.returncode == 0, said.stderr
+    assert "Done." in said.stderr and "warning" not in said.stderr.lower(), said.stderr
+
+
+def check_citation(content: bytes, folder: Path) -> None:
+    """Have cffconvert say that a citation file is valid."""
+    (folder / "CITATION.cff").write_bytes(content)
+    validate = "from cffconvert.cli.cli import cli; cli()"
+    said = _run("-W", "ignore", "-c", validate, "--validate", "-i", str(folder / "CITATION.cff"))
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "are valid according to schema version 1.2.0" in said.stdout, said.stdout + said.stderr
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    beside = {**os.environ, "PYTHONPATH": str(CFFCONVERT)} if "--validate" in words else None
+    return subprocess.run([sys.executable, *words], env=beside, capture_output=True, text=True, check=False)
 
 
 @cache
