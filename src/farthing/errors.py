@@ -200,7 +200,9 @@ class SessionEnded(BudgetExceeded):
     def __init__(self, what: str, rounds: int, way_out: str) -> None:
         self.rounds = rounds
         self.way_out = way_out
-        super().__init__(f"all {rounds:,} {what} of this session are used up; {way_out}.", requested=1, remaining=0)
+        all_of_it = f"the only {what.removesuffix('s')}" if rounds == 1 else f"all {rounds:,} {what}"
+        used = f"{all_of_it} of this session {'is' if rounds == 1 else 'are'}"
+        super().__init__(f"{used} used up; {way_out}.", requested=1, remaining=0)
 
 
 class Infeasible(FarthingError):

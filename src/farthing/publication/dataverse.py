@@ -302,7 +302,11 @@ def checked_address(url: str) -> str:
         raise InvalidValue("dataverse", url, "must be the address of a server") from None
     if parts.username or parts.password:
         raise InvalidValue("dataverse", "...", "must hold no name or password", "the token says who you are")
-    if not host or parts.query or parts.fragment or not (parts.scheme == "https" or (plain and loopback)):
+    if any(letter in "?#@" or not letter.isprintable() or letter.isspace() for letter in url):
+        raise InvalidValue(
+            "dataverse", url, "must be the address of a server alone, such as https://demo.dataverse.org"
+        )
+    if not host or not (parts.scheme == "https" or (plain and loopback)):
         raise InvalidValue("dataverse", url, "must begin with https://, or be this machine")
     return url.rstrip("/")
 

@@ -113,6 +113,9 @@ class Release(HypothesisTests):
         """What the numbers of each statistic count: rows or people, and how much of each unit."""
         return {one["name"]: one.get("counts", ROWS) for one in self.plan["statistics"]}
 
+    def _kind_of(self, name: str) -> str | None:
+        return next((one.get("asked", {}).get("kind") for one in self.plan["statistics"] if one["name"] == name), None)
+
     def at_once(self, name: str | None = None) -> Mapping[str, Answer]:
         """The same answers with intervals that hold all at once, at least 95 times in 100, instead of one by one.
 

@@ -18,9 +18,15 @@ from farthing.errors import InvalidValue
 from farthing.inference import Answer
 from farthing.inference.comparisons import Estimate, smooth
 
+_NO_PARTS = ("mean", "variance", "std", "median", "quantile", "quantiles", "cdf", "linear_regression")
+
 
 class Comparisons(Mapping[str, Answer]):
     """What can be computed from answers by name, free of charge."""
+
+    def _kind_of(self, name: str) -> str | None:
+        """The kind of a statistic, such as "mean"; None where it is not known."""
+        return None
 
     def difference(self, name: str, one: Any, other: Any) -> Answer:
         """By how much one group's number exceeds another's: "mean of income by sex", "F", "M".
@@ -101,6 +107,8 @@ class Comparisons(Mapping[str, Answer]):
             InvalidValue: If there is no such statistic, or it has no groups.
         """
         answer = self._grouped(name)
+        if self._kind_of(name) in _NO_PARTS:
+            raise InvalidValue("name", name, "must be counts or sums", "compare others by difference or ratio")
         parts = answer.estimates
         total = parts[0]
         for part in parts[1:]:

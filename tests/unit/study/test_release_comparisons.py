@@ -57,6 +57,8 @@ def test_comparisons_of_groups_know_both_noises(study: ft.Study) -> None:
     weighted = release.weighted(income, {"F": 3, "M": 1})
     assert float(weighted) == pytest.approx(0.75 * release[income].values[0] + 0.25 * release[income].values[1])  # type: ignore[index]
     assert study.budget.spent_upper == spent
+    with pytest.raises(InvalidValue, match="must be counts or sums"):
+        release.shares(income)
     with pytest.raises(InvalidValue, match="must be a share"):
         release.odds_ratio(income, "F", "M")
 

@@ -205,7 +205,8 @@ class Monitor:
     ) -> Look:
         """Read all counts once and report which have reached their thresholds.
 
-        The looks that were made before this monitor was opened again come first, as they were.
+        The looks that were made before this monitor was opened again come first, as they were. A table that is passed
+        in is always looked at, unless `step` is the number of an earlier look.
 
         When the last alert has been given, the rest of that look is `unseen`, and the next one is refused. If the
         ledger fails in between, its error is raised: what was recorded is in `alerts`, and an alert that was not yet
@@ -231,7 +232,9 @@ class Monitor:
             raise InvalidValue("step", step, "must be a whole number >= 1")
         with self._lock:
             words = self._words(table=table, where=where)
-            earlier = None if fresh else self._earlier(words, step)
+            # Nobody can compare a table that is passed in with the one that an earlier look has seen.
+            is_new = fresh or (table is not None and step is None)
+            earlier = None if is_new else self._earlier(words, step)
             if earlier is not None:
                 if not self._noticed:
                     self._noticed = True

@@ -276,7 +276,7 @@ def partitions(integers: list[int]) -> dict[str, Any]:
     }
 
 
-GAMES = 300  # of each rival
+GAMES = 100  # of each rival
 
 
 _QUESTIONS: dict[str, Callable[..., dict[str, Any]]] = {

@@ -162,6 +162,18 @@ def test_only_the_same_look_is_repeated_and_a_number_names_one() -> None:
     assert [fresh.look(where="a", fresh=place == 1).repeated for place in range(3)] == [True, False, False]
 
 
+def test_a_table_that_is_passed_in_is_looked_at_as_it_is() -> None:
+    journal = MemoryJournal()
+
+    def opened() -> Monitor:
+        return Monitor(plan(1, alerts=9), lambda table, where: [FAR if table == "friday" else -FAR], journal)
+
+    assert not opened().look("monday").alerts
+    friday = opened().look("friday")
+    assert friday.alerts and not friday.repeated
+    assert opened().look("friday", step=1).repeated  # unless the number of an earlier look is asked for
+
+
 def test_two_monitors_on_one_journal_never_give_more_than_the_alerts() -> None:
     journal = MemoryJournal()
     both = [monitor([FAR, FAR], journal, alerts=5, mute=False) for _ in range(2)]

@@ -261,9 +261,7 @@ def test_a_step_that_uses_what_is_unknown_says_what_to_declare(write: Path) -> N
     unknown = HEAD.replace("income = { range = [0, 250_000] }", 'income = { unknown = "number" }')
     for step in ('where = "income > 50"', 'derive = { rich = "income > 50" }'):
         write.write_text(f"{unknown}{STUDY}[[steps]]\n{step}\n{COUNT}")
-        words = (
-            r"steps\[1\]\.\w+='income': is declared as unknown, and steps are made before anything is found; find it"
-        )
+        words = r"steps\[1\]\.\w+='income': is declared as unknown, and steps come before any search; find it first"
         with pytest.raises(InvalidValue, match=words):
             read_study(write).dataset  # noqa: B018
 
