@@ -89,7 +89,7 @@ export function Deposit({ id, dataverses, publication, earlier, from }) {
     <${ChoiceField} ...${field("publish", "How it appears there")} options=${HOW} />
     <details class="more" open=${Boolean(from.original)}><summary>More about the deposit</summary><div class="stack">
       <${TextField} ...${field("original", "Number of the restricted file", "The release is attached to it. It is the number at the end of the file's address there.", { optional: true })} />
-      <${TextField} ...${field("dataset", "Dataset that gets a new version", "Such as doi:10.5072/FK2/ABCDEF. Otherwise a new dataset is made.", { optional: true })} />
+      <${TextField} ...${field("dataset", "Dataset that gets a new version", "Such as doi:10.5072/FK2/ABCDEF. Otherwise the dataset of an earlier version with this title, or a new one.", { optional: true })} />
       <${CheckField} label="Let Dataverse read the tables" checked=${place.ingest} onValue=${(ingest) => setPlace({ ...place, ingest })}
         hint="Then it shows their columns, but a download from there no longer verifies." />
     </div></details>
