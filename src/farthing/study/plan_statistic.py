@@ -25,6 +25,11 @@ from farthing.study.power import detectable_by, power_of
 from farthing.study.table_error import TableError, table_error
 
 _ERRORS_OF_NOISE_ALONE = ("count", "histogram", "top", "contingency", "sum")
+_COUNTS = (
+    "count",
+    "histogram",
+    "contingency",
+)  # whose errors are whole numbers, unless others say something about them
 
 
 def rows_known(dataset: Dataset, expected: Mapping[str, Any]) -> int | None:
@@ -548,9 +553,17 @@ def required_sentence(statistic: PlannedStatistic) -> str:
     sentence = f"{every}within ±{number_text(asked.within, 6)} ({100 * asked.confidence:g}%) {statistic.output.holds}"
     clauses = statistic.rests_on
     if not clauses:
-        return f"{sentence}, whatever the data"
+        return f"{sentence}, whatever the data{_whole_number(statistic, asked)}"
     listed = f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
     return f"{sentence}, if {listed}"
+
+
+def _whole_number(statistic: PlannedStatistic, asked: Requirement) -> str:
+    """Why a count's error is smaller than the fraction that was asked for; empty where it is not."""
+    if statistic.output.statistic.kind not in _COUNTS or asked.within.is_integer():
+        return ""
+    error = statistic.worst_error(asked.confidence)
+    return f"; it is ±{error:,.0f}, because this error is a whole number" if error == math.floor(asked.within) else ""
 
 
 def _asked(statistic: Statistic) -> dict[str, Any]:

@@ -125,6 +125,11 @@ def test_a_plan_says_in_one_line_what_a_required_error_rests_on(tmp_path: Any) -
             "have as many rows as expected and x is as expected"
         )
         assert told["count by g"].required == "every cell within ±60 (95%) in every release, whatever the data"
+        stepped = told.require("count by g", within=60.4)["count by g"]
+        assert stepped.worst_error() == 60 and stepped.required == (
+            "every cell within ±60.4 (95%) in every release, whatever the data; it is ±60, because this error is a "
+            "whole number"
+        )
         assert told["median of x"].required == (
             "within ±20 (95%) on average over releases, if the table has as many rows as expected and x is "
             "distributed as expected"
