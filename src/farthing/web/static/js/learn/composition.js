@@ -28,6 +28,12 @@ export function CompositionCard({ grid, of, busy, comparison }) {
           </div>`,
         )}
       </dl>
+      <h3>When the optimum holds</h3>
+      <ul class="small">
+        <li><strong>Some risk must be allowed.</strong> All losses may point the same way. With a risk of 0 only the sum is certain.</li>
+        <li><strong>Prices must be fixed</strong> before the first answer. Each question may then be chosen after seeing the last answer. If prices are chosen as well, a filter keeps the account: play it below.</li>
+        <li><strong>A filter refuses by prices alone.</strong> A refusal costs nothing and says nothing about anybody.</li>
+      </ul>
       <${Everything} comparison=${comparison} />
     <//>`;
 }

@@ -68,7 +68,8 @@ export function MechanismsCard() {
       <p>
         A mechanism is a list of chances for its answers, once for a table without a person, once for the table with
         them. Type two mechanisms, and see which one reveals more. If answers of one can be turned into answers of the
-        other, you get the recipe; if not, you get the guess that shows why.
+        other, you get the recipe; if not, you get the guess that shows why. Randomized response reveals the most of all
+        mechanisms with its epsilon and delta: the answers of any other can be made from its answer.
       </p>
       <p class="row"><span>Examples:</span> ${EXAMPLES.map((one) => html`<${Button} small key=${one[0]} busy=${busy} onClick=${() => example(one)}>${one[0]}<//>`)}</p>
       <form onSubmit=${submit}>
