@@ -109,7 +109,7 @@ def test_updates_that_run_out_leave_estimates_and_say_so(study: Path) -> None:
     found = lines(run(study, *words, "--json", said="age = 39\nage = 38\n"))
     assert [(line["error"], line["updates_left"]) for line in found] == [(None, 0)] * 2
     text = run(study, *words, said="age = 39\nage = 38\n")
-    assert text.exit_code == 2 and text.stderr.count("are used up") == 1
+    assert text.exit_code == 2 and text.stderr.count("used up") == 1
     assert text.stdout.count("(an estimate)") == 2
     assert text.stdout.endswith("0 of 1 updates left after this call; 2 lines are estimates, without a promise.\n")
     assert "--answers lists them" in text.stderr and "estimate()" not in text.stderr
